@@ -1,0 +1,1 @@
+"""Triplewire: a semantic event broker."""

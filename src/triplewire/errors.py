@@ -1,0 +1,97 @@
+"""What can go wrong, one class per decision that a caller can take.
+
+TriplewireError
+├── InputError            the caller's input is wrong; the same input will fail again
+│   ├── MalformedRdf          a document that does not parse, with line and column
+│   ├── UnknownMediaType      a syntax we do not speak, with those we do
+│   ├── BodyTooLarge          over a limit, with the limit
+│   ├── SparqlSyntax          a query that does not parse, with line and column
+│   ├── Unsupported           a query we understand but do not run, with the construct and its place
+│   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
+├── NotFound              no such stream, subscription or event
+├── StorageFull           the disk refused a write; nothing was acknowledged
+├── QueryLimit            a query ran over a named limit; a smaller one may pass
+└── Unavailable           a part that is needed does not answer; try again later
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the caller's text: both numbers start at 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+class TriplewireError(Exception):
+    """Base of every error that Triplewire raises on purpose."""
+
+
+class InputError(TriplewireError):
+    """The input is wrong; trying again will not help. `place` points into it where that is known."""
+
+    def __init__(self, message: str, *, place: Place | None = None) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class MalformedRdf(InputError):
+    """An RDF document that does not parse."""
+
+
+class UnknownMediaType(InputError):
+    """A media type that no codec takes. `known` lists those that are taken."""
+
+    def __init__(self, given: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"{given or 'no media type'} is not taken here; known are {', '.join(known)}")
+        self.given = given
+        self.known = known
+
+
+class BodyTooLarge(InputError):
+    """A body over its limit in bytes."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"{what} is larger than the limit of {limit} bytes")
+        self.limit = limit
+
+
+class SparqlSyntax(InputError):
+    """SPARQL text that does not parse."""
+
+
+class Unsupported(InputError):
+    """A construct that is legal SPARQL but outside the language that we run; `construct` names it."""
+
+    def __init__(self, construct: str, *, place: Place | None = None, hint: str = "") -> None:
+        where = f" at {place}" if place else ""
+        super().__init__(f"{construct} is not supported{where}{': ' + hint if hint else ''}")
+        self.construct = construct
+        self.place = place
+
+
+class BadRequest(InputError):
+    """A header, parameter or JSON body that is not as it must be."""
+
+
+class NotFound(TriplewireError):
+    """Nothing of that name is here."""
+
+
+class StorageFull(TriplewireError):
+    """The disk took no more; nothing of what was sent is acknowledged."""
+
+
+class QueryLimit(TriplewireError):
+    """A query passed one of its limits and was ended."""
+
+
+class Unavailable(TriplewireError):
+    """A part that is needed does not answer now."""

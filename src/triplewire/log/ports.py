@@ -1,0 +1,74 @@
+"""The log port: an ordered, durable sequence of events, and the outbox of what matched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from triplewire.model import Event
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Events to append to one stream, together and in order."""
+
+    stream: str
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What the log keeps: an entry goes when it is older than `age` seconds or beyond the newest `size` bytes."""
+
+    age: float | None = None
+    size: int | None = None
+
+
+class Log(Protocol):
+    """Events in one order of positions, shared with the registry.
+
+    Called from any thread. Every twin passes the same contract suite (`tests/log/test_contract.py`).
+    """
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        """Store all of them in one transaction; one range of positions for each publication, in order.
+
+        Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored.
+        """
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, as an `ENTRIES` table."""
+
+    def head(self) -> int:
+        """The newest position of log and registry together; 0 before the first."""
+
+    def trim(self, retention: Retention, before: int) -> int:
+        """Drop what retention lets go, only at positions below `before`; the number of entries dropped."""
+
+
+class Outbox(Protocol):
+    """Matches on their way from the pipeline to the edges, one chunk for each batch of the pipeline."""
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        """Store the matches of a batch that ends at position `upto`. A batch written before is left as it is."""
+
+    def read(self, after: int, limit: int) -> list[Chunk]:
+        """At most `limit` chunks with a sequence number above `after`, in order."""
+
+    def head(self) -> int:
+        """The position up to which everything was matched; 0 before the first batch."""
+
+    def trim(self, before: int) -> int:
+        """Drop chunks that end below position `before`; the number of chunks dropped."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One batch of matches. `sequence` only grows; `upto` is the position up to which it speaks."""
+
+    sequence: int
+    upto: int
+    matches: pa.Table

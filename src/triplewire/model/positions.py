@@ -1,0 +1,41 @@
+"""Positions: the one order of events and registry changes.
+
+Inside, a position is an integer that only grows. Outside it is an opaque token of fixed width whose
+order as text is the order of positions, so that clients and stores may compare and sort tokens.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+from triplewire.errors import BadRequest
+
+Position = NewType("Position", int)
+
+START = Position(0)
+"""Before everything: reading after START reads all."""
+
+END = Position(2**63 - 1)
+"""After everything: the end of a subscription that was not ended."""
+
+_WIDTH = 16
+
+
+def token(position: int) -> str:
+    """The text that clients see and send back."""
+    return format(position, f"0{_WIDTH}x")
+
+
+def parse_token(text: str) -> Position:
+    """The position that a client sent. `earliest` is the start."""
+    if text == "earliest":
+        return START
+    try:
+        if len(text) != _WIDTH or text.lower() != text:
+            raise ValueError
+        return Position(int(text, 16))
+    except ValueError:
+        raise BadRequest(
+            f"{text!r} is not a position; use `earliest`, or the `id` of something you received, "
+            f"which is {_WIDTH} hexadecimal digits"
+        ) from None

@@ -1,0 +1,39 @@
+"""Subscriptions: standing questions about one event at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from triplewire.model.positions import END
+
+
+class Kind(StrEnum):
+    """How much of a match is delivered."""
+
+    SIGNAL = "signal"
+    """That it happened."""
+    BINDINGS = "bindings"
+    """Every solution, in the shape of SPARQL JSON results."""
+    EVENT = "event"
+    """The whole event."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A standing question, from the position at which it was made to the one at which it ended.
+
+    It sees the events at positions p with `since < p < until`. `shape` is the key of its shape, `constants` the
+    terms that fill the shape's parameters; together they say all that matching needs.
+    """
+
+    id: str
+    sparql: str
+    kind: Kind
+    shape: str
+    constants: tuple[str, ...]
+    stream: str | None = None
+    """Only events of this stream; None means every stream."""
+    created: int = 0
+    since: int = 0
+    until: int = END

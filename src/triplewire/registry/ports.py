@@ -1,0 +1,36 @@
+"""The registry port: named things that change, each change at a position of the log's own order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing was set (`value`) or removed (`value` is None) at a position."""
+
+    position: int
+    kind: str
+    key: str
+    value: Mapping[str, Any] | None
+
+
+class Registry(Protocol):
+    """Streams, subscriptions, shapes and whatever else has a name.
+
+    Called from any thread. Every twin passes the same contract suite (`tests/registry/test_contract.py`).
+    """
+
+    def put(self, entries: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> list[int]:
+        """Set or remove (value None) each (kind, key), all in one durable transaction; one position for each."""
+
+    def get(self, kind: str, key: str) -> Change | None:
+        """The thing as it is now; None if it is not there or was removed."""
+
+    def list(self, kind: str) -> Sequence[Change]:
+        """All things of that kind that are there now, in the order of their positions."""
+
+    def changes(self, after: int, upto: int) -> Sequence[Change]:
+        """Every change at positions p with `after < p <= upto`, in order, removals included."""

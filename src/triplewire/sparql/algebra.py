@@ -1,0 +1,67 @@
+"""The algebra of a query, as plain values: what the parser makes and the compiler reads.
+
+A node of a pattern is a variable, a constant term, or a parameter (a constant that was lifted out, so that
+queries of one shape share one plan). Expressions are trees of `Apply` over the same three leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True)
+class Var:
+    name: str
+
+
+@dataclass(frozen=True)
+class Const:
+    """A term in canonical N-Triples text."""
+
+    term: str
+
+
+@dataclass(frozen=True)
+class Param:
+    """The constant number `index` of the table of constants."""
+
+    index: int
+
+
+Node: TypeAlias = Var | Const | Param
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An operator or function applied to arguments. `op` is the SPARQL spelling in lower case: `<`, `&&`, `regex`."""
+
+    op: str
+    args: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Var | Const | Param | Apply
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One triple pattern. `graph` is None for the default graph, which is the union of all events."""
+
+    subject: Node
+    predicate: Node
+    object: Node
+    graph: Node | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Basic graph patterns, all of which must match, and filters, all of which must be true."""
+
+    form: Literal["select", "ask"]
+    patterns: tuple[Pattern, ...]
+    filters: tuple[Expression, ...] = ()
+    projection: tuple[str, ...] = ()
+    """Variable names in the order of the result; empty for `ask`."""
+    distinct: bool = False
+    limit: int | None = None
+    offset: int = 0
