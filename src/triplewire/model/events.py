@@ -45,7 +45,8 @@ class Event:
     @property
     def quads(self) -> tuple[Quad, ...]:
         graph = f"<{self.id}>"
-        return tuple(Quad(*line.split("\t"), graph=graph) for line in self.text.split("\n"))
+        rows = (line.split("\t") for line in self.text.split("\n"))
+        return tuple(Quad(subject, predicate, obj, graph) for subject, predicate, obj in rows)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""Every limit that Triplewire sets, with its reason and its worst case."""
+
+from __future__ import annotations
+
+BODY_BYTES = 16 * 1024 * 1024
+"""A publish body. One body is parsed in memory: at worst about six times this for one request."""
+
+EVENT_QUADS = 100_000
+"""Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
+
+QUERY_BYTES = 64 * 1024
+"""SPARQL text. The parser takes about 9 ms for 200 bytes, so this bounds it to seconds."""
+
+PATTERNS = 64
+"""Triple patterns of one query. Each is a self-join of the quads table."""
+
+SUBSCRIPTION_BODY_BYTES = 1024 * 1024
+"""The JSON that makes subscriptions."""
+
+HEADER_CHARACTERS = 1024
+"""An event's id, source or application as a header. They are repeated in every stored quad."""
+
+STREAM_NAME_CHARACTERS = 128
+"""A stream's name; it stands in every stored quad and in metrics labels."""
+
+COMMIT_EVENTS = 20_000
+"""Events in one transaction of the log. With events of 1 kB, 20 MB of write-ahead log at once."""
+
+COMMIT_QUEUE = 1_024
+"""Publishes that wait for their commit. Above it a publisher is told 503 and to try again."""
+
+BATCH_EVENTS = 20_000
+"""Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
+
+BATCH_BYTES = 32 * 1024 * 1024
+"""Text of the events in one micro-batch, for the same reason where events are large."""
+
+CLIENT_BUFFER_BYTES = 4 * 1024 * 1024
+"""What may wait unsent for one listener. Above it the listener is told that it is too slow and cut off."""
+
+LISTENERS = 15_000
+"""Open listening connections of one edge process: below the usual limit of open files."""
+
+QUERY_SECONDS = 30.0
+"""Run time of one SPARQL query over history."""
+
+QUERY_MEMORY = "2GB"
+"""Memory of one SPARQL query over history."""
+
+QUERY_ROWS = 1_000_000
+"""Rows in the answer of one SPARQL query over history."""
+
+QUERIES_AT_ONCE = 2
+"""SPARQL queries over history that run at the same time; others wait their turn."""
+
+LOG_AGE_SECONDS = 7 * 24 * 3600.0
+"""How long the log keeps events for consumers that resume. The lake keeps them for good."""
+
+LOG_BYTES = 8 * 1024**3
+"""How much event text the log keeps at most."""
