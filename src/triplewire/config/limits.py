@@ -58,3 +58,30 @@ LOG_AGE_SECONDS = 7 * 24 * 3600.0
 
 LOG_BYTES = 8 * 1024**3
 """How much event text the log keeps at most."""
+
+TRIM_EVENTS = 1_000
+"""Log entries that one transaction drops. Appends wait for it: some 10 ms with events of 1 kB."""
+
+INLINE_BYTES = 16 * 1024
+"""A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
+
+HISTORY_EVENTS = 1_000
+"""Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
+
+LISTENER_SECONDS = 15.0
+"""Between two comments that keep an idle connection open and find out those that are gone."""
+
+FAREWELL_SECONDS = 5.0
+"""How long a connection that is being closed may take to read what it was sent last."""
+
+TAIL_SECONDS = 0.015
+"""Between two looks of an edge at log and outbox; it is added to the delay of a notification."""
+
+LAGGING_SECONDS = 5.0
+"""An unmatched event that is older than this makes health say `lagging`."""
+
+PAGE = 1_000
+"""Subscriptions in one page of their list."""
+
+REMEMBERED_SUBSCRIPTIONS = 20_000
+"""Subscriptions that an edge remembers after their listeners left: about 1 kB each, more than its listeners."""

@@ -1,0 +1,62 @@
+"""Entries: events as rows of the log, the same in every twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import orjson
+import pyarrow as pa
+
+from triplewire.log.ports import Publication
+from triplewire.model import ENTRIES
+
+Row: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]
+"""The values of one entry in the order of `ENTRIES`."""
+
+NOTHING = ENTRIES.empty_table()
+"""Made once: readers ask ten times a second and mostly there is nothing new."""
+
+
+def rows(publications: Iterable[Publication], positions: Iterator[int], received: int) -> Iterator[Row]:
+    """What is stored for publications whose events take the next positions, one after the other."""
+    for publication in publications:
+        stream = publication.stream
+        for event in publication.events:
+            headers = event.headers
+            yield (
+                next(positions),
+                stream,
+                event.id,
+                event.text,
+                headers.source,
+                headers.application,
+                received if headers.time is None else headers.time,
+                received,
+                headers.syntax,
+                orjson.dumps(dict(headers.extensions)).decode() if headers.extensions else None,
+            )
+
+
+def table(found: Sequence[Row]) -> pa.Table:
+    """Rows as an `ENTRIES` table."""
+    if not found:
+        return NOTHING
+    columns = zip(*found, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, ENTRIES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ENTRIES)
+
+
+def ranges(publications: Sequence[Publication], first: int) -> list[range]:
+    """The positions of each publication when the first event of all takes `first`."""
+    found = []
+    for publication in publications:
+        following = first + len(publication.events)
+        found.append(range(first, following))
+        first = following
+    return found
+
+
+def size(text: str) -> int:
+    """What an event's text counts for retention: its bytes as UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,103 @@
+"""The log in a SQLite file that it shares with the registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+import pyarrow as pa
+
+from triplewire import sqlite
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.log import entries
+from triplewire.log.ports import Publication, Retention
+
+SCHEMA = sqlite.POSITIONS | {
+    # `start` is the running total of text bytes before the entry: where the newest n bytes begin needs no sum.
+    # `text` comes last, so that what retention looks at lies before any overflow page.
+    "events": """
+        CREATE TABLE events (
+            position INTEGER PRIMARY KEY, stream TEXT NOT NULL, event TEXT NOT NULL, source TEXT, application TEXT,
+            time INTEGER NOT NULL, received INTEGER NOT NULL, syntax TEXT NOT NULL, extensions TEXT,
+            start INTEGER NOT NULL, text TEXT NOT NULL
+        )"""
+}
+
+_COLUMNS = "position, stream, event, text, source, application, time, received, syntax, extensions"
+_INSERT = f"INSERT INTO events ({_COLUMNS}, start) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_READ = f"SELECT {_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
+_AT = f"SELECT {_COLUMNS} FROM events WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position"
+_TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY position DESC LIMIT 1"
+_OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
+_DROP = "DELETE FROM events WHERE position <= ?"
+
+
+class SqliteLog:
+    """Events in a file that any number of processes append to and read at once."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._database = sqlite.Database(path, SCHEMA)
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        count = sum(len(publication.events) for publication in publications)
+        if not count:
+            return entries.ranges(publications, self.head() + 1)
+        received = self._clock.now()
+        with self._database.writing() as connection:
+            taken = sqlite.take(connection, count)
+            start = connection.execute(_TOTAL).fetchone() or (0,)
+            rows = entries.rows(publications, iter(taken), received)
+            connection.executemany(_INSERT, _measured(rows, *start))
+        return entries.ranges(publications, taken.start)
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        with self._database.reading() as connection:
+            found = connection.execute(_READ, (after, upto, limit)).fetchall()
+        return entries.table(found)
+
+    def entries(self, positions: Sequence[int]) -> pa.Table:
+        """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
+        with self._database.reading() as connection:
+            found = connection.execute(_AT, (str(list(positions)),)).fetchall()
+        return entries.table(found)
+
+    def head(self) -> int:
+        with self._database.reading() as connection:
+            return sqlite.head(connection)
+
+    def trim(self, retention: Retention, before: int) -> int:
+        oldest = -1 if retention.age is None else self._clock.now() - int(retention.age * 1_000_000)
+        dropped = 0
+        while step := self._trim_step(oldest, retention.size, before):
+            dropped += step
+        return dropped
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _trim_step(self, oldest: int, size: int | None, before: int) -> int:
+        """Drop a bounded number of entries, so that appends wait for milliseconds and not for the whole of a trim."""
+        began = self._clock.ticks()
+        with self._database.reading() as connection:
+            (total,) = connection.execute(_TOTAL).fetchone() or (0,)
+            first = total - size if size is not None else -1
+            rows = connection.execute(_OLDEST, (before, limits.TRIM_EVENTS))
+            gone = [row[0] for row in takewhile(lambda row: row[1] < oldest or row[2] < first, rows)]
+            rows.close()
+        if not gone:
+            return 0
+        with self._database.writing() as connection:
+            dropped = connection.execute(_DROP, (gone[-1],)).rowcount
+        # SQLite gives its write lock to whoever asks first: as long again without it lets the others have their turn.
+        time.sleep(self._clock.ticks() - began)
+        return dropped
+
+
+def _measured(rows: Iterable[entries.Row], start: int) -> Iterator[tuple[object, ...]]:
+    for row in rows:
+        yield (*row, start)
+        start += entries.size(row[3])

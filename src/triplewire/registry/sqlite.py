@@ -1,0 +1,79 @@
+"""The registry in the log's own SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from triplewire import sqlite
+from triplewire.clock import Clock
+from triplewire.registry.ports import Change
+
+SCHEMA = sqlite.POSITIONS | {
+    "changes": """
+        CREATE TABLE changes (
+            position INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT, made INTEGER NOT NULL
+        )""",
+    # Where the newest change of each thing that is there lies.
+    "things": """
+        CREATE TABLE things (
+            kind TEXT NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (kind, key)
+        ) WITHOUT ROWID""",
+}
+
+_COLUMNS = "position, kind, key, value"
+_CHANGE = f"INSERT INTO changes ({_COLUMNS}, made) VALUES (?, ?, ?, ?, ?)"
+_SET = "INSERT OR REPLACE INTO things (kind, key, position) VALUES (?, ?, ?)"
+_REMOVE = "DELETE FROM things WHERE kind = ? AND key = ?"
+_GET = f"SELECT {_COLUMNS} FROM changes NATURAL JOIN things WHERE kind = ? AND key = ?"
+_LIST = f"SELECT {_COLUMNS} FROM changes NATURAL JOIN things WHERE kind = ? ORDER BY position"
+_CHANGES = f"SELECT {_COLUMNS} FROM changes WHERE position > ? AND position <= ? ORDER BY position"
+
+
+class SqliteRegistry:
+    """Named things in a file that any number of processes change and read at once."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._database = sqlite.Database(path, SCHEMA)
+
+    def put(self, entries: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> list[int]:
+        if not entries:
+            return []
+        made = self._clock.now()
+        with self._database.writing() as connection:
+            positions = sqlite.take(connection, len(entries))
+            for position, (kind, key, value) in zip(positions, entries, strict=True):
+                connection.execute(_CHANGE, (position, kind, key, _text(value), made))
+                if value is None:
+                    connection.execute(_REMOVE, (kind, key))
+                else:
+                    connection.execute(_SET, (kind, key, position))
+        return list(positions)
+
+    def get(self, kind: str, key: str) -> Change | None:
+        return next(iter(self._select(_GET, kind, key)), None)
+
+    def list(self, kind: str) -> Sequence[Change]:
+        return self._select(_LIST, kind)
+
+    def changes(self, after: int, upto: int) -> Sequence[Change]:
+        return self._select(_CHANGES, after, upto)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _select(self, sql: str, *values: str | int) -> Sequence[Change]:
+        with self._database.reading() as connection:
+            found = connection.execute(sql, values).fetchall()
+        return [
+            Change(position, kind, key, None if value is None else orjson.loads(value))
+            for position, kind, key, value in found
+        ]
+
+
+def _text(value: Mapping[str, Any] | None) -> str | None:
+    return None if value is None else orjson.dumps(dict(value)).decode()
