@@ -1,0 +1,1 @@
+"""The pipeline: one Spark application that matches and stores what the log holds."""

@@ -1,0 +1,24 @@
+"""Twins: which implementation stands behind each port. The only place, with the rest of `compose`, that names them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from triplewire.clock import SystemClock
+from triplewire.config import Settings
+from triplewire.lake.delta import DeltaLake
+from triplewire.log.outbox import SqliteOutbox
+from triplewire.log.sqlite import SqliteLog
+from triplewire.pipeline.ports import Ports
+from triplewire.registry.sqlite import SqliteRegistry
+
+
+def pipeline_ports(settings: Settings) -> Ports:
+    """The embedded twins, as openers that pickle."""
+    return Ports(
+        open_log=partial(SqliteLog, settings.log.absolute(), SystemClock()),
+        open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
+        open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
+        open_lake=partial(DeltaLake, settings.lake.absolute()),
+        lake_files=settings.lake.absolute(),
+    )

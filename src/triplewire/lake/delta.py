@@ -1,0 +1,97 @@
+"""The lake as a Delta table on a file system, committed by delta-rs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import TableNotFoundError
+from deltalake.transaction import AddAction
+
+from triplewire.errors import StorageFull
+from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.lake.quads import QUADS
+
+UPTO = "triplewire.upto"
+"""The application transaction whose version is the position up to which the table is complete."""
+
+
+class DeltaLake:
+    """One Delta table. Every commit carries two application transactions: the query's batch number, by which a
+    replayed batch is recognised, and the position up to which the table now speaks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._table: DeltaTable | None = None
+        self._lock = Lock()
+
+    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+        with self._lock:
+            table = self._current() or self._created()
+            if (table.transaction_version(batch.query) or -1) >= batch.number:
+                return False
+            try:
+                self._add(table, batch, files)
+            except OSError as error:
+                raise StorageFull(f"the lake took no commit: {error}") from error
+            return True
+
+    def files(self) -> Snapshot:
+        with self._lock:
+            table = self._current()
+            if table is None:
+                return Snapshot(-1, 0, ())
+            upto = table.transaction_version(UPTO) or 0
+            return Snapshot(table.version(), upto, tuple(sorted(table.file_uris())))
+
+    def _add(self, table: DeltaTable, batch: Batch, files: Sequence[DataFile]) -> None:
+        marks = [Transaction(batch.query, batch.number), Transaction(UPTO, batch.upto)]
+        table.create_write_transaction(
+            [_action(each) for each in files],
+            mode="append",
+            schema=QUADS,
+            commit_properties=CommitProperties(app_transactions=marks),
+        )
+        table.update_incremental()
+        _sync(self._path / "_delta_log" / f"{table.version():020d}.json")
+
+    def _current(self) -> DeltaTable | None:
+        """The table at its newest version, opened once; None while there is none."""
+        if self._table is not None:
+            self._table.update_incremental()
+            return self._table
+        try:
+            self._table = DeltaTable(self._path)
+        except TableNotFoundError:
+            return None
+        return self._table
+
+    def _created(self) -> DeltaTable:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._table = DeltaTable.create(self._path, QUADS, mode="ignore", name="quads")
+        return self._table
+
+
+def _action(file: DataFile) -> AddAction:
+    stats = {
+        "numRecords": file.rows,
+        "minValues": {"position": file.first},
+        "maxValues": {"position": file.last},
+        "nullCount": {"position": 0},
+    }
+    return AddAction(file.path, file.size, {}, int(time.time() * 1_000), True, json.dumps(stats))
+
+
+def _sync(commit: Path) -> None:
+    """A commit counts when it is on the disk: the file and the directory that names it."""
+    for path in (commit, commit.parent):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

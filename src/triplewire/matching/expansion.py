@@ -1,0 +1,68 @@
+"""Expansion: from a symbolic match to the terms that a subscriber reads.
+
+A solution is a list of quad numbers, one for each pattern of the shape. A variable is read off the first pattern
+that holds it. Numbers below zero stand for the event's own metadata (see `METADATA`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from triplewire.matching.shapes import Shape
+from triplewire.model.results import document
+from triplewire.model.terms import XSD, iri, literal
+from triplewire.sparql.algebra import Node, Pattern, Var
+
+METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
+"""What the virtual quads of an event say, by the number that stands for them in a solution."""
+
+
+def bindings(
+    shape: Shape, constants: tuple[str, ...], entry: Mapping[str, Any], solutions: Sequence[int]
+) -> dict[str, Any]:
+    """The solutions of one match as a SPARQL 1.1 JSON results document. `entry` is a row of an `ENTRIES` table."""
+    query = shape.query
+    rows = list(_solutions(shape, entry, solutions))
+    if query.distinct:
+        rows = list(dict.fromkeys(rows))
+    rows = rows[query.offset : None if query.limit is None else query.offset + query.limit]
+    return document(query.projection, rows)
+
+
+def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
+    width = len(shape.query.patterns)
+    places = [_place(shape.query.patterns, name) for name in shape.query.projection]
+    lines = entry["text"].split("\n")
+    for start in range(0, len(solutions), width):
+        numbers = solutions[start : start + width]
+        yield tuple(None if place is None else _term(entry, lines, numbers[place[0]], place[1]) for place in places)
+
+
+def _place(patterns: Sequence[Pattern], name: str) -> tuple[int, int] | None:
+    """The first pattern, and the slot in it, where the variable stands: 0 to 2 for the triple, 3 for the graph."""
+    for number, pattern in enumerate(patterns):
+        slots: tuple[Node | None, ...] = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
+        if Var(name) in slots:
+            return number, slots.index(Var(name))
+    return None
+
+
+def _term(entry: Mapping[str, Any], lines: Sequence[str], number: int, slot: int) -> str:
+    if slot == 3 or (number < 0 and slot == 0):
+        return iri(entry["event"])
+    if number < 0:
+        return _metadata(entry, METADATA[number])
+    return lines[number].split("\t")[slot]
+
+
+def _metadata(entry: Mapping[str, Any], name: str) -> str:
+    value = entry[name]
+    return literal(timestamp(value), XSD + "dateTime") if name in ("time", "received") else literal(value)
+
+
+def timestamp(microseconds: int) -> str:
+    """ISO 8601 in UTC, with a fraction only where there is one: `2026-11-15T08:30:00Z`."""
+    at = datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
+    return at.isoformat().replace("+00:00", "Z")

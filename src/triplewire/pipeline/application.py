@@ -1,0 +1,126 @@
+"""The pipeline as a process: one Spark application that runs the streaming queries until it is told to stop."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event as Flag
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from triplewire.clock import Clock
+from triplewire.config import Settings
+from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES
+from triplewire.errors import TriplewireError, Unavailable
+from triplewire.log.ports import Retention
+from triplewire.pipeline.ports import Ports
+from triplewire.pipeline.queries import start_match, start_store
+from triplewire.pipeline.session import start_session
+from triplewire.pipeline.warmup import warm
+from triplewire.telemetry.heartbeats import beat
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 2.0
+TRIM_BEATS = 150
+"""Heartbeats between two looks at what retention lets go: five minutes."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """Everything that a running pipeline is made of."""
+
+    settings: Settings
+    ports: Ports
+    clock: Clock
+
+    def run(self, stop: Flag) -> None:
+        """Run until `stop` is set. Raises Unavailable if another pipeline has this data, or if a query failed."""
+        with _alone(self.settings.data):
+            self._beat("starting")
+            try:
+                self._serve(stop)
+            except BaseException as error:
+                self._beat("failed", error=str(error)[:500])
+                raise
+            self._beat("stopped")
+
+    def _serve(self, stop: Flag) -> None:
+        settings = self.settings
+        spark = start_session("triplewire", settings.master, settings.driver_memory)
+        try:
+            warm(spark, self.ports)
+            queries = self._started(spark)
+            self._watch(queries, stop)
+        finally:
+            for query in spark.streams.active:
+                query.stop()
+            spark.stop()
+
+    def _started(self, spark: SparkSession) -> list[StreamingQuery]:
+        """Both queries, once each has passed a mark that is set now: from here on batches are warm."""
+        settings, ports = self.settings, self.ports
+        queries = [
+            start_match(spark, ports, settings.checkpoints, settings.match_interval),
+            start_store(spark, ports, settings.checkpoints, settings.store_interval),
+        ]
+        (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
+        outbox, lake = ports.open_outbox(""), ports.open_lake()
+        while min(outbox.head(), lake.files().upto) < mark:
+            _check(queries)
+            self._beat("starting")
+            queries[0].awaitTermination(0.1)
+        return queries
+
+    def _watch(self, queries: list[StreamingQuery], stop: Flag) -> None:
+        beats = 0
+        parent = os.getppid()
+        while not stop.is_set() and os.getppid() == parent:
+            _check(queries)
+            self._beat("ready", **{query.name: _progress(query) for query in queries})
+            if beats % TRIM_BEATS == 0:
+                self._trim()
+            beats += 1
+            stop.wait(BEAT_SECONDS)
+
+    def _trim(self) -> None:
+        """Let go of what is older than retention allows and was both matched and stored."""
+        log, outbox = self.ports.open_log(), self.ports.open_outbox("")
+        done = min(outbox.head(), self.ports.open_lake().files().upto)
+        try:
+            log.trim(Retention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
+        except TriplewireError as error:
+            logger.warning("the log was not trimmed: %s", error)
+
+    def _beat(self, state: str, **detail: object) -> None:
+        beat(self.settings.heartbeat, self.clock, state, detail)
+
+
+def _check(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        failure = query.exception()
+        if failure or not query.isActive:
+            raise Unavailable(f"the {query.name} query ended: {failure}")
+
+
+def _progress(query: StreamingQuery) -> dict[str, object]:
+    last = query.lastProgress
+    return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": last.batchDuration} if last else {}
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """Two pipelines on the same data would store everything twice, so the second does not start."""
+    data.mkdir(parents=True, exist_ok=True)
+    with (data / "pipeline.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Unavailable(f"another pipeline is running on {data}") from None
+        yield

@@ -1,0 +1,29 @@
+"""Checkpoints: what Spark wrote down about a streaming query, read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The directory that Spark keeps for one query."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The query's identity, the same over restarts. Written before the first batch runs."""
+        return str(json.loads((self.path / "metadata").read_text())["id"])
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no batch was ever planned."""
+        return not any((self.path / "offsets").glob("[0-9]*"))
+
+    def upto(self, batch: int) -> int:
+        """The position at which a batch ends. Spark writes it down before it runs the batch."""
+        *_, offset = (self.path / "offsets" / str(batch)).read_text().splitlines()
+        return int(json.loads(offset)["position"])

@@ -1,0 +1,54 @@
+"""The `match` query: events in, matches out.
+
+Workers keep an evaluator across batches and bring it up to the position at which their part of the batch ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.config.limits import BATCH_EVENTS
+from triplewire.matching.evaluator import Evaluator
+from triplewire.model import ENTRIES, MATCHES
+from triplewire.registry.ports import Registry
+
+_evaluators: dict[object, tuple[Registry, Evaluator]] = {}
+"""Of this worker process, by the way in which their registry is opened."""
+
+
+def matched(entries: DataFrame, open_registry: Callable[[], Registry]) -> DataFrame:
+    """From a frame of `ENTRIES` to a frame of `MATCHES`. A pure function of the entries and of the registry as it
+    was at their positions."""
+    return entries.select(*ENTRIES.names).mapInArrow(partial(_match, open_registry), from_arrow_schema(MATCHES))
+
+
+def _match(open_registry: Callable[[], Registry], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.num_rows:
+            entries = pa.Table.from_batches([batch]).cast(ENTRIES)
+            yield from _evaluator(open_registry, entries).match(entries).to_batches()
+
+
+def _evaluator(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:
+    """This worker's evaluator, knowing every registry change up to the last of the entries."""
+    key = _key(open_registry)
+    if key not in _evaluators:
+        _evaluators[key] = (open_registry(), Evaluator())
+    registry, evaluator = _evaluators[key]
+    last = pc.max(entries["position"]).as_py()
+    if last > evaluator.version:
+        evaluator.apply(registry.changes(evaluator.version, last), last)
+        # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
+        evaluator.forget(last - BATCH_EVENTS)
+    return evaluator
+
+
+def _key(opener: Callable[[], Registry]) -> object:
+    """Equal for openers that were pickled from one and the same; a partial is not equal to its own copy."""
+    return (opener.func, opener.args) if isinstance(opener, partial) else opener

@@ -1,0 +1,24 @@
+"""What the pipeline is given: ways to open each port, which travel to the workers and are called there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from triplewire.lake.ports import Lake
+from triplewire.log.ports import Log, Outbox
+from triplewire.registry.ports import Registry
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Each opener must pickle, and opens the same thing in every process."""
+
+    open_log: Callable[[], Log]
+    open_registry: Callable[[], Registry]
+    open_outbox: Callable[[str], Outbox]
+    """Takes the id of the query that writes."""
+    open_lake: Callable[[], Lake]
+    lake_files: Path
+    """Where workers write data files: the table's directory."""

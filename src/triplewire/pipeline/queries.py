@@ -1,0 +1,73 @@
+"""The streaming queries over the log: `match` and `store`, each with a checkpoint of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from triplewire.lake.ports import Batch
+from triplewire.pipeline.checkpoints import Checkpoint
+from triplewire.pipeline.match import matched
+from triplewire.pipeline.ports import Ports
+from triplewire.pipeline.source import NAME, log_source
+from triplewire.pipeline.store import files, stored
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How one query runs: its name, the position behind which a first run starts, and how often it looks."""
+
+    name: str
+    after: int
+    interval: float
+    checkpoint: Checkpoint
+
+
+def start_match(spark: SparkSession, ports: Ports, checkpoints: Path, interval: float) -> StreamingQuery:
+    """Every event against every subscription that holds at its position; matches go to the outbox."""
+    checkpoint = Checkpoint(checkpoints / "match")
+    streaming = Streaming("match", ports.open_outbox("").head(), interval, checkpoint)
+    outbox = cache(ports.open_outbox)
+
+    def deliver(entries: DataFrame, number: int) -> None:
+        matches = matched(entries, ports.open_registry).toArrow()
+        outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
+
+    return _start(spark, ports, streaming, deliver)
+
+
+def start_store(spark: SparkSession, ports: Ports, checkpoints: Path, interval: float) -> StreamingQuery:
+    """Every event into the lake."""
+    checkpoint = Checkpoint(checkpoints / "store")
+    lake = ports.open_lake()
+    streaming = Streaming("store", lake.files().upto, interval, checkpoint)
+
+    def commit(entries: DataFrame, number: int) -> None:
+        written = files(stored(entries, ports.lake_files).toArrow())
+        lake.commit(Batch(checkpoint.id, number, checkpoint.upto(number)), written)
+
+    return _start(spark, ports, streaming, commit)
+
+
+def _start(
+    spark: SparkSession, ports: Ports, streaming: Streaming, sink: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    context = spark.sparkContext
+    context.setLocalProperty("spark.scheduler.pool", streaming.name)
+    spark.dataSource.register(log_source(ports.open_log))
+    return (
+        spark.readStream.format(NAME)
+        .option("parts", context.defaultParallelism)
+        .option("after", streaming.after)
+        .load()
+        .writeStream.queryName(streaming.name)
+        .option("checkpointLocation", str(streaming.checkpoint.path))
+        .trigger(processingTime=f"{round(streaming.interval * 1_000)} milliseconds")
+        .foreachBatch(sink)
+        .start()
+    )

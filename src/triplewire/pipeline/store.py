@@ -1,0 +1,47 @@
+"""The `store` query: events in, data files of the lake out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.lake.ports import DataFile
+from triplewire.lake.quads import FileWriter
+from triplewire.model import ENTRIES
+
+FILES = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("size", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("first", pa.int64()),
+        pa.field("last", pa.int64()),
+    ]
+)
+"""Data files as rows: what a task tells the driver of what it wrote."""
+
+_writers: dict[Path, FileWriter] = {}
+"""Of this worker process, by the table's directory."""
+
+
+def stored(entries: DataFrame, table: Path) -> DataFrame:
+    """From a frame of `ENTRIES` to a frame of `FILES`, each of which was written and waits for its commit."""
+    return entries.select(*ENTRIES.names).mapInArrow(partial(_store, table), from_arrow_schema(FILES))
+
+
+def files(rows: pa.Table) -> list[DataFile]:
+    return [DataFile(**row) for row in rows.to_pylist()]
+
+
+def _store(table: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    filled = [batch for batch in batches if batch.num_rows]
+    if filled:
+        if table not in _writers:
+            _writers[table] = FileWriter(table)
+        file = _writers[table].write(pa.Table.from_batches(filled).cast(ENTRIES))
+        yield pa.RecordBatch.from_pylist([vars(file)], schema=FILES)

@@ -1,0 +1,37 @@
+"""Warm-up: what is slow the first time is done before the pipeline says that it is ready."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from triplewire.model import ENTRIES
+from triplewire.pipeline.match import matched
+from triplewire.pipeline.ports import Ports
+from triplewire.pipeline.store import stored
+
+
+def warm(spark: SparkSession, ports: Ports) -> None:
+    """Start the workers, load the registry in them and run both transforms once over an event that nobody published,
+    which is stored in a directory that is thrown away."""
+    entries = spark.createDataFrame(_entries()).repartition(spark.sparkContext.defaultParallelism)
+    matched(entries, ports.open_registry).toArrow()
+    with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
+        stored(entries, Path(scratch)).toArrow()
+
+
+def _entries() -> pa.Table:
+    """Two entries at position 0, which no subscription sees: each is made at a position above it."""
+    row = {
+        "position": 0,
+        "stream": "warm-up",
+        "event": "urn:triplewire:warm-up",
+        "text": '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        "time": 0,
+        "received": 0,
+        "syntax": "application/n-quads",
+    }
+    return pa.Table.from_pylist([row, row], schema=ENTRIES)
