@@ -116,8 +116,12 @@ def connect(path: Path, mode: str = "rwc") -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    for pragma in PRAGMAS:
-        connection.execute(pragma)
+    try:
+        for pragma in PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

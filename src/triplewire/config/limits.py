@@ -5,6 +5,12 @@ from __future__ import annotations
 BODY_BYTES = 16 * 1024 * 1024
 """A publish body. One body is parsed in memory: at worst about six times this for one request."""
 
+EXPANDED_BYTES = 64 * 1024 * 1024
+"""A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB while it is taken apart."""
+
+NESTING = 128
+"""Levels of JSON, XML or triple terms in a publish body. Parsers recurse: some 5,000 levels overflow the stack."""
+
 EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
@@ -85,3 +91,6 @@ PAGE = 1_000
 
 REMEMBERED_SUBSCRIPTIONS = 20_000
 """Subscriptions that an edge remembers after their listeners left: about 1 kB each, more than its listeners."""
+
+COMMIT_QUEUE_BYTES = 128 * 1024 * 1024
+"""Text of the publishes that wait for their commit: their count alone would allow 16 GiB of large bodies."""

@@ -1,6 +1,22 @@
 """The log: events in one order, and the outbox of what matched."""
 
+from triplewire.log.commits import GroupCommit
+from triplewire.log.memory import MemoryLog
+from triplewire.log.outbox import MemoryOutbox, SqliteOutbox
 from triplewire.log.ports import Chunk, Log, Outbox, Publication, Retention
 from triplewire.log.sqlite import SqliteLog
+from triplewire.log.watch import Watch
 
-__all__ = ["Chunk", "Log", "Outbox", "Publication", "Retention", "SqliteLog"]
+__all__ = [
+    "Chunk",
+    "GroupCommit",
+    "Log",
+    "MemoryLog",
+    "MemoryOutbox",
+    "Outbox",
+    "Publication",
+    "Retention",
+    "SqliteLog",
+    "SqliteOutbox",
+    "Watch",
+]

@@ -21,7 +21,10 @@ class Publication:
 
 @dataclass(frozen=True)
 class Retention:
-    """What the log keeps: an entry goes when it is older than `age` seconds or beyond the newest `size` bytes."""
+    """What the log keeps: an entry goes when it is older than `age` seconds or beyond the newest `size` bytes.
+
+    Entries go oldest first, up to the first that is kept. Size counts the text of events, as UTF-8.
+    """
 
     age: float | None = None
     size: int | None = None
@@ -50,13 +53,21 @@ class Log(Protocol):
 
 
 class Outbox(Protocol):
-    """Matches on their way from the pipeline to the edges, one chunk for each batch of the pipeline."""
+    """Matches on their way from the pipeline to the edges, at most one chunk for each batch of the pipeline.
+
+    A run of the pipeline numbers its batches from 0 on and writes them in order; a twin is made for one run, and
+    all runs share what it holds. Called from any thread.
+    """
 
     def write(self, batch: int, upto: int, matches: pa.Table) -> None:
-        """Store the matches of a batch that ends at position `upto`. A batch written before is left as it is."""
+        """Store the matches of a batch that ends at position `upto`; returns only after they are durable.
+
+        A batch written before is left as it is, and matches at or below `head()` are dropped: no match is handed
+        out twice, be it a batch that is replayed or a new run that begins again further back. Raises StorageFull.
+        """
 
     def read(self, after: int, limit: int) -> list[Chunk]:
-        """At most `limit` chunks with a sequence number above `after`, in order."""
+        """At most `limit` chunks with a sequence number above `after`, in order. Batches without matches have none."""
 
     def head(self) -> int:
         """The position up to which everything was matched; 0 before the first batch."""
@@ -67,7 +78,10 @@ class Outbox(Protocol):
 
 @dataclass(frozen=True)
 class Chunk:
-    """One batch of matches. `sequence` only grows; `upto` is the position up to which it speaks."""
+    """One batch of matches. `sequence` only grows; `upto` is the position up to which it speaks.
+
+    The two are the same number: chunks do not overlap, so whoever resumes after a position reads from there.
+    """
 
     sequence: int
     upto: int

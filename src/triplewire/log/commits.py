@@ -1,0 +1,153 @@
+"""Commits: publishes that arrive at the same time share one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import TypeAlias
+
+from triplewire.config import limits
+from triplewire.errors import Unavailable
+from triplewire.log.ports import Log, Publication
+
+Answer: TypeAlias = range | BaseException
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """A publication whose publisher waits, on its own event loop, to hear that it is durable."""
+
+    publication: Publication
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[range]
+    size: int
+
+
+@dataclass
+class Counts:
+    """What was committed so far, and what was turned away because the queue was full."""
+
+    transactions: int = 0
+    publications: int = 0
+    events: int = 0
+    refused: int = 0
+
+
+class GroupCommit:
+    """One thread that appends, in one transaction, everything that waits; meanwhile the next group gathers.
+
+    Nothing is delayed on purpose: a single publish commits at once, and the busier the disk, the larger the groups.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        queue: int = limits.COMMIT_QUEUE,
+        queue_bytes: int = limits.COMMIT_QUEUE_BYTES,
+        group: int = limits.COMMIT_EVENTS,
+    ) -> None:
+        """At most `queue` publications of `queue_bytes` of text wait; one transaction takes up to `group` events."""
+        self.counts = Counts()
+        self._log = log
+        self._queue, self._queue_bytes, self._group = queue, queue_bytes, group
+        self._waiting: deque[Waiter] = deque()
+        self._bytes = 0
+        self._closed = False
+        self._wake = Condition()
+        self._thread = Thread(target=self._run, name="group-commit", daemon=True)
+        self._thread.start()
+
+    async def append(self, publication: Publication) -> range:
+        """The positions of the publication, once it is durable.
+
+        Raises Unavailable at once when too much waits already, and what the log raised when its group failed; then
+        nothing of the group is stored. Whoever is cancelled while waiting does not learn whether it was stored.
+        """
+        loop = asyncio.get_running_loop()
+        size = sum(len(event.text) for event in publication.events)
+        waiter = Waiter(publication, loop, loop.create_future(), size)
+        self._enter(waiter)
+        return await waiter.future
+
+    def close(self) -> None:
+        """Commit what waits, then end. Publications that come later raise Unavailable."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+        self._thread.join()
+
+    def waiting(self) -> int:
+        """Publications that wait for a transaction to take them."""
+        return len(self._waiting)
+
+    def _enter(self, waiter: Waiter) -> None:
+        with self._wake:
+            if self._closed:
+                raise Unavailable("the log is closing; publish again")
+            if self._full(waiter.size):
+                self.counts.refused += 1
+                raise Unavailable(f"{len(self._waiting)} publishes wait for the disk already; publish again later")
+            self._waiting.append(waiter)
+            self._bytes += waiter.size
+            self._wake.notify()
+
+    def _full(self, size: int) -> bool:
+        waiting = len(self._waiting)
+        return waiting >= self._queue or (waiting > 0 and self._bytes + size > self._queue_bytes)
+
+    def _run(self) -> None:
+        while group := self._take():
+            answers = self._commit([waiter.publication for waiter in group])
+            _tell(group, answers)
+
+    def _take(self) -> list[Waiter]:
+        """What goes into the next transaction; nothing once all is committed and the end was asked for."""
+        with self._wake:
+            self._wake.wait_for(lambda: self._waiting or self._closed)
+            group: list[Waiter] = []
+            events = 0
+            while self._waiting and (not group or events + _events(self._waiting[0]) <= self._group):
+                waiter = self._waiting.popleft()
+                group.append(waiter)
+                events += _events(waiter)
+                self._bytes -= waiter.size
+            return group
+
+    def _commit(self, publications: Sequence[Publication]) -> Sequence[Answer]:
+        try:
+            answers = self._log.append(publications)
+        except BaseException as error:  # the thread must outlive whatever happens, or all publishers wait forever
+            return [error] * len(publications)
+        self.counts.transactions += 1
+        self.counts.publications += len(publications)
+        self.counts.events += sum(len(publication.events) for publication in publications)
+        return answers
+
+
+def _events(waiter: Waiter) -> int:
+    return len(waiter.publication.events)
+
+
+def _tell(group: Sequence[Waiter], answers: Sequence[Answer]) -> None:
+    """Wake each event loop once for all of its waiters."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[range], Answer]]] = defaultdict(list)
+    for waiter, answer in zip(group, answers, strict=True):
+        by_loop[waiter.loop].append((waiter.future, answer))
+    for loop, told in by_loop.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_resolve, told)
+
+
+def _resolve(told: Sequence[tuple[asyncio.Future[range], Answer]]) -> None:
+    for future, answer in told:
+        if future.done():
+            continue
+        if isinstance(answer, range):
+            future.set_result(answer)
+        else:
+            future.set_exception(answer)

@@ -1,0 +1,137 @@
+"""Outboxes: matches on their way from the pipeline to the edges.
+
+```
+progress   head: matched up to here        runs   run → its newest batch        chunks   upto → matches
+```
+A write moves all three at once. What a write brings at or below `head` was brought before, so it is dropped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire import sqlite
+from triplewire.log.ports import Chunk
+from triplewire.model import MATCHES
+
+SCHEMA = {
+    "progress": "CREATE TABLE progress AS SELECT 0 AS head",
+    "runs": "CREATE TABLE runs (run TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
+    "chunks": "CREATE TABLE chunks (upto INTEGER PRIMARY KEY, matches BLOB NOT NULL)",
+}
+
+_HEAD = "SELECT head FROM progress"
+_ADVANCE = "UPDATE progress SET head = max(head, ?)"
+_BATCH = "SELECT batch FROM runs WHERE run = ?"
+_DONE = "INSERT OR REPLACE INTO runs (run, batch) VALUES (?, ?)"
+_INSERT = "INSERT INTO chunks (upto, matches) VALUES (?, ?)"
+_READ = "SELECT upto, matches FROM chunks WHERE upto > ? ORDER BY upto LIMIT ?"
+_TRIM = "DELETE FROM chunks WHERE upto < ?"
+
+
+class SqliteOutbox:
+    """Chunks in a file that one pipeline writes and any number of edges read."""
+
+    def __init__(self, path: Path, run: str = "") -> None:
+        """`run` tells one sequence of batches from another: a pipeline with a new checkpoint is a new run."""
+        self._run = run
+        self._database = sqlite.Database(path, SCHEMA)
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        with self._database.writing() as connection:
+            (done,) = connection.execute(_BATCH, (self._run,)).fetchone() or (-1,)
+            if batch <= done:
+                return
+            (head,) = connection.execute(_HEAD).fetchone()
+            fresh = _after(matches, head)
+            if fresh.num_rows:
+                connection.execute(_INSERT, (upto, _encoded(fresh)))
+            connection.execute(_ADVANCE, (upto,))
+            connection.execute(_DONE, (self._run, batch))
+
+    def read(self, after: int, limit: int) -> list[Chunk]:
+        with self._database.reading() as connection:
+            found = connection.execute(_READ, (after, limit)).fetchall()
+        return [Chunk(upto, upto, _decoded(matches)) for upto, matches in found]
+
+    def head(self) -> int:
+        with self._database.reading() as connection:
+            (head,) = connection.execute(_HEAD).fetchone()
+        return int(head)
+
+    def trim(self, before: int) -> int:
+        with self._database.writing() as connection:
+            return connection.execute(_TRIM, (before,)).rowcount
+
+    def close(self) -> None:
+        self._database.close()
+
+
+@dataclass
+class _Shelf:
+    """What the outboxes of all runs in one process hold together."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    runs: dict[str, int] = field(default_factory=dict)
+    head: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+
+class MemoryOutbox:
+    """Chunks in a list, gone with the process."""
+
+    def __init__(self, run: str = "", shared: MemoryOutbox | None = None) -> None:
+        """`shared` is an outbox of another run that holds the same chunks."""
+        self._run = run
+        self._shelf: _Shelf = shared._shelf if shared else _Shelf()
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        shelf = self._shelf
+        with shelf.lock:
+            if batch <= shelf.runs.get(self._run, -1):
+                return
+            fresh = _after(matches, shelf.head)
+            if fresh.num_rows:
+                shelf.chunks.append(Chunk(upto, upto, fresh))
+            shelf.head = max(shelf.head, upto)
+            shelf.runs[self._run] = batch
+
+    def read(self, after: int, limit: int) -> list[Chunk]:
+        chunks = self._shelf.chunks
+        first = bisect_right(chunks, after, key=attrgetter("sequence"))
+        return chunks[first : first + limit]
+
+    def head(self) -> int:
+        return self._shelf.head
+
+    def trim(self, before: int) -> int:
+        shelf = self._shelf
+        with shelf.lock:
+            kept = [chunk for chunk in shelf.chunks if chunk.upto >= before]
+            dropped = len(shelf.chunks) - len(kept)
+            shelf.chunks = kept
+        return dropped
+
+
+def _after(matches: pa.Table, head: int) -> pa.Table:
+    table = matches.cast(MATCHES)
+    return table.filter(pc.greater(table.column("position"), head))
+
+
+def _encoded(matches: pa.Table) -> bytes:
+    """Not compressed: zstd makes 50 rows half as large and ten times as slow, and every edge would pay to read."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, MATCHES) as stream:
+        stream.write_table(matches)
+    return bytes(sink.getvalue())
+
+
+def _decoded(chunk: bytes) -> pa.Table:
+    return pa.ipc.open_stream(chunk).read_all()
