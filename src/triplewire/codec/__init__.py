@@ -1,0 +1,26 @@
+"""RDF text to events and back."""
+
+from triplewire.codec.ids import check_id, new_id
+from triplewire.codec.readers import decode
+from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, SYNTAXES, TRIG, TURTLE, Syntax, syntax_of
+from triplewire.codec.syntaxes import negotiate as negotiate
+from triplewire.codec.writers import encode, nquads, ntriples
+
+__all__ = [
+    "JSON_LD",
+    "N_QUADS",
+    "N_TRIPLES",
+    "RDF_XML",
+    "SYNTAXES",
+    "TRIG",
+    "TURTLE",
+    "Syntax",
+    "check_id",
+    "decode",
+    "encode",
+    "negotiate",
+    "new_id",
+    "nquads",
+    "ntriples",
+    "syntax_of",
+]

@@ -75,7 +75,7 @@ def _unescape(found: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else _SHORT[found[3]]
 
 
-_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f]')
+_NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f\ufffe\uffff]')
 _NAMED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
 
 

@@ -1,0 +1,89 @@
+"""Depths: documents nested so deep that a parser would overflow its stack are refused before it sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from xml.parsers import expat
+
+from triplewire.codec.faults import fault_at
+from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax
+from triplewire.config import limits
+from triplewire.errors import InputError, Place
+
+_JSON = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
+
+_TERMS = re.compile(
+    rb'"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\''
+    rb'|"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"|\'[^\'\\\r\n]*(?:\\.[^\'\\\r\n]*)*\''
+    rb"|#[^\r\n]*|\\.|<[^<>\s]*>|(<<)|(>>)",
+    re.DOTALL,
+)
+"""Opening and closing of triple terms; strings, comments, escapes and IRIs are stepped over."""
+
+
+def check_depth(body: bytes, syntax: Syntax) -> None:
+    """Raises InputError for a body nested deeper than the limit, or whose XML entities would blow it up."""
+    _CHECKS[syntax](body)
+
+
+def _check_json(body: bytes) -> None:
+    if body.count(b"{") + body.count(b"[") > limits.NESTING:
+        _check_tokens(body, _JSON)
+
+
+def _check_terms(body: bytes) -> None:
+    if body.count(b"<<") > limits.NESTING:
+        _check_tokens(body, _TERMS)
+
+
+def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:
+    depth = 0
+    for found in tokens.finditer(body):
+        if found.lastindex:
+            depth += 1 if found.lastindex == 1 else -1
+            if depth > limits.NESTING:
+                raise _too_deep(body, found.start())
+
+
+def _too_deep(body: bytes, offset: int) -> InputError:
+    before = body[:offset]
+    place = Place(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
+    return InputError(f"the body is nested deeper than the limit of {limits.NESTING}, at {place}", place=place)
+
+
+def _check_xml(body: bytes) -> None:
+    """Well-formed, not too deep, and entities that stay small: a reference to another entity is how bombs are built."""
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def opened(_name: str, _attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > limits.NESTING:
+            raise _too_deep(body, parser.CurrentByteIndex)
+
+    def closed(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def declared(name: str, _parameter: bool, value: str | None, *_external: str | None) -> None:
+        if value and ("&" in value or len(value) * body.count(b"&") > limits.BODY_BYTES):
+            raise InputError(f"the entity {name} would make the body too large; write its text out")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.EntityDeclHandler = opened, closed, declared
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError as error:
+        place = Place(error.lineno, error.offset + 1)
+        raise fault_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
+
+
+_CHECKS: dict[Syntax, Callable[[bytes], None]] = {
+    TURTLE: _check_terms,
+    TRIG: _check_terms,
+    N_TRIPLES: _check_terms,
+    N_QUADS: _check_terms,
+    JSON_LD: _check_json,
+    RDF_XML: _check_xml,
+}

@@ -1,0 +1,157 @@
+"""Readers: a body of RDF becomes events.
+
+The parser feeds the serializer inside the RDF library, so that only canonical N-Quads text comes back; one
+regular expression takes it apart. `docs/decisions` has the measurements.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from io import BytesIO
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import pyoxigraph as ox
+
+from triplewire.codec import ids
+from triplewire.codec.depths import check_depth
+from triplewire.codec.faults import malformed
+from triplewire.codec.skolems import skolemize
+from triplewire.codec.syntaxes import Syntax
+from triplewire.config import limits
+from triplewire.errors import BadRequest, BodyTooLarge, InputError, MalformedRdf
+from triplewire.model import Event, Headers
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_QUAD = re.compile(
+    r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
+)
+"""A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
+
+_NO_HEADERS = Headers()
+
+_BLOCK = 10_000
+"""Quads that are taken apart at once: enough to make a call cheap, few enough to keep its strings small."""
+
+_Graphs = dict[str, dict[str, None]]
+"""Lines `subject⇥predicate⇥object` by graph, both in order of first appearance; "" is the default graph."""
+
+
+def decode(
+    body: bytes,
+    syntax: Syntax,
+    headers: Headers = _NO_HEADERS,
+    *,
+    event_id: str | None = None,
+    base_iri: str | None = None,
+    new_id: Callable[[], str] = ids.new_id,
+) -> list[Event]:
+    """The events of a body, in order of first appearance; their quads in the publisher's order, without repeats.
+
+    Each named graph is one event with the graph's IRI as its id. Quads outside of a named graph are one event too,
+    with `event_id` or a new id, and so are those of a graph named by a blank node. Blank nodes become IRIs.
+
+    Raises MalformedRdf, with the place, for what does not parse and for a body without quads; BadRequest for an
+    `event_id` or `base_iri` that is no IRI or does not fit the body; InputError for what is over a limit.
+    """
+    body = body.removeprefix(BOM_UTF8)
+    if event_id is not None:
+        ids.check_id(event_id)
+    graphs = _graphs(body, syntax, base_iri)
+    if not graphs:
+        raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
+    names = _names(graphs, event_id, new_id)
+    headers = replace(headers, syntax=syntax.media_type)
+    return list(_events(graphs, names, headers, new_id))
+
+
+def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:
+    if not body or body.isspace():
+        return {}
+    check_depth(body, syntax)
+    graphs: _Graphs = {}
+    try:
+        for block in _blocks(body, syntax, base_iri):
+            _add(block, graphs)
+    except SyntaxError as fault:
+        raise malformed(body, syntax, fault) from None
+    return graphs
+
+
+def _blocks(body: bytes, syntax: Syntax, base_iri: str | None) -> Iterator[str]:
+    """The body as canonical N-Quads, some thousand lines at a time."""
+    try:
+        quads = ox.parse(body, format=syntax.format, base_iri=base_iri)
+    except ValueError as error:
+        raise BadRequest(f"the base IRI does not do: {error}") from None
+    buffer = _Buffer()
+    while True:
+        ox.serialize(islice(quads, _BLOCK), buffer, format=ox.RdfFormat.N_QUADS)
+        if not (block := buffer.take()):
+            return
+        yield block.decode()
+
+
+class _Buffer(BytesIO):
+    """Takes what the serializer writes, up to a limit in all: a long prefix makes a short body long."""
+
+    _size = 0
+
+    def write(self, part: ReadableBuffer, /) -> int:
+        written = super().write(part)
+        self._size += written
+        if self._size > limits.EXPANDED_BYTES:
+            raise BodyTooLarge("the body, with its prefixes written out,", limits.EXPANDED_BYTES)
+        return written
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        taken = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return taken
+
+
+def _add(block: str, graphs: _Graphs) -> None:
+    quads = _QUAD.findall(block)
+    assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
+    for graph, run in groupby(quads, itemgetter(3)):
+        lines = graphs.setdefault(graph, {})
+        lines.update(dict.fromkeys([f"{subject}\t{predicate}\t{obj}" for subject, predicate, obj, _ in run]))
+        if len(lines) > limits.EVENT_QUADS:
+            raise InputError(f"the event {graph} has more quads than the limit of {limits.EVENT_QUADS} for one event")
+
+
+def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:
+    """The IRI, as a term, for each graph of the body."""
+    if event_id is not None:
+        return {_only_graph(graphs, event_id): f"<{event_id}>"}
+    return {graph: graph if graph.startswith("<") else f"<{new_id()}>" for graph in graphs}
+
+
+def _only_graph(graphs: _Graphs, event_id: str) -> str:
+    if len(graphs) > 1:
+        raise BadRequest(f"the id {event_id} was given for a body of {len(graphs)} events; leave it out")
+    graph = next(iter(graphs))
+    if graph.startswith("<") and graph != f"<{event_id}>":
+        raise BadRequest(f"the id {event_id} was given, but the body names its event {graph[1:-1]}; leave one out")
+    return graph
+
+
+def _events(graphs: _Graphs, names: Mapping[str, str], headers: Headers, new_id: Callable[[], str]) -> Iterator[Event]:
+    token = ""
+    for graph, lines in graphs.items():
+        text = "\n".join(lines)
+        name = names[graph][1:-1]
+        if len(name) > limits.HEADER_CHARACTERS:
+            ids.check_id(name)
+        if "_:" in text:
+            token = token or new_id()
+            text = skolemize(text, name, token, names)
+        yield Event(name, text, headers)

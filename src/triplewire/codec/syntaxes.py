@@ -1,0 +1,90 @@
+"""Syntaxes: the ways to write RDF that are taken and given, and how one is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from triplewire.errors import UnknownMediaType
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """A way to write RDF. The first of its media types is the one that we send."""
+
+    name: str
+    media_types: tuple[str, ...]
+    graphs: bool
+    """Whether it carries named graphs, and so several events."""
+
+    @property
+    def media_type(self) -> str:
+        return self.media_types[0]
+
+    @property
+    def format(self) -> ox.RdfFormat:
+        found = ox.RdfFormat.from_media_type(self.media_type)
+        assert found is not None, f"the RDF library does not know {self.media_type}"
+        return found
+
+
+TURTLE = Syntax("Turtle", ("text/turtle", "application/x-turtle"), graphs=False)
+TRIG = Syntax("TriG", ("application/trig", "application/x-trig"), graphs=True)
+N_TRIPLES = Syntax("N-Triples", ("application/n-triples",), graphs=False)
+N_QUADS = Syntax("N-Quads", ("application/n-quads", "text/x-nquads"), graphs=True)
+JSON_LD = Syntax("JSON-LD", ("application/ld+json",), graphs=True)
+RDF_XML = Syntax("RDF/XML", ("application/rdf+xml",), graphs=False)
+
+SYNTAXES = (TURTLE, TRIG, N_TRIPLES, N_QUADS, JSON_LD, RDF_XML)
+
+_BY_MEDIA_TYPE = {media_type: syntax for syntax in SYNTAXES for media_type in syntax.media_types}
+
+
+def syntax_of(content_type: str | None) -> Syntax:
+    """The syntax that a Content-Type names; its parameters are ignored. Raises UnknownMediaType."""
+    essence = (content_type or "").partition(";")[0].strip().lower()
+    found = _BY_MEDIA_TYPE.get(essence)
+    if found is None:
+        raise UnknownMediaType(essence, tuple(syntax.media_type for syntax in SYNTAXES))
+    return found
+
+
+def negotiate(accept: str | None, default: Syntax) -> Syntax | None:
+    """The syntax that an Accept header likes best; None if it takes none of ours.
+
+    Among equals the default wins, then the one named first. No header, or an empty one, means the default.
+    """
+    if not accept or not accept.strip():
+        return default
+    ranges = [_media_range(part) for part in accept.split(",")]
+    candidates = sorted(SYNTAXES, key=lambda syntax: syntax != default)
+    scored = [(_preference(syntax, ranges), syntax) for syntax in candidates]
+    (quality, _), best = max(scored, key=lambda pair: pair[0])
+    return best if quality > 0 else None
+
+
+def _media_range(part: str) -> tuple[str, float]:
+    essence, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+    try:
+        return essence, float(quality)
+    except ValueError:
+        return essence, 0.0
+
+
+def _preference(syntax: Syntax, ranges: list[tuple[str, float]]) -> tuple[float, int]:
+    """Quality of the most specific range that covers the syntax, and how early it stands (0 first, then negative)."""
+    covering = [
+        (_specificity(media_range, syntax), quality, -place) for place, (media_range, quality) in enumerate(ranges)
+    ]
+    specificity, quality, place = max(covering)
+    return (quality, place) if specificity else (0.0, place)
+
+
+def _specificity(media_range: str, syntax: Syntax) -> int:
+    if media_range in syntax.media_types:
+        return 3
+    if media_range.endswith("/*") and any(m.startswith(media_range[:-1]) for m in syntax.media_types):
+        return 2
+    return 1 if media_range == "*/*" else 0
