@@ -7,6 +7,7 @@ everyone opens the file the same way and foreign errors are translated here, onc
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,10 +18,11 @@ from triplewire.errors import StorageFull, TriplewireError, Unavailable
 LOCK_SECONDS = 10.0
 """How long a writer waits for those of other processes. A transaction of the largest size takes under a second."""
 
+_RETRY_SECONDS = 0.005
+
 PRAGMAS = (
     # Rows of some 600 bytes fill pages of 4 KiB well; larger pages make the commit of a single event dearer.
     "PRAGMA page_size = 4096",
-    "PRAGMA journal_mode = WAL",
     # Acknowledged means durable: the write-ahead log is synced at every commit.
     "PRAGMA synchronous = FULL",
     # Who commits past this many pages copies them into the file: 16 MiB makes that rare and keeps reading fast.
@@ -119,10 +121,27 @@ def connect(path: Path, mode: str = "rwc") -> sqlite3.Connection:
     try:
         for pragma in PRAGMAS:
             connection.execute(pragma)
+        _keep_write_ahead_log(connection)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to its write-ahead log, so that readers and writers do not wait for each other.
+
+    Processes that open a new file at the same moment collide here, and SQLite gives up at once instead of waiting.
+    """
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _family(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
 
 
 def take(connection: sqlite3.Connection, count: int) -> range:
@@ -138,13 +157,18 @@ def head(connection: sqlite3.Connection) -> int:
 
 
 def _translation(error: sqlite3.OperationalError, path: Path, away: set[int]) -> Exception:
-    """Our error for SQLite's, by the code of its family; whatever is a fault of ours stays as it is."""
-    family = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    """Our error for SQLite's; whatever is a fault of ours stays as it is."""
     kinds: list[tuple[set[int], type[TriplewireError], str]] = [
         (away, Unavailable, "does not answer"),
         (_FULL, StorageFull, "takes no more"),
     ]
     for codes, kind, what in kinds:
-        if family in codes:
+        if _family(error) in codes:
             return kind(f"{path.name} {what}: {error}")
     return error
+
+
+def _family(error: sqlite3.OperationalError) -> int:
+    """The code of an error without what SQLite adds for the exact call that failed."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
