@@ -1,0 +1,19 @@
+"""Doubles and samples for tests of Triplewire, and of programs that embed it."""
+
+from triplewire.testing.events import event, publication
+from triplewire.testing.faults import Crash, Fault, Faults
+from triplewire.testing.logs import FaultyLog, FaultyOutbox
+from triplewire.testing.twins import KINDS, Twin, twin
+
+__all__ = [
+    "KINDS",
+    "Crash",
+    "Fault",
+    "Faults",
+    "FaultyLog",
+    "FaultyOutbox",
+    "Twin",
+    "event",
+    "publication",
+    "twin",
+]

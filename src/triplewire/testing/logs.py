@@ -1,0 +1,50 @@
+"""Logs and outboxes whose writes fail where the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from triplewire.log.ports import Chunk, Log, Outbox, Publication, Retention
+from triplewire.testing.faults import Fault, Faults
+
+
+class FaultyLog:
+    """A log whose n-th append meets the n-th fault. Reading always works."""
+
+    def __init__(self, log: Log, faults: Iterable[Fault]) -> None:
+        self._log = log
+        self._faults = Faults(faults)
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        return self._faults.strike(lambda: self._log.append(publications))
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        return self._log.read(after, upto, limit)
+
+    def head(self) -> int:
+        return self._log.head()
+
+    def trim(self, retention: Retention, before: int) -> int:
+        return self._log.trim(retention, before)
+
+
+class FaultyOutbox:
+    """An outbox whose n-th write meets the n-th fault. Reading always works."""
+
+    def __init__(self, outbox: Outbox, faults: Iterable[Fault]) -> None:
+        self._outbox = outbox
+        self._faults = Faults(faults)
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        self._faults.strike(lambda: self._outbox.write(batch, upto, matches))
+
+    def read(self, after: int, limit: int) -> list[Chunk]:
+        return self._outbox.read(after, limit)
+
+    def head(self) -> int:
+        return self._outbox.head()
+
+    def trim(self, before: int) -> int:
+        return self._outbox.trim(before)

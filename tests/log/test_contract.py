@@ -1,0 +1,187 @@
+"""What every twin of the log must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from triplewire.log import Publication, Retention
+from triplewire.model import END, ENTRIES, Event, Headers
+from triplewire.testing import KINDS, Twin, event, publication, twin
+
+HOUR = 3600.0
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
+    with twin(request.param) as made:
+        yield made
+
+
+def ids(stores: Twin, after: int = 0, upto: int = END, limit: int = 1_000) -> list[str]:
+    found: list[str] = stores.log.read(after, upto, limit).column("event").to_pylist()
+    return [address.rpartition("/")[2] for address in found]
+
+
+def positions(stores: Twin) -> list[int]:
+    found: list[int] = stores.log.read(0, END, 1_000).column("position").to_pylist()
+    return found
+
+
+def test_an_empty_log_has_its_head_at_the_start_and_reads_as_an_empty_table(stores: Twin) -> None:
+    assert stores.log.head() == 0
+    table = stores.log.read(0, END, 10)
+    assert (table.schema, table.num_rows) == (ENTRIES, 0)
+
+
+def test_each_publication_gets_its_own_range_in_one_order(stores: Twin) -> None:
+    assert stores.log.append([publication(1, 2), publication(3, stream="other")]) == [range(1, 3), range(3, 4)]
+    assert stores.log.append([publication(4)]) == [range(4, 5)]
+    assert stores.log.head() == 4
+    assert ids(stores) == ["1", "2", "3", "4"]
+
+
+def test_a_publication_without_events_takes_no_position(stores: Twin) -> None:
+    taken = stores.log.append([publication(), publication(1), publication()])
+    assert [len(each) for each in taken] == [0, 1, 0]
+    assert [len(each) for each in stores.log.append([publication()])] == [0]
+    assert stores.log.append([]) == []
+    assert stores.log.head() == 1
+
+
+def test_everything_about_an_event_comes_back(stores: Twin) -> None:
+    headers = Headers("urn:source", "urn:app", 42, "text/turtle", {"X-Über": "ß", "x-b": '"'})
+    stores.log.append([Publication("city", [Event("urn:é", '<urn:s>\t<urn:p>\t"ü\\n"', headers), event(2)])])
+    table = stores.log.read(0, END, 10)
+    assert table.schema == ENTRIES
+    table.validate(full=True)
+    first, second = table.to_pylist()
+    assert first == {
+        "position": 1,
+        "stream": "city",
+        "event": "urn:é",
+        "text": '<urn:s>\t<urn:p>\t"ü\\n"',
+        "source": "urn:source",
+        "application": "urn:app",
+        "time": 42,
+        "received": stores.clock.now(),
+        "syntax": "text/turtle",
+        "extensions": '{"X-Über":"ß","x-b":"\\""}',
+    }
+    absent = {name: second[name] for name in ("source", "application", "extensions")}
+    assert absent == {"source": None, "application": None, "extensions": None}
+    assert second["time"] == second["received"]
+
+
+@pytest.mark.parametrize(
+    ("after", "upto", "limit", "found"),
+    [
+        (0, 3, 9, ["1", "2", "3"]),
+        (1, 3, 9, ["2", "3"]),
+        (1, 2, 9, ["2"]),
+        (0, END, 2, ["1", "2"]),
+        (2, 2, 9, []),
+        (3, 1, 9, []),
+        (9, END, 9, []),
+        (0, END, 0, []),
+    ],
+)
+def test_reading_is_open_below_and_closed_above(
+    stores: Twin, after: int, upto: int, limit: int, found: list[str]
+) -> None:
+    stores.log.append([publication(1, 2, 3)])
+    assert ids(stores, after, upto, limit) == found
+
+
+def test_entries_finds_given_positions_in_order_and_once(stores: Twin) -> None:
+    stores.log.append([publication(*range(1, 8))])
+    stores.log.trim(Retention(size=0), before=2)
+    found = stores.log.entries([7, 1, 3, 3, 99])
+    assert found.column("position").to_pylist() == [3, 7]
+    assert found.schema == ENTRIES
+    assert stores.log.entries([]).num_rows == 0
+
+
+def test_registry_changes_take_positions_of_the_same_order(stores: Twin) -> None:
+    stores.log.append([publication(1)])
+    assert stores.registry.put([("stream", "test", {}), ("stream", "other", {})]) == [2, 3]
+    assert stores.log.head() == 3
+    assert stores.log.append([publication(2)]) == [range(4, 5)]
+    assert positions(stores) == [1, 4]
+
+
+def test_trim_by_age_drops_what_is_older(stores: Twin) -> None:
+    stores.log.append([publication(1, 2)])
+    stores.clock.advance(HOUR)
+    stores.log.append([publication(3)])
+    assert stores.log.trim(Retention(age=HOUR), END) == 0
+    stores.clock.advance(1)
+    assert stores.log.trim(Retention(age=HOUR), END) == 2
+    assert ids(stores) == ["3"]
+
+
+def test_trim_by_size_keeps_the_newest_whole_events_that_fit(stores: Twin) -> None:
+    texts = ["a" * 10, "ü" * 5, "b" * 10, "c" * 10]
+    stores.log.append([Publication("s", [Event(f"urn:/{n}", text) for n, text in enumerate(texts)])])
+    assert stores.log.trim(Retention(size=40), END) == 0
+    assert stores.log.trim(Retention(size=39), END) == 1
+    assert stores.log.trim(Retention(size=20), END) == 1
+    assert ids(stores) == ["2", "3"]
+    assert stores.log.trim(Retention(size=0), END) == 2
+
+
+def test_size_is_counted_across_trims_and_appends(stores: Twin) -> None:
+    for number in range(6):
+        stores.log.append([Publication("s", [Event(f"urn:/{number}", "x" * 10)])])
+        stores.log.trim(Retention(size=30), END)
+    assert ids(stores) == ["3", "4", "5"]
+
+
+def test_trim_never_reaches_what_is_still_needed(stores: Twin) -> None:
+    stores.log.append([publication(1, 2, 3)])
+    stores.clock.advance(HOUR)
+    assert stores.log.trim(Retention(age=1, size=0), before=3) == 2
+    assert ids(stores) == ["3"]
+
+
+def test_without_a_limit_nothing_is_dropped(stores: Twin) -> None:
+    stores.log.append([publication(1)])
+    stores.clock.advance(1_000 * HOUR)
+    assert stores.log.trim(Retention(), END) == 0
+
+
+def test_positions_go_on_after_everything_was_trimmed(stores: Twin) -> None:
+    stores.log.append([publication(1, 2)])
+    stores.log.trim(Retention(size=0), END)
+    assert stores.log.head() == 2
+    assert stores.log.append([publication(3)]) == [range(3, 4)]
+
+
+def test_a_wall_clock_that_jumps_back_does_not_disturb_the_order(stores: Twin) -> None:
+    stores.log.append([publication(1)])
+    stores.clock.jump(-10 * 3_600_000_000)
+    assert stores.log.append([publication(2)]) == [range(2, 3)]
+    received = stores.log.read(0, END, 9).column("received").to_pylist()
+    assert ids(stores) == ["1", "2"]
+    assert received[0] > received[1]
+
+
+def test_an_old_entry_behind_a_younger_one_waits_for_it(stores: Twin) -> None:
+    """A clock that was ahead for a while must not make the log drop its middle."""
+    stores.log.append([publication(1)])
+    stores.clock.jump(-10 * 3_600_000_000)
+    stores.log.append([publication(2)])
+    stores.clock.advance(2 * HOUR)
+    assert stores.log.trim(Retention(age=HOUR), END) == 0
+    stores.clock.advance(10 * HOUR)
+    assert stores.log.trim(Retention(age=HOUR), END) == 2
+
+
+def test_threads_that_append_at_once_get_positions_of_their_own(stores: Twin) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        taken = list(threads.map(lambda n: (n, stores.log.append([publication(n, n)])[0]), range(40)))
+    assert sorted(at for _, each in taken for at in each) == list(range(1, 81))
+    stored = ids(stores)
+    assert all(stored[at - 1] == str(number) for number, each in taken for at in each)
