@@ -2,8 +2,19 @@
 
 from triplewire.codec.ids import check_id, new_id
 from triplewire.codec.readers import decode
-from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, SYNTAXES, TRIG, TURTLE, Syntax, syntax_of
-from triplewire.codec.syntaxes import negotiate as negotiate
+from triplewire.codec.syntaxes import (
+    JSON_LD,
+    N_QUADS,
+    N_TRIPLES,
+    RDF_XML,
+    SYNTAXES,
+    TRIG,
+    TURTLE,
+    Syntax,
+    negotiate,
+    syntax_of,
+    syntax_of_file,
+)
 from triplewire.codec.writers import encode, nquads, ntriples
 
 __all__ = [
@@ -23,4 +34,5 @@ __all__ = [
     "nquads",
     "ntriples",
     "syntax_of",
+    "syntax_of_file",
 ]

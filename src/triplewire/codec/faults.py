@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from io import BytesIO
 
 import pyoxigraph as ox
 
 from triplewire.codec.syntaxes import Syntax
 from triplewire.errors import MalformedRdf, Place
 
-_PREFIX = re.compile(r"^Parser error (?:at|between) line .*?: |\(line \d+\)$")
+_PREFIX = re.compile(r"^Parser error (?:at|between) line .*?: ")
 _SHOWN = 72
 
+_IN_OUR_WORDS = {
+    "No LoadDocumentCallback has been set to load remote contexts": "a remote @context is not fetched; write it out",
+    "No scheme found in an absolute IRI": "a relative IRI, without a base to resolve it",
+}
 
-def malformed(body: bytes, syntax: Syntax, fault: SyntaxError) -> MalformedRdf:
+
+def malformed(body: bytes, syntax: Syntax, fault: SyntaxError, base_iri: str | None) -> MalformedRdf:
     """The error for a body that the parser refused, with its place and the text there."""
-    place = Place(fault.lineno, fault.offset or 1) if fault.lineno else _reached(body, syntax)
-    return fault_at(body, syntax, _PREFIX.sub("", fault.msg), place)
+    place = Place(fault.lineno, fault.offset or 1) if fault.lineno else _reached(body, syntax, base_iri)
+    reason = _PREFIX.sub("", fault.msg)
+    return fault_at(body, syntax, _IN_OUR_WORDS.get(reason, reason), place)
 
 
 def fault_at(body: bytes, syntax: Syntax, reason: str, place: Place | None) -> MalformedRdf:
+    """The error for a reason and a place that are known."""
     if place is None:
         return MalformedRdf(f"this is not {syntax.name}: {reason}")
     return MalformedRdf(f"this is not {syntax.name}: {reason}, at {place}: {shown(body, place)}", place=place)
@@ -35,25 +42,19 @@ def shown(body: bytes, place: Place) -> str:
     return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}" or "(end of input)"
 
 
-class _Lines:
+class _Lines(BytesIO):
     """The body as a file that is handed out a line at a time, so that it is known how far the parser came."""
 
-    def __init__(self, body: bytes) -> None:
-        self._lines: Iterator[bytes] = iter(body.splitlines(keepends=True))
-        self.count = 0
-
-    def read(self, _size: int = -1) -> bytes:
-        line = next(self._lines, b"")
-        self.count += bool(line)
-        return line
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self.readline(size)
 
 
-def _reached(body: bytes, syntax: Syntax) -> Place | None:
+def _reached(body: bytes, syntax: Syntax, base_iri: str | None) -> Place | None:
     """The line at which the parser gave up, for the parsers that do not say."""
     lines = _Lines(body)
     try:
-        for _ in ox.parse(lines, format=syntax.format):  # type: ignore[arg-type]
+        for _ in ox.parse(lines, format=syntax.format, base_iri=base_iri):
             pass
     except SyntaxError:
-        return Place(max(1, lines.count), 1)
+        return Place(body.count(b"\n", 0, max(0, lines.tell() - 1)) + 1, 1)
     return None

@@ -80,7 +80,7 @@ def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:
         for block in _blocks(body, syntax, base_iri):
             _add(block, graphs)
     except SyntaxError as fault:
-        raise malformed(body, syntax, fault) from None
+        raise malformed(body, syntax, fault, base_iri) from None
     return graphs
 
 
@@ -125,7 +125,9 @@ def _add(block: str, graphs: _Graphs) -> None:
         lines = graphs.setdefault(graph, {})
         lines.update(dict.fromkeys([f"{subject}\t{predicate}\t{obj}" for subject, predicate, obj, _ in run]))
         if len(lines) > limits.EVENT_QUADS:
-            raise InputError(f"the event {graph} has more quads than the limit of {limits.EVENT_QUADS} for one event")
+            raise InputError(
+                f"the event {graph or 'of the body'} has more quads than the limit of {limits.EVENT_QUADS} an event"
+            )
 
 
 def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:

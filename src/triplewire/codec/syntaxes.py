@@ -17,6 +17,8 @@ class Syntax:
     media_types: tuple[str, ...]
     graphs: bool
     """Whether it carries named graphs, and so several events."""
+    ending: str
+    """How the names of its files end."""
 
     @property
     def media_type(self) -> str:
@@ -29,12 +31,12 @@ class Syntax:
         return found
 
 
-TURTLE = Syntax("Turtle", ("text/turtle", "application/x-turtle"), graphs=False)
-TRIG = Syntax("TriG", ("application/trig", "application/x-trig"), graphs=True)
-N_TRIPLES = Syntax("N-Triples", ("application/n-triples",), graphs=False)
-N_QUADS = Syntax("N-Quads", ("application/n-quads", "text/x-nquads"), graphs=True)
-JSON_LD = Syntax("JSON-LD", ("application/ld+json",), graphs=True)
-RDF_XML = Syntax("RDF/XML", ("application/rdf+xml",), graphs=False)
+TURTLE = Syntax("Turtle", ("text/turtle", "application/x-turtle"), graphs=False, ending=".ttl")
+TRIG = Syntax("TriG", ("application/trig", "application/x-trig"), graphs=True, ending=".trig")
+N_TRIPLES = Syntax("N-Triples", ("application/n-triples",), graphs=False, ending=".nt")
+N_QUADS = Syntax("N-Quads", ("application/n-quads", "text/x-nquads"), graphs=True, ending=".nq")
+JSON_LD = Syntax("JSON-LD", ("application/ld+json",), graphs=True, ending=".jsonld")
+RDF_XML = Syntax("RDF/XML", ("application/rdf+xml",), graphs=False, ending=".rdf")
 
 SYNTAXES = (TURTLE, TRIG, N_TRIPLES, N_QUADS, JSON_LD, RDF_XML)
 
@@ -48,6 +50,14 @@ def syntax_of(content_type: str | None) -> Syntax:
     if found is None:
         raise UnknownMediaType(essence, tuple(syntax.media_type for syntax in SYNTAXES))
     return found
+
+
+def syntax_of_file(name: str) -> Syntax:
+    """The syntax that a file's name ends in. Raises UnknownMediaType."""
+    for syntax in SYNTAXES:
+        if name.lower().endswith(syntax.ending):
+            return syntax
+    raise UnknownMediaType(name, tuple(syntax.ending for syntax in SYNTAXES))
 
 
 def negotiate(accept: str | None, default: Syntax) -> Syntax | None:

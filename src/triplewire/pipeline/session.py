@@ -26,6 +26,7 @@ STREAMING: Mapping[str, str] = {
 
 SMALL: Mapping[str, str] = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.python.worker.reuse": "true",
@@ -35,6 +36,8 @@ SMALL: Mapping[str, str] = {
 JVM_OPTIONS = (
     # Stopping a query in mid-batch runs a regular expression of Spark's that overflows the usual stack.
     "-Xss8m",
+    # The JVM plans and moves batches, it does not compute: the quick compiler starts sooner and is fast enough.
+    "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:MaxHeapFreeRatio=30",
     "-XX:MinHeapFreeRatio=10",

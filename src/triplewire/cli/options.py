@@ -1,0 +1,19 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+Data = Annotated[
+    Optional[Path],  # noqa: UP045 - typer reads the annotation
+    typer.Option("--data", help="Directory that holds log, lake and checkpoints.", show_default="triplewire-data"),
+]
+Host = Annotated[Optional[str], typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1")]  # noqa: UP045
+Port = Annotated[Optional[int], typer.Option("--port", help="Port to listen on.", show_default="8080")]  # noqa: UP045
+Url = Annotated[str, typer.Option("--url", envvar="TRIPLEWIRE_URL", help="Address of the broker.", show_default=True)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+DEFAULT_URL = "http://localhost:8080"

@@ -1,0 +1,116 @@
+"""`up`, `edge`, `pipeline`, `status`: run the broker, or parts of it."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+from threading import Event as Flag
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, Url
+from triplewire.config import Settings
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(up)
+    app.command()(edge)
+    app.command()(pipeline)
+    app.command()(status)
+
+
+def up(
+    data: Data = None,
+    host: Host = None,
+    port: Port = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
+) -> None:
+    """Start the whole broker on this machine, and watch over it until Ctrl-C."""
+    from triplewire.cli.demo import run_demo
+    from triplewire.compose.up import Up
+
+    settings = _settings(data, host, port)
+    console = Console()
+    broker = Up(settings)
+    stop = _stop_flag()
+    broker.start()
+    try:
+        with console.status(f"starting on {settings.url} (data in {settings.data}) …"):
+            _until_ready(broker, stop)
+        if stop.is_set():
+            return
+        if demo:
+            run_demo(broker, stop)
+        else:
+            console.print(f"Triplewire is ready on [bold]{settings.url}[/bold]. Ctrl-C stops it.")
+            broker.watch(stop)
+    finally:
+        with console.status("stopping …"):
+            broker.stop()
+        console.print("stopped; everything published is in", str(settings.data))
+
+
+def edge(data: Data = None, host: Host = None, port: Port = None) -> None:
+    """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
+    from triplewire.compose.edge import run_edge
+
+    run_edge(_settings(data, host, port))
+
+
+def pipeline(data: Data = None) -> None:
+    """Start the Spark pipeline alone, over the log in the data directory."""
+    from triplewire.compose.pipeline import run_pipeline
+
+    run_pipeline(_settings(data, None, None))
+
+
+def status(url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Tell how the broker is: heads, lag, pipeline, listeners."""
+    import orjson
+
+    from triplewire.client import Client
+
+    with Client(url) as client:
+        health = client.health()
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(health).decode())
+    else:
+        for name, value in _flat(health):
+            console.print(f"[dim]{name:>24}[/dim]  {value}")
+    if health.get("status") == "down":
+        raise typer.Exit(1)
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401 - a JSON value
+    if not isinstance(value, dict):
+        return [(name, value)]
+    return [row for key, each in value.items() for row in _flat(each, f"{name}.{key}" if name else key)]
+
+
+def _settings(data: Path | None, host: str | None, port: int | None) -> Settings:
+    given = {"data": data, "host": host, "port": port}
+    try:
+        return replace(Settings.from_environment(), **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _stop_flag() -> Flag:
+    stop = Flag()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _until_ready(broker: Any, stop: Flag) -> None:  # noqa: ANN401
+    from triplewire.errors import Unavailable
+
+    while not broker.ready() and not stop.wait(0.1):
+        broker.look()
+        for child in (broker.edge, broker.pipeline):
+            if child.failures >= 3:
+                raise Unavailable(f"the {child.name} does not start; see {child.output}:\n{child.last_words()}")
