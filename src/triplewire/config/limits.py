@@ -20,6 +20,9 @@ QUERY_BYTES = 64 * 1024
 PATTERNS = 64
 """Triple patterns of one query. Each is a self-join of the quads table."""
 
+EXPRESSION_DEPTH = 32
+"""Operators inside operators in a filter. The SQL of arithmetic grows with the square of its depth."""
+
 SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 """The JSON that makes subscriptions."""
 
