@@ -1,0 +1,122 @@
+"""The web application of an edge, put together from its parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.edge import index
+from triplewire.edge.answers import Questions
+from triplewire.edge.deliveries import Deliveries
+from triplewire.edge.events import Events
+from triplewire.edge.frames import CLOSING
+from triplewire.edge.health import Health, Sources
+from triplewire.edge.matches import Matches
+from triplewire.edge.ports import Answers, Commits, Entries, Watching
+from triplewire.edge.problems import middleware
+from triplewire.edge.publications import Publications
+from triplewire.edge.receptions import Reception
+from triplewire.edge.streams import Streams
+from triplewire.edge.tails import Tail
+from triplewire.edge.workers import Workers
+from triplewire.log.ports import Outbox
+from triplewire.registry.ports import Registry
+from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an edge is made of. Whoever gives the parts closes them, after the application."""
+
+    commits: Commits
+    log: Entries
+    registry: Registry
+    outbox: Outbox
+    answers: Answers
+    log_watch: Watching
+    outbox_watch: Watching
+    heartbeat: Callable[[], Heartbeat]
+    clock: Clock
+    stored: Callable[[], int] | None = None
+    routes: Iterable[web.RouteDef] = ()
+    """Routes of others, such as control's; their errors become problem documents like ours."""
+    buffer: int = limits.CLIENT_BUFFER_BYTES
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+class Edge:
+    """The running parts: two feeds, the tails that move them, and the threads that read."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.readers = Workers(2, "edge-read")
+        self.decoders = Workers(1, "edge-decode")
+        self.events = Events(parts.log, self.readers, parts.metrics)
+        self.matches = Matches(parts.outbox, parts.log, parts.registry, self.readers, parts.metrics)
+        self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
+        self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
+        self.matches.room.entered = self.outbox_tail.wake
+
+    def routes(self) -> list[web.RouteDef]:
+        parts, read = self.parts, self.readers
+        sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
+        reception = Reception(parts.log, parts.registry, read, parts.metrics, parts.buffer)
+        resources = (
+            Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self.log_tail.wake),
+            Streams(self.events, reception),
+            Deliveries(self.matches, reception),
+            Questions(parts.answers),
+            Health(sources, read, parts.metrics, self.listeners),
+        )
+        return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
+
+    def listeners(self) -> dict[str, int]:
+        return {"streams": len(self.events.room), "subscriptions": len(self.matches.room)}
+
+    async def running(self, app: web.Application) -> AsyncIterator[None]:
+        """The background of the application: begins before the first request, ends after the last."""
+        tasks = [asyncio.create_task(work) for work in (self.log_tail.run(), self.outbox_tail.run(), self._keep_open())]
+        yield
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self.readers.close()
+        self.decoders.close()
+
+    async def send_away(self, app: web.Application) -> None:
+        """Tell those who listen that this edge is closing; they come back to another, or later."""
+        self.events.room.close(CLOSING)
+        self.matches.room.close(CLOSING)
+
+    async def _follow_log(self) -> None:
+        await self.events.step()
+        if await self.matches.subscriptions.refresh():
+            self.outbox_tail.wake()
+
+    async def _keep_open(self) -> None:
+        while True:
+            await asyncio.sleep(limits.LISTENER_SECONDS)
+            self.events.room.keep_open()
+            self.matches.room.keep_open()
+
+
+EDGE = web.AppKey("edge", Edge)
+
+
+def application(parts: Parts) -> web.Application:
+    """An application that serves every route of an edge, and those that came with the parts."""
+    edge = Edge(parts)
+    app = web.Application(middlewares=[middleware(parts.metrics)], client_max_size=limits.BODY_BYTES)
+    app[EDGE] = edge
+    app.add_routes(edge.routes())
+    app.cleanup_ctx.append(edge.running)
+    app.on_shutdown.append(edge.send_away)
+    return app

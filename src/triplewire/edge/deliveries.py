@@ -1,0 +1,38 @@
+"""`GET /subscriptions/{id}/notifications`: be told."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from triplewire.edge.doors import resumption
+from triplewire.edge.matches import Matches
+from triplewire.edge.receptions import Reception
+
+
+class Deliveries:
+    """Lets clients listen to subscriptions."""
+
+    def __init__(self, matches: Matches, reception: Reception) -> None:
+        self._matches = matches
+        self._reception = reception
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
+
+    async def deliver(self, request: web.Request) -> web.StreamResponse:
+        """Messages until the client goes or the subscription ends.
+
+        Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening.
+        """
+        asked, room = resumption(request), self._matches.room
+        room.check_space()
+        resuming = isinstance(asked, int)
+        subscription = await self._matches.subscriptions.find(request.match_info["id"], resuming=resuming)
+        after = subscription.since
+        if isinstance(asked, int):
+            after = max(after, asked)
+        elif asked == "now":
+            after = await self._reception.head()
+        first = await self._reception.gap(after) if resuming else b""
+        history = self._matches.history(subscription)
+        return await self._reception.welcome(request, room, subscription.since, after, history, first)

@@ -1,0 +1,78 @@
+"""Entries of the log as the pieces of JSON that messages are put together from, each made once and only if needed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from triplewire.codec import nquads
+from triplewire.edge.frames import Frames, members, message
+from triplewire.matching.expansion import timestamp
+from triplewire.model import token
+
+_FORMAT = "application/n-quads"
+
+
+class Pieces:
+    """The entries of one table, by position."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._columns: dict[str, list[Any]] = {}
+        self._briefs: dict[int, bytes] = {}
+        self._bodies: dict[int, bytes] = {}
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The row of each position, in order; a position that is not in it was trimmed away."""
+        return {position: row for row, position in enumerate(self._column("position"))}
+
+    def brief(self, position: int) -> bytes:
+        """Where and when it happened: `"position", "stream", "event", "time"`."""
+        found = self._briefs.get(position)
+        if found is None:
+            found = self._briefs[position] = members(
+                {
+                    "position": token(position),
+                    "stream": self._text("stream", position),
+                    "event": self._text("event", position),
+                    "time": timestamp(self._column("time")[self.rows[position]]),
+                }
+            )
+        return found
+
+    def body(self, position: int) -> bytes:
+        """What happened: `"format", "body"`."""
+        found = self._bodies.get(position)
+        if found is None:
+            body = nquads(self._text("event", position), self._text("text", position))
+            found = self._bodies[position] = members({"format": _FORMAT, "body": body})
+        return found
+
+    def origin(self, position: int) -> bytes:
+        """Who said so: `"source", "application"`."""
+        return members({name: self._column(name)[self.rows[position]] for name in ("source", "application")})
+
+    def entry(self, position: int) -> dict[str, Any]:
+        """The entry as a row."""
+        return {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
+
+    def frames(self) -> Frames:
+        """Every entry as a message of its stream."""
+        positions = list(self.rows)
+        return Frames(positions, [self._event(position) for position in positions])
+
+    def _event(self, position: int) -> bytes:
+        data = b"{%b,%b,%b}" % (self.brief(position), self.origin(position), self.body(position))
+        return message(b"event", data, position)
+
+    def _text(self, name: str, position: int) -> str:
+        found: str = self._column(name)[self.rows[position]]
+        return found
+
+    def _column(self, name: str) -> list[Any]:
+        if name not in self._columns:
+            self._columns[name] = self._table.column(name).to_pylist()
+        return self._columns[name]

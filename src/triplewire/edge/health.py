@@ -1,0 +1,112 @@
+"""`/health` and `/metrics`: how things stand, without embellishment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.edge.ports import Entries
+from triplewire.edge.workers import Workers
+from triplewire.log.ports import Outbox
+from triplewire.model import token
+from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read at one moment. `age` is that of the oldest event not yet matched, in seconds."""
+
+    head: int
+    matched: int
+    stored: int | None
+    waiting: bool
+    age: float
+    pipeline: str
+
+    @property
+    def lag(self) -> int:
+        return self.head - self.matched if self.waiting else 0
+
+    @property
+    def status(self) -> str:
+        if self.pipeline == "starting":
+            return "starting"
+        if self.pipeline != "ready":
+            return "down"
+        return "lagging" if self.age > limits.LAGGING_SECONDS else "ok"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where health is read from. `stored` gives the position up to which the lake holds everything."""
+
+    log: Entries
+    outbox: Outbox
+    heartbeat: Callable[[], Heartbeat]
+    stored: Callable[[], int] | None
+    clock: Clock
+
+    def read(self) -> Reading:
+        matched, head = self.outbox.head(), self.log.head()
+        oldest = self.log.read(matched, head, 1)
+        received = oldest.column("received")[0].as_py() if oldest.num_rows else None
+        age = 0.0 if received is None else max(0.0, (self.clock.now() - received) / 1_000_000)
+        stored = self.stored() if self.stored else None
+        return Reading(head, matched, stored, received is not None, age, self._pipeline())
+
+    def _pipeline(self) -> str:
+        beat = self.heartbeat()
+        lively = beat.state not in ("starting", "ready") or beat.alive(self.clock)
+        return beat.state if lively else "stale"
+
+
+class Health:
+    """Answers those who ask how it goes."""
+
+    def __init__(
+        self, sources: Sources, workers: Workers, metrics: Metrics, listeners: Callable[[], dict[str, int]]
+    ) -> None:
+        self._sources = sources
+        self._workers = workers
+        self._metrics = metrics
+        self._listeners = listeners
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
+
+    async def health(self, request: web.Request) -> web.Response:
+        """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases."""
+        reading = await self._workers.run(self._sources.read)
+        status = 200 if reading.status in ("ok", "lagging") else 503
+        body = orjson.dumps(_document(reading, self._listeners()))
+        return web.Response(status=status, body=body, content_type="application/json")
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        reading = await self._workers.run(self._sources.read)
+        self._metrics.head.set(reading.head)
+        self._metrics.matched.set(reading.matched)
+        self._metrics.lag.set(reading.lag)
+        self._metrics.lag_seconds.set(reading.age)
+        for of, count in self._listeners().items():
+            self._metrics.listeners.labels(of).set(count)
+        return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
+    return {
+        "status": reading.status,
+        "pipeline": reading.pipeline,
+        "head": token(reading.head),
+        "matched": token(reading.matched),
+        "stored": None if reading.stored is None else token(reading.stored),
+        "lag": reading.lag,
+        "lag_seconds": round(reading.age, 3),
+        "listeners": listeners,
+    }

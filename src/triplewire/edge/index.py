@@ -1,0 +1,25 @@
+"""`GET /`: where to go."""
+
+from __future__ import annotations
+
+import orjson
+from aiohttp import web
+
+_INDEX = {
+    "name": "Triplewire",
+    "publish": "POST /streams/{stream}",
+    "consume": "GET /streams/{stream}",
+    "subscribe": "POST /subscriptions",
+    "notifications": "GET /subscriptions/{id}/notifications",
+    "query": "GET|POST /sparql",
+    "health": "GET /health",
+    "metrics": "GET /metrics",
+}
+
+
+async def index(request: web.Request) -> web.Response:
+    return web.Response(body=orjson.dumps(_INDEX, option=orjson.OPT_INDENT_2), content_type="application/json")
+
+
+def routes() -> list[web.RouteDef]:
+    return [web.get("/", index)]

@@ -1,0 +1,91 @@
+"""Notifications: matches put into words, for those who listen to a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from triplewire.edge.entries import Pieces
+from triplewire.edge.frames import Frames, gap, members, message
+from triplewire.matching.expansion import bindings
+from triplewire.matching.shapes import Shape
+from triplewire.model import Kind, Subscription
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The matches of one subscription: positions in order, and the row of the chunk's table for each."""
+
+    since: int
+    positions: Sequence[int]
+    rows: Sequence[int]
+
+    def page(self, after: int, limit: int) -> Group:
+        """The first of those above a position."""
+        first = int(np.searchsorted(np.asarray(self.positions, dtype=np.int64), after, side="right"))
+        return Group(self.since, self.positions[first : first + limit], self.rows[first : first + limit])
+
+
+def grouped(matches: pa.Table, wanted: Sequence[int]) -> Iterator[Group]:
+    """The matches of the wanted subscriptions, in order of subscription; the others cost next to nothing."""
+    subscriptions: Numbers = matches.column("subscription").to_numpy()
+    rows = np.flatnonzero(np.isin(subscriptions, np.asarray(wanted, dtype=np.int64)))
+    if not len(rows):
+        return
+    positions: Numbers = matches.column("position").to_numpy()
+    rows = rows[np.lexsort((positions[rows], subscriptions[rows]))]
+    starts = np.flatnonzero(np.diff(subscriptions[rows], prepend=-1))
+    for part in np.split(rows, starts[1:]):
+        yield Group(int(subscriptions[part[0]]), positions[part].tolist(), part.tolist())
+
+
+class Solutions:
+    """The solutions of a chunk's matches, by row."""
+
+    def __init__(self, matches: pa.Table) -> None:
+        column = matches.column("solutions").combine_chunks()
+        lists = column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
+        self._offsets = lists.offsets.to_numpy()
+        self._values = lists.values.to_numpy()
+
+    def at(self, row: int) -> list[int]:
+        found: list[int] = self._values[self._offsets[row] : self._offsets[row + 1]].tolist()
+        return found
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Puts matches of one chunk into words."""
+
+    pieces: Pieces
+    solutions: Solutions
+
+    def frames(self, subscription: Subscription, shape: Shape, group: Group) -> Frames:
+        """One message for each match."""
+        opening = members({"subscription": subscription.id, "kind": subscription.kind.value})
+        known = self.pieces.rows
+        parts = []
+        for position, row in zip(group.positions, group.rows, strict=True):
+            if position not in known:
+                # The log let the event go before this listener came for it.
+                parts.append(gap(position - 1, position))
+                continue
+            rest = self._rest(subscription, shape, position, row)
+            data = b"{%b,%b%b}" % (opening, self.pieces.brief(position), rest)
+            parts.append(message(b"notification", data, position))
+        return Frames(group.positions, parts)
+
+    def _rest(self, subscription: Subscription, shape: Shape, position: int, row: int) -> bytes:
+        if subscription.kind is Kind.SIGNAL:
+            return b""
+        if subscription.kind is Kind.EVENT:
+            return b"," + self.pieces.body(position)
+        entry = self.pieces.entry(position)
+        results = bindings(shape, subscription.constants, entry, self.solutions.at(row))
+        return b"," + members({"results": results})

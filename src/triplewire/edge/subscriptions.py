@@ -1,0 +1,103 @@
+"""Subscriptions that are listened to here, kept up to date from the registry's changes.
+
+An edge does not mirror the whole registry: it looks a subscription up when the first listener comes, and from then
+on notices its end. It remembers it for a while after the last listener left, so that a client that lost its
+connection can still fetch what was matched before the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from triplewire.config import limits
+from triplewire.edge.ports import Entries
+from triplewire.edge.rooms import Room
+from triplewire.edge.workers import Workers
+from triplewire.errors import NotFound
+from triplewire.matching.shapes import Shape
+from triplewire.model import END, Subscription
+from triplewire.registry.ports import Registry
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change
+
+
+class Subscriptions:
+    """What is known here, up to a position of the registry. Those in the room are never forgotten."""
+
+    def __init__(self, registry: Registry, log: Entries, room: Room[int], workers: Workers) -> None:
+        self._registry = registry
+        self._log = log
+        self._room = room
+        self._workers = workers
+        self._position = log.head()
+        self._known: OrderedDict[str, Subscription] = OrderedDict()
+        self._by_since: dict[int, str] = {}
+        self._ended: set[str] = set()
+        self._shapes: dict[str, Shape] = {}
+        # A look-up and a refresh never overlap, so that no end slips through between them.
+        self._turn = asyncio.Lock()
+
+    async def find(self, id: str, *, resuming: bool) -> Subscription:
+        """The subscription. One that has ended is found only by those who come back to it."""
+        async with self._turn:
+            change = await self._workers.run(self._registry.get, SUBSCRIPTION, id)
+            if change is not None and id not in self._known:
+                await self._note(from_change(change))
+            known = self._known.get(id)
+            if known is None or (change is None and not resuming):
+                raise NotFound(f"there is no subscription {id}")
+            self._known.move_to_end(id)
+            self._forget_oldest()
+            return known
+
+    async def refresh(self) -> bool:
+        """Take in what changed; whether a subscription that is known here ended."""
+        async with self._turn:
+            head = await self._workers.run(self._log.head)
+            if head <= self._position:
+                return False
+            changes = await self._workers.run(self._registry.changes, self._position, head)
+            self._position = head
+            removed = [each for each in changes if each.kind == SUBSCRIPTION and each.value is None]
+            ends = [self._end(change.key, change.position) for change in removed]
+            return any(ends)
+
+    def at(self, since: int) -> Subscription | None:
+        """The subscription that was made at a position, as it is known here."""
+        id = self._by_since.get(since)
+        return None if id is None else self._known.get(id)
+
+    def ended(self) -> Sequence[Subscription]:
+        """Those that have ended."""
+        return [self._known[id] for id in self._ended]
+
+    def shape(self, subscription: Subscription) -> Shape:
+        """What its matches are expanded with."""
+        return self._shapes[subscription.shape]
+
+    def _end(self, id: str, position: int) -> bool:
+        known = self._known.get(id)
+        if known is None or known.until != END:
+            return False
+        self._known[id] = ended(known, position)
+        self._ended.add(id)
+        return True
+
+    async def _note(self, found: Subscription) -> None:
+        if found.shape not in self._shapes:
+            self._shapes[found.shape] = await self._workers.run(self._load_shape, found.shape)
+        self._known[found.id] = found
+        self._by_since[found.since] = found.id
+
+    def _load_shape(self, key: str) -> Shape:
+        change = self._registry.get(SHAPE, key)
+        if change is None or change.value is None:
+            raise NotFound(f"the shape {key} of the subscription is not in the registry")
+        return Shape.from_value(change.value)
+
+    def _forget_oldest(self) -> None:
+        for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
+            if not self._room.at(self._known[id].since):
+                self._by_since.pop(self._known.pop(id).since, None)
+                self._ended.discard(id)

@@ -1,0 +1,42 @@
+"""Metrics of an edge, for Prometheus. Nothing here is labelled by what clients choose, so that it stays bounded."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """The counters of one edge process. Each instance has its own registry, so that two apps do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.events = Counter("triplewire_events_published", "Events acknowledged", registry=registry)
+        self.bytes = Counter("triplewire_published_bytes", "Bytes of bodies acknowledged", registry=registry)
+        self.publish_seconds = Histogram(
+            "triplewire_publish_seconds",
+            "From the body's last byte to the durable answer",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.problems = Counter("triplewire_problems", "Requests refused", ["status"], registry=registry)
+        self.delivered = Counter(
+            "triplewire_delivered",
+            "Messages handed to listeners, repeats for several included",
+            ["of"],
+            registry=registry,
+        )
+        self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
+        self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
+        self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
+        self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)
+        self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
+        self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
+        self.lag_seconds = Gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched", registry=registry)
+
+    def exposition(self) -> bytes:
+        """What a scrape gets, in the text format of `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
