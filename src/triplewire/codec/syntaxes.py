@@ -95,6 +95,6 @@ def _preference(syntax: Syntax, ranges: list[tuple[str, float]]) -> tuple[float,
 def _specificity(media_range: str, syntax: Syntax) -> int:
     if media_range in syntax.media_types:
         return 3
-    if media_range.endswith("/*") and any(m.startswith(media_range[:-1]) for m in syntax.media_types):
+    if media_range.endswith("/*") and syntax.media_type.startswith(media_range[:-1]):
         return 2
     return 1 if media_range == "*/*" else 0

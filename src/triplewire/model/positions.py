@@ -31,9 +31,10 @@ def parse_token(text: str) -> Position:
     if text == "earliest":
         return START
     try:
-        if len(text) != _WIDTH or text.lower() != text:
+        position = Position(int(text, 16))
+        if not START <= position <= END or token(position) != text:
             raise ValueError
-        return Position(int(text, 16))
+        return position
     except ValueError:
         raise BadRequest(
             f"{text!r} is not a position; use `earliest`, or the `id` of something you received, "

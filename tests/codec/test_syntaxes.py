@@ -1,0 +1,74 @@
+"""Which syntax a header names."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire.codec import (
+    JSON_LD,
+    N_QUADS,
+    N_TRIPLES,
+    RDF_XML,
+    SYNTAXES,
+    TRIG,
+    TURTLE,
+    Syntax,
+    negotiate,
+    syntax_of,
+    syntax_of_file,
+)
+from triplewire.errors import UnknownMediaType
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("text/turtle", TURTLE),
+        ("application/trig; charset=utf-8", TRIG),
+        ("Application/N-Quads", N_QUADS),
+        (" application/n-triples ;x=y", N_TRIPLES),
+        ('application/ld+json; profile="http://www.w3.org/ns/json-ld#compacted"', JSON_LD),
+        ("application/rdf+xml", RDF_XML),
+    ],
+)
+def test_a_content_type_names_a_syntax(content_type: str, expected: Syntax) -> None:
+    assert syntax_of(content_type) == expected
+
+
+@pytest.mark.parametrize("content_type", [None, "", "application/x-www-form-urlencoded", "turtle", "text/*"])
+def test_an_unknown_one_is_answered_with_the_known(content_type: str | None) -> None:
+    with pytest.raises(UnknownMediaType) as caught:
+        syntax_of(content_type)
+    assert caught.value.known == tuple(syntax.media_type for syntax in SYNTAXES)
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, N_QUADS),
+        ("", N_QUADS),
+        ("*/*", N_QUADS),
+        ("application/*", N_QUADS),
+        ("text/*", TURTLE),
+        ("text/turtle", TURTLE),
+        ("text/turtle, application/trig", TURTLE),
+        ("text/turtle;q=0.5, application/trig;q=0.9", TRIG),
+        ("text/html, application/trig;q=0.9, */*;q=0.1", TRIG),
+        ("application/n-quads;q=0, */*", TURTLE),
+        ("text/turtle;q=0, text/html", None),
+        ("text/html", None),
+        ("text/turtle;q=much", None),
+    ],
+)
+def test_an_accept_header_chooses(accept: str | None, expected: Syntax | None) -> None:
+    assert negotiate(accept, N_QUADS) == expected
+
+
+@pytest.mark.parametrize("syntax", SYNTAXES, ids=lambda syntax: syntax.name)
+def test_a_file_name_names_a_syntax(syntax: Syntax) -> None:
+    assert syntax_of_file(f"Events{syntax.ending.upper()}") == syntax
+
+
+def test_an_unknown_file_name_is_answered_with_the_known() -> None:
+    with pytest.raises(UnknownMediaType, match=r"\.ttl, \.trig"):
+        syntax_of_file("events.csv")

@@ -1,0 +1,54 @@
+"""Tokens are positions in another coat: same order, nothing else accepted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triplewire.errors import BadRequest
+from triplewire.model import END, START, parse_token, token
+
+positions = st.integers(START, END)
+
+
+@given(positions, positions)
+def test_the_order_of_tokens_is_the_order_of_positions(one: int, other: int) -> None:
+    assert (token(one) < token(other)) == (one < other)
+
+
+@given(positions)
+def test_a_token_comes_back_as_its_position(position: int) -> None:
+    assert parse_token(token(position)) == position
+
+
+def test_earliest_is_the_start() -> None:
+    assert parse_token("earliest") == START
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0",
+        "latest",
+        "00000000000000zz",
+        "000000000000000A",
+        "0x00000000000001",
+        "-000000000000001",
+        "f" * 16,
+        "0" * 17,
+    ],
+)
+def test_anything_else_is_refused_with_what_would_do(text: str) -> None:
+    with pytest.raises(BadRequest, match="use `earliest`"):
+        parse_token(text)
+
+
+@given(st.text(max_size=18))
+def test_whatever_is_accepted_is_a_token(text: str) -> None:
+    try:
+        position = parse_token(text)
+    except BadRequest:
+        return
+    assert text in (token(position), "earliest")
