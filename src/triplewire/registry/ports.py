@@ -24,7 +24,11 @@ class Registry(Protocol):
     """
 
     def put(self, entries: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> list[int]:
-        """Set or remove (value None) each (kind, key), all in one durable transaction; one position for each."""
+        """Set or remove (value None) each (kind, key), all in one durable transaction; one position for each.
+
+        Values are JSON objects; integers in them have 64 bits. Raises TypeError for others, StorageFull when the disk
+        refuses; then none is stored.
+        """
 
     def get(self, kind: str, key: str) -> Change | None:
         """The thing as it is now; None if it is not there or was removed."""

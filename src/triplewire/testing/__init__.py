@@ -2,7 +2,7 @@
 
 from triplewire.testing.events import event, publication
 from triplewire.testing.faults import Crash, Fault, Faults
-from triplewire.testing.logs import FaultyLog, FaultyOutbox
+from triplewire.testing.logs import FaultyLog, FaultyOutbox, GatedLog
 from triplewire.testing.twins import KINDS, Twin, twin
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Faults",
     "FaultyLog",
     "FaultyOutbox",
+    "GatedLog",
     "Twin",
     "event",
     "publication",

@@ -1,8 +1,9 @@
-"""Logs and outboxes whose writes fail where the test says."""
+"""Logs and outboxes whose writes fail or wait where the test says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import Event
 
 import pyarrow as pa
 
@@ -19,6 +20,31 @@ class FaultyLog:
 
     def append(self, publications: Sequence[Publication]) -> list[range]:
         return self._faults.strike(lambda: self._log.append(publications))
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        return self._log.read(after, upto, limit)
+
+    def head(self) -> int:
+        return self._log.head()
+
+    def trim(self, retention: Retention, before: int) -> int:
+        return self._log.trim(retention, before)
+
+
+class GatedLog:
+    """A log whose appends wait at a gate: a test decides what else happens while one of them is under way."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.arrived = Event()
+        """Set when an append has come to the gate."""
+        self.gate = Event()
+        """Set by the test: lets through whoever waits and whoever comes later."""
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        self.arrived.set()
+        self.gate.wait()
+        return self._log.append(publications)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         return self._log.read(after, upto, limit)
