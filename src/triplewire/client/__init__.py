@@ -1,0 +1,6 @@
+"""A client for programs: `AsyncClient`, and `Client` for those without an event loop."""
+
+from triplewire.client.blocking import Client
+from triplewire.client.connections import AsyncClient
+
+__all__ = ["AsyncClient", "Client"]

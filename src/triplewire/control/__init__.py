@@ -1,0 +1,6 @@
+"""Control: making, seeing and ending what stands in the registry."""
+
+from triplewire.control.routes import routes
+from triplewire.control.subscriptions import Subscriptions, Wish
+
+__all__ = ["Subscriptions", "Wish", "routes"]

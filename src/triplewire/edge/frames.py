@@ -28,6 +28,11 @@ def notice(event: str, **data: object) -> bytes:
     return message(event.encode(), orjson.dumps(data))
 
 
+def resume_from(position: int) -> bytes:
+    """An id without a message: a client that loses its connection before the first message knows where it was."""
+    return b"id: %b\n\n" % token(position).encode()
+
+
 def gap(asked: int, earliest: int) -> bytes:
     """What was asked for is gone: the first message of those who come too late."""
     return notice("gap", asked=token(asked), earliest=token(earliest), detail="what lay between was trimmed away")

@@ -50,7 +50,7 @@ class Reception:
         """Serve a listener for as long as it stays. `first` is written before everything else."""
         wire = await HttpWire.open(request)
         listener = Listener(wire, after, self.metrics, self.buffer)
-        listener.tell(first or sse.COMMENT)
+        listener.tell(sse.resume_from(after) + first)
         try:
             await room.listen(key, listener, history)
         except Exception:

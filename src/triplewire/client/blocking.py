@@ -1,0 +1,88 @@
+"""The same client for programs without an event loop: a thin face over one that runs in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from triplewire.client.connections import AsyncClient, Json, OnGap, warn
+from triplewire.codec import N_QUADS
+from triplewire.model import Event, Kind
+
+Result = TypeVar("Result")
+
+
+class Client:
+    """`AsyncClient` with calls that block. May be used from several threads; to be used as `with`."""
+
+    def __init__(self, url: str = "http://localhost:8080", *, attempts: int | None = None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="triplewire-client", daemon=True)
+        self._thread.start()
+        self._client = AsyncClient(url, attempts=attempts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def publish(
+        self,
+        stream: str,
+        body: bytes | str | Iterable[Event],
+        content_type: str = N_QUADS.media_type,
+        **headers: str,
+    ) -> Json:
+        return self._run(self._client.publish(stream, body, content_type, **headers))
+
+    def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
+        return self._each(self._client.consume(stream, after, on_gap=on_gap))
+
+    def subscribe(self, sparql: str, kind: Kind | str = Kind.SIGNAL, stream: str | None = None) -> Json:
+        return self._run(self._client.subscribe(sparql, kind, stream))
+
+    def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
+        return self._run(self._client.subscribe_all(wishes))
+
+    def subscriptions(self) -> list[Json]:
+        return self._run(self._client.subscriptions())
+
+    def unsubscribe(self, id: str) -> None:
+        self._run(self._client.unsubscribe(id))
+
+    def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
+        return self._each(self._client.notifications(id, after, on_gap=on_gap))
+
+    def query(self, sparql: str) -> Json:
+        return self._run(self._client.query(sparql))
+
+    def health(self) -> Json:
+        return self._run(self._client.health())
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _each(self, feed: AsyncGenerator[Json, None]) -> Iterator[Json]:
+        try:
+            while True:
+                yield self._run(_next(feed))
+        except StopAsyncIteration:
+            return
+        finally:
+            self._run(feed.aclose())
+
+
+async def _next(feed: AsyncGenerator[Json, None]) -> Json:
+    return await anext(feed)

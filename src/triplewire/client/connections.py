@@ -1,0 +1,152 @@
+"""The client: publish, consume, subscribe and query over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+
+from triplewire.client.feeds import Feed
+from triplewire.client.problems import error_of
+from triplewire.codec import N_QUADS, encode
+from triplewire.errors import Unavailable
+from triplewire.model import Event, Kind
+
+_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
+_HEADERS = {"id": "Event-Id", "source": "Source-Id", "application": "Application-Id", "time": "Timestamp"}
+
+Json = dict[str, Any]
+OnGap = Callable[[Json], None]
+
+logger = logging.getLogger(__name__)
+
+
+def warn(gap: Json) -> None:
+    """What is done about a gap unless a program knows better."""
+    logger.warning("events after %s are gone; going on from %s", gap["asked"], gap["earliest"])
+
+
+class AsyncClient:
+    """Talks to one edge. Errors are those of `triplewire.errors`, made from the edge's problem documents.
+
+    To be used as `async with`; it keeps connections open between calls.
+    """
+
+    def __init__(self, url: str = "http://localhost:8080", *, attempts: int | None = None) -> None:
+        """`attempts` bounds how many broken connections in a row a feed bears; None means any number."""
+        self._url = url.rstrip("/")
+        self._attempts = attempts
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def publish(
+        self,
+        stream: str,
+        body: bytes | str | Iterable[Event],
+        content_type: str = N_QUADS.media_type,
+        **headers: str,
+    ) -> Json:
+        """The receipt, once the events are durable: `events`, `first`, `last`, `position`.
+
+        `body` is RDF text in the syntax of `content_type`, or events. `headers` are `id`, `source`, `application`
+        and `time`; each is that of a single event.
+        """
+        data = body.encode() if isinstance(body, str) else body
+        if not isinstance(data, bytes):
+            data, content_type = encode(data, N_QUADS), N_QUADS.media_type
+        given = {_HEADERS[name]: value for name, value in headers.items()}
+        receipt: Json = await self._call(
+            "POST", f"/streams/{stream}", data=data, headers={"Content-Type": content_type, **given}
+        )
+        return receipt
+
+    def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
+        """Events of a stream, after a position, from `earliest`, or from now on; goes on when a connection breaks.
+
+        `on_gap` is told when what was asked for had been trimmed away already.
+        """
+        return self._feed(f"/streams/{stream}", after, on_gap)
+
+    async def subscribe(self, sparql: str, kind: Kind | str = Kind.SIGNAL, stream: str | None = None) -> Json:
+        """The subscription that was made; every event published from now on is matched against it."""
+        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream}])
+        return made
+
+    async def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """Many subscriptions at once, all or none: objects with `sparql`, `kind` and `stream`."""
+        made: list[Json] = await self._call("POST", "/subscriptions", json=list(wishes))
+        return made
+
+    async def subscriptions(self) -> list[Json]:
+        """All of them, in the order in which they were made."""
+        found: list[Json] = []
+        cursor: str | None = "earliest"
+        while cursor is not None:
+            page = await self._call("GET", "/subscriptions", params={"cursor": cursor})
+            found += page["subscriptions"]
+            cursor = page["next"]
+        return found
+
+    async def unsubscribe(self, id: str) -> None:
+        """End a subscription."""
+        await self._call("DELETE", f"/subscriptions/{id}")
+
+    def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
+        """What matched, by default since the subscription was made; ends when the subscription does."""
+        return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
+
+    async def query(self, sparql: str) -> Json:
+        """A SPARQL 1.1 JSON results document over everything that was ever published."""
+        headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
+        answer: Json = await self._call("POST", "/sparql", data=sparql.encode(), headers=headers)
+        return answer
+
+    async def health(self) -> Json:
+        """How things stand, good or bad."""
+        told: Json = await self._call("GET", "/health", bad_is_fine=True)
+        return told
+
+    async def _feed(self, path: str, after: str | None, on_gap: OnGap) -> AsyncGenerator[Json, None]:
+        feed = Feed(self._open(), self._url + path, after, self._attempts)
+        async with aclosing(feed.messages()) as messages:
+            async for heard in messages:
+                if heard.event == "gap":
+                    on_gap(heard.data)
+                elif heard.event != "end":
+                    yield heard.data
+
+    async def _call(self, method: str, path: str, *, bad_is_fine: bool = False, **options: Any) -> Any:  # noqa: ANN401
+        try:
+            async with self._open().request(method, self._url + path, timeout=_TIMEOUT, **options) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
+        if response.status >= 400 and not (bad_is_fine and response.content_type == "application/json"):
+            raise error_of(response.status, body)
+        return orjson.loads(body) if body else None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # Feeds stay open: they must not use up the connections that calls need.
+            connector = aiohttp.TCPConnector(limit=0)
+            self._session = aiohttp.ClientSession(
+                connector=connector, json_serialize=lambda value: orjson.dumps(value).decode(), read_bufsize=2**18
+            )
+        return self._session

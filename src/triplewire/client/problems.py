@@ -1,0 +1,81 @@
+"""Problem documents back into the exceptions that they were made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from triplewire import errors
+from triplewire.errors import Place, TriplewireError
+
+_SIMPLE: Mapping[str, type[errors.InputError]] = {
+    "MalformedRdf": errors.MalformedRdf,
+    "SparqlSyntax": errors.SparqlSyntax,
+    "BadRequest": errors.BadRequest,
+}
+
+_STATUS: Mapping[int, type[TriplewireError]] = {
+    404: errors.NotFound,
+    503: errors.Unavailable,
+    507: errors.StorageFull,
+}
+
+
+def error_of(status: int, body: bytes) -> TriplewireError:
+    """The exception for an answer that is not a success. What no problem document explains goes by its status."""
+    try:
+        document = orjson.loads(body)
+        kind = str(document["type"]).rpartition("/")[2]
+        detail = str(document["detail"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return _of_status(status, body.decode(errors="replace")[:200])
+    make = _MAKERS.get(kind)
+    return make(detail, document) if make else _of_status(status, detail)
+
+
+def _of_status(status: int, detail: str) -> TriplewireError:
+    text = f"{detail or 'no reason was given'} (status {status})"
+    if status in _STATUS:
+        return _STATUS[status](text)
+    return errors.BadRequest(text) if 400 <= status < 500 else errors.Unavailable(text)
+
+
+def _place(document: Mapping[str, Any]) -> Place | None:
+    return Place(document["line"], document["column"]) if {"line", "column"} <= set(document) else None
+
+
+def _simple(kind: type[errors.InputError]) -> Callable[[str, Mapping[str, Any]], TriplewireError]:
+    return lambda detail, document: kind(detail, place=_place(document))
+
+
+def _worded(made: TriplewireError, detail: str) -> TriplewireError:
+    """The server's words, with the fields that its class has."""
+    made.args = (detail,)
+    return made
+
+
+def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return _worded(errors.Unsupported(str(document.get("construct", "")), place=_place(document)), detail)
+
+
+def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return _worded(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
+
+
+def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return _worded(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
+
+
+def _query_limit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return errors.QueryLimit(detail)
+
+
+_MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
+    **{name: _simple(kind) for name, kind in _SIMPLE.items()},
+    "Unsupported": _unsupported,
+    "UnknownMediaType": _media_type,
+    "BodyTooLarge": _too_large,
+    "QueryLimit": _query_limit,
+}
