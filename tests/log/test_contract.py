@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from triplewire.config.limits import TRIM_EVENTS
 from triplewire.log import Publication, Retention
 from triplewire.model import END, ENTRIES, Event, Headers
 from triplewire.testing import KINDS, Twin, event, publication, twin
@@ -144,6 +145,13 @@ def test_trim_never_reaches_what_is_still_needed(stores: Twin) -> None:
     stores.clock.advance(HOUR)
     assert stores.log.trim(Retention(age=1, size=0), before=3) == 2
     assert ids(stores) == ["3"]
+
+
+def test_a_trim_of_many_steps_drops_all_that_goes_and_no_more(stores: Twin) -> None:
+    count = 2 * TRIM_EVENTS + 10
+    stores.log.append([Publication("s", [Event(f"urn:/{number}", "x") for number in range(count)])])
+    assert stores.log.trim(Retention(size=3), END) == count - 3
+    assert positions(stores) == [count - 2, count - 1, count]
 
 
 def test_without_a_limit_nothing_is_dropped(stores: Twin) -> None:
