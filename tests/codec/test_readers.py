@@ -70,7 +70,7 @@ def test_a_byte_order_mark_is_no_part_of_the_body() -> None:
 
 def test_an_event_over_the_limit_is_refused_by_name() -> None:
     numbers = ",".join(map(str, range(limits.EVENT_QUADS + 1)))
-    with pytest.raises(errors.InputError, match=f"<http://e/g> has more quads than the limit of {limits.EVENT_QUADS}"):
+    with pytest.raises(errors.InputError, match=f"http://e/g has .* over the limit of {limits.EVENT_QUADS}"):
         decode(f"<http://e/g> {{ <http://e/s> <http://e/p> {numbers} }}".encode(), TRIG)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import replace
 from io import BytesIO
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyoxigraph as ox
@@ -121,13 +120,11 @@ class _Buffer(BytesIO):
 def _add(block: str, graphs: _Graphs) -> None:
     quads = _QUAD.findall(block)
     assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
-    for graph, run in groupby(quads, itemgetter(3)):
-        lines = graphs.setdefault(graph, {})
-        lines.update(dict.fromkeys([f"{subject}\t{predicate}\t{obj}" for subject, predicate, obj, _ in run]))
-        if len(lines) > limits.EVENT_QUADS:
-            raise InputError(
-                f"the event {graph or 'of the body'} has more quads than the limit of {limits.EVENT_QUADS} an event"
-            )
+    current = None
+    for subject, predicate, obj, graph in quads:
+        if graph != current:
+            current, lines = graph, graphs.setdefault(graph, {})
+        lines[f"{subject}\t{predicate}\t{obj}"] = None
 
 
 def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:
@@ -149,11 +146,17 @@ def _only_graph(graphs: _Graphs, event_id: str) -> str:
 def _events(graphs: _Graphs, names: Mapping[str, str], headers: Headers, new_id: Callable[[], str]) -> Iterator[Event]:
     token = ""
     for graph, lines in graphs.items():
-        text = "\n".join(lines)
         name = names[graph][1:-1]
-        if len(name) > limits.HEADER_CHARACTERS:
-            ids.check_id(name)
+        _check_size(name, lines)
+        text = "\n".join(lines)
         if "_:" in text:
             token = token or new_id()
             text = skolemize(text, name, token, names)
         yield Event(name, text, headers)
+
+
+def _check_size(name: str, lines: Sized) -> None:
+    if len(name) > limits.HEADER_CHARACTERS:
+        ids.check_id(name)
+    if len(lines) > limits.EVENT_QUADS:
+        raise InputError(f"the event {name} has {len(lines)} quads, over the limit of {limits.EVENT_QUADS}")
