@@ -38,11 +38,14 @@ def rows(publications: Iterable[Publication], positions: Iterator[int], received
             )
 
 
-def table(found: Sequence[Row]) -> pa.Table:
-    """Rows as an `ENTRIES` table."""
-    if not found:
+def table(pages: Iterable[Sequence[Row]]) -> pa.Table:
+    """Rows as an `ENTRIES` table. They come in pages: tuples that live shortly cost the garbage collector little."""
+    columns: list[list[int | str | None]] = [[] for _ in ENTRIES]
+    for page in pages:
+        for column, values in zip(columns, zip(*page, strict=True), strict=False):
+            column.extend(values)
+    if not columns[0]:
         return NOTHING
-    columns = zip(*found, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, ENTRIES, strict=True)]
     return pa.Table.from_arrays(arrays, schema=ENTRIES)
 

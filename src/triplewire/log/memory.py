@@ -41,12 +41,12 @@ class MemoryLog:
         rows = self._rows
         first = bisect_right(rows, after, key=_POSITION)
         last = bisect_right(rows, upto, key=_POSITION)
-        return entries.table(rows[first : min(last, first + limit)])
+        return entries.table([rows[first : min(last, first + limit)]])
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
-        return entries.table([row for row in self._rows if row[0] in wanted])
+        return entries.table([[row for row in self._rows if row[0] in wanted]])
 
     def head(self) -> int:
         return self._positions.head

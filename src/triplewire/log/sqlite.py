@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 
 from triplewire import sqlite
@@ -34,6 +36,9 @@ _TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY positio
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
 
+_PAGE = 500
+"""Rows that are tuples at the same time while a table is made of them."""
+
 
 class SqliteLog:
     """Events in a file that any number of processes append to and read at once."""
@@ -55,15 +60,11 @@ class SqliteLog:
         return entries.ranges(publications, taken.start)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        with self._database.reading() as connection:
-            found = connection.execute(_READ, (after, upto, limit)).fetchall()
-        return entries.table(found)
+        return self._select(_READ, after, upto, limit)
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
-        with self._database.reading() as connection:
-            found = connection.execute(_AT, (str(list(positions)),)).fetchall()
-        return entries.table(found)
+        return self._select(_AT, orjson.dumps(list(positions)).decode())
 
     def head(self) -> int:
         with self._database.reading() as connection:
@@ -78,6 +79,11 @@ class SqliteLog:
 
     def close(self) -> None:
         self._database.close()
+
+    def _select(self, sql: str, *values: int | str) -> pa.Table:
+        with self._database.reading() as connection:
+            cursor = connection.execute(sql, values)
+            return entries.table(iter(partial(cursor.fetchmany, _PAGE), []))
 
     def _trim_step(self, oldest: int, size: int | None, before: int) -> int:
         """Drop a bounded number of entries, so that appends wait for milliseconds and not for the whole of a trim."""
