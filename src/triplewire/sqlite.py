@@ -18,7 +18,11 @@ from triplewire.errors import StorageFull, TriplewireError, Unavailable
 LOCK_SECONDS = 10.0
 """How long a writer waits for those of other processes. A transaction of the largest size takes under a second."""
 
+WAL_BYTES = 64 * 1024 * 1024
+"""How long the write-ahead log may get where readers leave no gap; then a writer waits for them and starts over."""
+
 _RETRY_SECONDS = 0.005
+_READERS_SECONDS = 0.25
 
 PRAGMAS = (
     # Rows of some 600 bytes fill pages of 4 KiB well; larger pages make the commit of a single event dearer.
@@ -28,7 +32,7 @@ PRAGMAS = (
     # Who commits past this many pages copies them into the file: 16 MiB makes that rare and keeps reading fast.
     "PRAGMA wal_autocheckpoint = 4096",
     # After a burst the write-ahead log gives its disk space back.
-    "PRAGMA journal_size_limit = 67108864",
+    f"PRAGMA journal_size_limit = {WAL_BYTES}",
     # A file that is cut short under a memory map kills the process; without one it is an error that can be told.
     "PRAGMA mmap_size = 0",
 )
@@ -39,8 +43,16 @@ POSITIONS = {"positions": "CREATE TABLE positions AS SELECT 0 AS head"}
 _TAKE = "UPDATE positions SET head = head + ? RETURNING head"
 _HEAD = "SELECT head FROM positions"
 
-_AWAY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_READING: Mapping[int, type[TriplewireError]] = {
+    sqlite3.SQLITE_BUSY: Unavailable,
+    sqlite3.SQLITE_LOCKED: Unavailable,
+    sqlite3.SQLITE_CANTOPEN: Unavailable,
+    sqlite3.SQLITE_READONLY: Unavailable,
+    sqlite3.SQLITE_IOERR: Unavailable,
+    sqlite3.SQLITE_FULL: StorageFull,
+}
+# A quota and a limit on file sizes refuse a write as an I/O error and not as a full disk.
+_WRITING = {**_READING, sqlite3.SQLITE_IOERR: StorageFull}
 
 
 class Database:
@@ -54,6 +66,8 @@ class Database:
         self.path = path
         self._idle: list[sqlite3.Connection] = []
         self._turn = Lock()
+        self._wal = path.with_name(path.name + "-wal")
+        self._wal_limit = WAL_BYTES
         path.parent.mkdir(parents=True, exist_ok=True)
         # Looked at before anything is locked: a reader that opens a busy file must not queue behind its writers.
         if self._missing(schema):
@@ -64,14 +78,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection to read with. What must be seen in one state is read with one statement, to its end."""
-        with self._translated(_AWAY), self._lent() as connection:
+        with self._lent(_READING) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: durable once the block has ended; without a trace where the block or the disk fails."""
         # Threads take turns by a lock; SQLite's own waiting is polling, and is left for other processes.
-        with self._translated(_AWAY - _FULL), self._lent() as connection, self._turn:
+        with self._lent(_WRITING) as connection, self._turn:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -79,6 +93,9 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+            # What was committed stands, also where the disk has no room left for tidying up.
+            with suppress(sqlite3.OperationalError):
+                self._start_over(connection)
 
     def close(self) -> None:
         """Close what is not in use. Whoever closes a file last moves its write-ahead log into it."""
@@ -86,22 +103,37 @@ class Database:
             self._idle.pop().close()
 
     @contextmanager
-    def _lent(self) -> Iterator[sqlite3.Connection]:
+    def _lent(self, errors: Mapping[int, type[TriplewireError]]) -> Iterator[sqlite3.Connection]:
+        """Lend a connection; raise what `errors` has for SQLite's. A fault of ours stays what it is."""
         connection = None
-        with suppress(IndexError):
-            connection = self._idle.pop()
-        connection = connection or connect(self.path)
         try:
+            connection = self._borrowed()
             yield connection
-        finally:
-            self._idle.append(connection)
-
-    @contextmanager
-    def _translated(self, away: set[int]) -> Iterator[None]:
-        try:
-            yield
         except sqlite3.OperationalError as error:
-            raise _translation(error, self.path, away) from error
+            kind = errors.get(_family(error))
+            if kind is None:
+                raise
+            raise kind(f"{self.path.name}: {error}") from error
+        finally:
+            if connection:
+                self._idle.append(connection)
+
+    def _borrowed(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return connect(self.path)
+
+    def _start_over(self, connection: sqlite3.Connection) -> None:
+        """Keep the write-ahead log short: SQLite goes back to its beginning only when nobody reads from it."""
+        size = self._wal.stat().st_size
+        if size <= self._wal_limit:
+            return
+        connection.execute(f"PRAGMA busy_timeout = {int(_READERS_SECONDS * 1000)}")
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")
+        # Where a reader does not end, it is waited for again only after as much was written again.
+        self._wal_limit = size + WAL_BYTES if busy else WAL_BYTES
 
     def _missing(self, schema: Mapping[str, str]) -> list[str]:
         with self.reading() as connection:
@@ -154,18 +186,6 @@ def head(connection: sqlite3.Connection) -> int:
     """The newest position that was taken; 0 before the first."""
     (newest,) = connection.execute(_HEAD).fetchone()
     return int(newest)
-
-
-def _translation(error: sqlite3.OperationalError, path: Path, away: set[int]) -> Exception:
-    """Our error for SQLite's; whatever is a fault of ours stays as it is."""
-    kinds: list[tuple[set[int], type[TriplewireError], str]] = [
-        (away, Unavailable, "does not answer"),
-        (_FULL, StorageFull, "takes no more"),
-    ]
-    for codes, kind, what in kinds:
-        if _family(error) in codes:
-            return kind(f"{path.name} {what}: {error}")
-    return error
 
 
 def _family(error: sqlite3.OperationalError) -> int:

@@ -132,6 +132,29 @@ def test_a_writer_that_does_not_let_go_makes_others_unavailable(
         connection.execute("INSERT INTO t VALUES (1)")
 
 
+def test_a_reader_that_never_ends_stops_no_writer_and_the_write_ahead_log_shrinks_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triplewire.sqlite.WAL_BYTES", 100_000)
+    monkeypatch.setattr("triplewire.sqlite._READERS_SECONDS", 0)
+    database = Database(tmp_path / "some.db", {"t": "CREATE TABLE t (x)"})
+
+    def write(times: int) -> int:
+        for _ in range(times):
+            with database.writing() as connection:
+                connection.execute("INSERT INTO t VALUES (zeroblob(10000))")
+        return (tmp_path / "some.db-wal").stat().st_size
+
+    write(2)
+    with database.reading() as reader:
+        unfinished = reader.execute("SELECT * FROM t")
+        unfinished.fetchone()
+        assert write(50) > 500_000
+        unfinished.close()
+    assert write(50) < 200_000
+    database.close()
+
+
 def test_a_fault_of_ours_is_not_mistaken_for_the_disk(tmp_path: Path) -> None:
     database = Database(tmp_path / "some.db", {})
     with pytest.raises(sqlite3.OperationalError, match="no such table"), database.writing() as connection:
