@@ -1,0 +1,41 @@
+"""SPARQL: text to algebra to one relational expression to SQL."""
+
+from triplewire.sparql.algebra import UNBOUND, Apply, Const, Expression, Family, Node, Param, Pattern, Query, Var
+from triplewire.sparql.compile import (
+    FACETS,
+    QUADS,
+    compile_event,
+    compile_history,
+    explode,
+    facets_of,
+    facets_used,
+    family_of,
+    params_with_facets,
+)
+from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.syntax import parse
+
+__all__ = [
+    "FACETS",
+    "QUADS",
+    "UNBOUND",
+    "Apply",
+    "Const",
+    "Dialect",
+    "Expression",
+    "Family",
+    "Node",
+    "Param",
+    "Pattern",
+    "Query",
+    "Var",
+    "compile_event",
+    "compile_history",
+    "explode",
+    "facets_of",
+    "facets_used",
+    "family_of",
+    "params_with_facets",
+    "parse",
+    "to_sql",
+]

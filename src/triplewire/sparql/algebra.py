@@ -7,7 +7,25 @@ queries of one shape share one plan). Expressions are trees of `Apply` over the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, TypeAlias
+
+
+class Family(StrEnum):
+    """The kinds of term that operators tell apart. A literal whose text its datatype does not allow is OTHER."""
+
+    IRI = "iri"
+    STRING = "string"
+    TAGGED = "tagged"
+    EXACT = "exact"
+    """Integers, decimals and what derives from them."""
+    FLOAT = "float"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    DATETIME = "dateTime"
+    DATE = "date"
+    OTHER = "other"
+    """Literals of datatypes that we do not know, ill-typed ones, and triple terms."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +42,20 @@ class Const:
 
 @dataclass(frozen=True)
 class Param:
-    """The constant number `index` of the table of constants."""
+    """The constant number `index` of the table of constants.
+
+    `family` may say what every constant in its place is; the plan is then simpler and faster. A constant of
+    another family in that place would give wrong answers, so the family is a part of the shape.
+    """
 
     index: int
+    family: Family | None = None
 
 
 Node: TypeAlias = Var | Const | Param
+
+UNBOUND = Var("")
+"""Stands in a filter for a variable that is out of its scope: to use its value is an error."""
 
 
 @dataclass(frozen=True)

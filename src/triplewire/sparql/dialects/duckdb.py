@@ -1,0 +1,52 @@
+"""How DuckDB spells what engines spell differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from triplewire.sparql.compile.sql import Sql, call, case, concat, equal, text
+
+
+def _unescape(body: Sql) -> Sql:
+    """Every escape of canonical N-Triples is one of JSON."""
+    return call("JSON_EXTRACT_STRING", concat(text('"'), body, text('"')), text("$"))
+
+
+def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
+    """A pattern that RE2 does not take is an error of the filter, not of the query."""
+    return call("TRY", call("REGEXP_MATCHES", value, flagged(pattern, flags)))
+
+
+def flagged(pattern: Sql, flags: Sql, suffix: str = "") -> Sql:
+    """The pattern with its flags in front, where there are any."""
+    if isinstance(flags, exp.Literal):
+        return concat(text(f"(?{flags.this}{suffix})"), pattern) if flags.this else pattern
+    return concat(
+        case((equal(flags, text("")), text("")), default=concat(text("(?"), flags, text(f"{suffix})"))), pattern
+    )
+
+
+def _flat_list(*items: Sql) -> Sql:
+    rows = call("LIST", exp.Array(expressions=list(items)))
+    return call("FLATTEN", call("LIST_SORT", rows))
+
+
+def _decimal_text(value: Sql) -> Sql:
+    digits = call("RTRIM", exp.cast(value, "VARCHAR"), text("0"))
+    return call("RTRIM", digits, text("."))
+
+
+SPELLINGS: Mapping[str, Callable[..., Sql]] = {
+    "TW_STARTS": lambda value, start: call("STARTS_WITH", value, start),
+    "TW_ENDS": lambda value, end: call("ENDS_WITH", value, end),
+    "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
+    "TW_IS_EMPTY": lambda value: equal(value, text("")),
+    "TW_UNESCAPE": _unescape,
+    "TW_REGEX": _regex,
+    "TW_TRUNCATE": lambda value: call("TRUNC", value),
+    "TW_DECIMAL_TEXT": _decimal_text,
+    "TW_DOUBLE_TEXT": lambda value: exp.cast(value, "VARCHAR"),
+    "TW_FLAT_LIST": _flat_list,
+}

@@ -1,0 +1,151 @@
+"""Expressions: the operators of SPARQL by their precedence, and calls of the functions that we know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplewire.config import limits
+from triplewire.sparql.algebra import Apply, Const, Expression, Var
+from triplewire.sparql.syntax.cursor import Cursor
+from triplewire.sparql.syntax.terms import address, at_iri, at_literal, iri, literal
+from triplewire.sparql.syntax.tokens import Token
+
+ARITIES: dict[str, range] = {
+    "STR": range(1, 2),
+    "LANG": range(1, 2),
+    "DATATYPE": range(1, 2),
+    "BOUND": range(1, 2),
+    "REGEX": range(2, 4),
+    "STRSTARTS": range(2, 3),
+    "STRENDS": range(2, 3),
+    "CONTAINS": range(2, 3),
+    "ISIRI": range(1, 2),
+    "ISURI": range(1, 2),
+    "ISBLANK": range(1, 2),
+    "ISLITERAL": range(1, 2),
+    "ISNUMERIC": range(1, 2),
+    "SAMETERM": range(2, 3),
+}
+"""The functions that a query may call, with the numbers of arguments that they take."""
+
+_COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
+_EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
+
+
+def constraint(cursor: Cursor) -> Expression:
+    """What follows FILTER: an expression in parentheses, or a call."""
+    if cursor.at("("):
+        return _bracketed(cursor, 0)
+    if cursor.token.kind != "word" and not at_iri(cursor):
+        raise cursor.wrong("`(` or a function")
+    return _primary(cursor, 0)
+
+
+def expression(cursor: Cursor, depth: int = 0) -> Expression:
+    """An expression of any precedence. `depth` is how deeply it is nested."""
+    if depth > limits.EXPRESSION_DEPTH:
+        raise cursor.unsupported(f"an expression nested deeper than {limits.EXPRESSION_DEPTH}")
+    return _chain(cursor, "||", lambda: _chain(cursor, "&&", lambda: _relation(cursor, depth)))
+
+
+def _chain(cursor: Cursor, op: str, operand: Callable[[], Expression]) -> Expression:
+    parts = [operand()]
+    while cursor.accept(op):
+        parts.append(operand())
+    return parts[0] if len(parts) == 1 else Apply(op, tuple(parts))
+
+
+def _relation(cursor: Cursor, depth: int) -> Expression:
+    left = _sum(cursor, depth)
+    if op := cursor.accept(*_COMPARISONS):
+        return Apply(op.text, (left, _sum(cursor, depth)))
+    if cursor.accept("IN"):
+        return Apply("in", (left, *_arguments(cursor, depth)))
+    if cursor.at("NOT") and cursor.following.word == "IN":
+        cursor.take()
+        cursor.take()
+        return Apply("not in", (left, *_arguments(cursor, depth)))
+    return left
+
+
+def _sum(cursor: Cursor, depth: int) -> Expression:
+    return _left(cursor, ("+", "-"), depth, lambda: _left(cursor, ("*", "/"), depth, lambda: _unary(cursor, depth)))
+
+
+def _left(cursor: Cursor, ops: tuple[str, ...], depth: int, operand: Callable[[], Expression]) -> Expression:
+    result = operand()
+    while op := cursor.accept(*ops):
+        depth += 1
+        if depth > limits.EXPRESSION_DEPTH:
+            raise cursor.unsupported(f"an expression nested deeper than {limits.EXPRESSION_DEPTH}", op)
+        result = Apply(op.text, (result, operand()))
+    return result
+
+
+def _unary(cursor: Cursor, depth: int) -> Expression:
+    if at_literal(cursor):
+        return literal(cursor)
+    op = cursor.accept("!", "+", "-")
+    return Apply(op.text, (_primary(cursor, depth),)) if op else _primary(cursor, depth)
+
+
+def _primary(cursor: Cursor, depth: int) -> Expression:
+    token = cursor.token
+    if cursor.at("("):
+        return _bracketed(cursor, depth)
+    if token.kind == "variable":
+        return Var(cursor.take().text[1:])
+    if at_literal(cursor):
+        return literal(cursor)
+    if at_iri(cursor):
+        return _iri_or_call(cursor)
+    if cursor.at("<<("):
+        raise cursor.unsupported("triple term")
+    if token.kind == "word":
+        return _call(cursor, depth)
+    raise cursor.wrong(_EXPECTED)
+
+
+def _bracketed(cursor: Cursor, depth: int) -> Expression:
+    cursor.expect("(")
+    inner = expression(cursor, depth + 1)
+    cursor.expect(")")
+    return inner
+
+
+def _iri_or_call(cursor: Cursor) -> Const:
+    token = cursor.token
+    if cursor.following.text == "(":
+        raise cursor.unsupported(f"function <{address(cursor)}>", token)
+    return iri(cursor)
+
+
+def _call(cursor: Cursor, depth: int) -> Expression:
+    name = cursor.take()
+    if name.word in ("EXISTS", "NOT"):
+        raise cursor.unsupported("EXISTS" if name.word == "EXISTS" else "NOT EXISTS", name)
+    if not cursor.at("("):
+        raise cursor.wrong(_EXPECTED, name)
+    if name.word not in ARITIES:
+        raise cursor.unsupported(name.word, name, f"known functions are {', '.join(sorted(ARITIES))}")
+    return _checked(cursor, name, _arguments(cursor, depth))
+
+
+def _checked(cursor: Cursor, name: Token, arguments: tuple[Expression, ...]) -> Apply:
+    arity = ARITIES[name.word]
+    if len(arguments) not in arity:
+        raise cursor.wrong(f"{' or '.join(map(str, arity))} arguments for {name.word}, not {len(arguments)}", name)
+    if name.word == "BOUND" and not isinstance(arguments[0], Var):
+        raise cursor.wrong("a variable as the argument of BOUND", name)
+    return Apply("isiri" if name.word == "ISURI" else name.word.lower(), arguments)
+
+
+def _arguments(cursor: Cursor, depth: int) -> tuple[Expression, ...]:
+    cursor.expect("(")
+    if cursor.accept(")"):
+        return ()
+    found = [expression(cursor, depth + 1)]
+    while cursor.accept(","):
+        found.append(expression(cursor, depth + 1))
+    cursor.expect(")")
+    return tuple(found)
