@@ -119,6 +119,15 @@ def test_the_queue_is_bounded_in_bytes_too_but_takes_one_of_any_size(stores: Twi
     assert [type(each) for each in heard[1:]] == [Unavailable, Unavailable]
 
 
+def test_what_a_transaction_took_makes_room_in_the_queue(stores: Twin) -> None:
+    gated = GatedLog(stores.log)
+    commits = GroupCommit(gated, queue_bytes=10)
+    small = [Publication("s", [Event(f"urn:{number}", "x" * 4)]) for number in range(3)]
+    heard = asyncio.run(behind_a_commit(commits, gated, small))
+    commits.close()
+    assert [type(each) for each in heard] == [range, range, Unavailable]
+
+
 def test_closing_commits_what_waits_and_refuses_what_comes_later(stores: Twin) -> None:
     gated = GatedLog(stores.log)
     commits = GroupCommit(gated)
@@ -138,19 +147,21 @@ def test_closing_commits_what_waits_and_refuses_what_comes_later(stores: Twin) -
     assert stores.log.head() == 2
 
 
-def test_a_publisher_that_leaves_takes_nobody_along(stores: Twin) -> None:
+def test_a_publisher_that_leaves_takes_nobody_of_its_group_along(stores: Twin) -> None:
     gated = GatedLog(stores.log)
 
     async def story(commits: GroupCommit) -> None:
-        leaving = asyncio.ensure_future(commits.append(publication(1)))
+        first = asyncio.ensure_future(commits.append(publication(1)))
         await asyncio.to_thread(gated.arrived.wait)
-        staying = asyncio.ensure_future(commits.append(publication(2)))
-        leaving.cancel()
-        gated.gate.set()
-        assert await staying == range(2, 3)
+        leaving, staying = (asyncio.ensure_future(commits.append(publication(number))) for number in (2, 3))
+        loop = asyncio.get_running_loop()
+        loop.call_soon(leaving.cancel)
+        loop.call_soon(gated.gate.set)
+        assert await first == range(1, 2)
+        assert await staying == range(3, 4)
         assert leaving.cancelled()
 
-    run(gated, story)
+    assert run(gated, story).transactions == 2
 
 
 def test_several_event_loops_may_publish_through_one(stores: Twin) -> None:
