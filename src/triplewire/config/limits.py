@@ -9,7 +9,7 @@ EXPANDED_BYTES = 64 * 1024 * 1024
 """A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB while it is taken apart."""
 
 NESTING = 128
-"""Levels of JSON, XML or triple terms in a publish body. Parsers recurse: some 5,000 levels overflow the stack."""
+"""Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
 
 EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
