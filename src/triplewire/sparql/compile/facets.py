@@ -84,67 +84,49 @@ def facets_of(term: Sql) -> dict[str, Sql]:
     return {name: make(term) for name, make in _MAKERS.items()}
 
 
-def explode(events: str = "entries", columns: Collection[str] = QUADS) -> exp.Select:
+def explode(entries: str = "entries", columns: Collection[str] = QUADS) -> exp.Select:
     """The query that makes `quads`, or those of its columns that are asked for, of a table of log entries."""
-    unknown = set(columns) - set(QUADS)
-    if unknown:
+    wanted = set(columns)
+    if unknown := wanted - set(QUADS):
         raise ValueError(f"quads has no columns {sorted(unknown)}")
-    made = _columns()
-    kept = [exp.alias_(made[name].copy(), name, quoted=True) for name in QUADS if name in set(columns)]
-    return exp.select(*kept).from_(_numbered(events, columns).subquery("l"))
+    made = _made(exp.column("object", "l"))
+    kept = [exp.alias_(made[name], name, quoted=True) for name in QUADS if name in wanted]
+    return exp.select(*kept).from_(_lines(_split(entries, wanted)).subquery("l"))
 
 
-def _numbered(events: str, columns: Collection[str]) -> exp.Select:
-    """One row for each quad: `terms` holds all terms of its event, `i` is the number of the quad."""
-    tab, newline = call("CHR", number(9)), call("CHR", number(10))
-    split = call("STRING_SPLIT", call("REPLACE", _e("text"), newline, tab.copy()), tab)
-    carried = [name for name in ("position", "event", *_CARRIED) if name in _needed(columns)]
-    inner = exp.select(*(_e(name) for name in carried), exp.alias_(split, "terms")).from_(
-        exp.to_table(events, alias="e")
-    )
+def _split(entries: str, wanted: set[str]) -> exp.Select:
+    """All terms of an event as one list, three for each quad, and the columns that are to be carried along."""
+    tab = call("CHR", number(9))
+    flat = call("REPLACE", exp.column("text", "e", quoted=True), call("CHR", number(10)), tab)
+    carried = ["event" if name == "graph" else name for name in ("position", "graph", *_HEADERS) if name in wanted]
+    columns = [exp.column(name, "e", quoted=True) for name in carried]
+    terms = exp.alias_(call("STRING_SPLIT", flat, tab.copy()), "terms")
+    return exp.select(*columns, terms).from_(exp.to_table(entries, alias="e"))
+
+
+def _lines(events: exp.Select) -> exp.Select:
+    """A row for each quad, with its number and terms."""
     count = exp.IntDiv(this=call("LEN", exp.column("terms")), expression=number(3))
-    rows = call("UNNEST", call("RANGE", count))
-    return exp.select(*(exp.column(name, quoted=True) for name in (*carried, "terms")), exp.alias_(rows, "i")).from_(
-        inner.subquery("t")
-    )
+    rows = exp.select(exp.Star(), exp.alias_(call("UNNEST", call("RANGE", count)), "i")).from_(events.subquery("s"))
+    terms = [exp.alias_(_term(place), name) for place, name in enumerate(("subject", "predicate", "object"), start=1)]
+    return exp.select(exp.Star(), *terms).from_(rows.subquery("r"))
 
 
-_CARRIED = ("stream", "source", "application", "time", "received")
+def _term(place: int) -> Sql:
+    row = exp.Mul(this=number(3), expression=exp.column("i"))
+    return call("LIST_EXTRACT", exp.column("terms"), exp.Add(this=row, expression=number(place)))
 
 
-def _needed(columns: Collection[str]) -> set[str]:
-    return {"event" if name == "graph" else name for name in columns}
+_HEADERS = ("stream", "source", "application", "time", "received")
 
 
-def _columns() -> dict[str, Sql]:
-    terms = [_term(offset) for offset in (1, 2, 3)]
-    made: dict[str, Sql] = {
-        "position": _l("position"),
-        "quad": cast(exp.column("i", "l"), exp.DataType.build("INT")),
-        "graph": concat(text("<"), _l("event"), text(">")),
-        "subject": terms[0],
-        "predicate": terms[1],
-        "object": terms[2],
-        "stream": _l("stream"),
-        "source": _l("source"),
-        "application": _l("application"),
-        "time": call("MAKE_TIMESTAMP", _l("time")),
-        "received": call("MAKE_TIMESTAMP", _l("received")),
-    }
-    return made | {f"object_{name}": sql for name, sql in facets_of(terms[2]).items()}
-
-
-def _term(offset: int) -> Sql:
-    row = exp.Mul(this=number(3), expression=exp.column("i", "l"))
-    return call("LIST_EXTRACT", exp.column("terms", "l"), exp.Add(this=row, expression=number(offset)))
-
-
-def _e(name: str) -> Sql:
-    return exp.column(name, "e", quoted=True)
-
-
-def _l(name: str) -> Sql:
-    return exp.column(name, "l", quoted=True)
+def _made(term: Sql) -> dict[str, Sql]:
+    """How each column of `quads` is made of a line."""
+    made: dict[str, Sql] = {name: exp.column(name, "l", quoted=True) for name in QUADS}
+    made["quad"] = cast(exp.column("i", "l"), exp.DataType.build("INT"))
+    made["graph"] = concat(text("<"), exp.column("event", "l"), text(">"))
+    made |= {name: call("MAKE_TIMESTAMP", made[name]) for name in ("time", "received")}
+    return made | {f"object_{name}": sql for name, sql in facets_of(term).items()}
 
 
 def _starts(term: Sql, start: str) -> Sql:
@@ -155,14 +137,9 @@ def _ends(term: Sql, end: str) -> Sql:
     return call("ENDS_WITH", term, text(end))
 
 
-def _suffix(term: Sql) -> Sql:
-    """What follows the closing quote."""
-    return call("SPLIT_PART", term, text('"'), number(-1))
-
-
-def _lexical(term: Sql) -> Sql:
-    """The text between the quotes of a literal that holds no escapes."""
-    return call("SPLIT_PART", term, text('"'), number(2))
+def _split_part(term: Sql, part: int) -> Sql:
+    """Parted by quotes: -1 is what follows the closing one, 2 the lexical form of a literal without escapes."""
+    return call("SPLIT_PART", term, text('"'), number(part))
 
 
 def _kind(term: Sql) -> Sql:
@@ -174,7 +151,7 @@ def _kind(term: Sql) -> Sql:
 
 
 def _datatype(term: Sql) -> Sql:
-    suffix = _suffix(term)
+    suffix = _split_part(term, -1)
     named = call("SUBSTRING", suffix, number(4), exp.Sub(this=length(suffix), expression=number(4)))
     literal = case(
         (_ends(term, '"'), text(XSD_STRING)),
@@ -186,46 +163,71 @@ def _datatype(term: Sql) -> Sql:
 
 def _language(term: Sql) -> Sql:
     tagged = every(_starts(term, '"'), exp.Not(this=_ends(term, '"')), exp.Not(this=_ends(term, ">")))
-    return case((tagged, call("SUBSTRING", _suffix(term), number(2))))
+    return case((tagged, call("SUBSTRING", _split_part(term, -1), number(2))))
 
 
 def _number(term: Sql) -> Sql:
-    lexical = _lexical(term)
-    plain = try_cast(lexical, DOUBLE)
-    rounded = cast(try_cast(lexical, FLOAT), DOUBLE)
+    derived = _split_part(term, 2)
     literal = case(
-        (_typed(term, "double"), _valid(lexical, DOUBLE_FORM, plain)),
-        (_typed(term, "decimal"), _valid(lexical, DECIMAL_FORM, plain)),
-        (_typed(term, "float"), _valid(lexical, DOUBLE_FORM, rounded)),
-        (some(*(_typed(term, name) for name in INTEGERS)), _valid(lexical, INTEGER_FORM, plain)),
+        *(_typed_number(term, name, form) for name, form in _NUMBERS.items()),
+        (
+            some(*(_typed(term, name) for name in INTEGERS[1:])),
+            _valid(derived, INTEGER_FORM, try_cast(derived, DOUBLE)),
+        ),
     )
     return case((every(_starts(term, '"'), _ends(term, ">")), literal))
 
 
+_NUMBERS = {"double": DOUBLE_FORM, "decimal": DECIMAL_FORM, "integer": INTEGER_FORM, "float": DOUBLE_FORM}
+
+
+def _typed_number(term: Sql, name: str, form: str) -> tuple[Sql, Sql]:
+    lexical = _inside(term, name)
+    value = cast(try_cast(lexical, FLOAT), DOUBLE) if name == "float" else try_cast(lexical, DOUBLE)
+    return _typed(term, name), _valid(lexical, form, value)
+
+
 def _time(term: Sql) -> Sql:
-    lexical = _lexical(term)
-    date = call("REGEXP_EXTRACT", lexical, text(DATE_FORM))
-    zone = call("SUBSTRING", lexical, exp.Add(this=length(date), expression=number(1)))
-    midnight = concat(date, text("T00:00:00"), zone)
     literal = case(
-        (_typed(term, "dateTime"), _valid(lexical, DATETIME_FORM, _instant(lexical))),
-        (_typed(term, "date"), _valid(lexical, DATE_FORM + ZONE_FORM, _instant(midnight))),
+        (
+            _typed(term, "dateTime"),
+            _valid(_inside(term, "dateTime"), DATETIME_FORM, _instant(_inside(term, "dateTime"))),
+        ),
+        (_typed(term, "date"), _valid(_inside(term, "date"), DATE_FORM + ZONE_FORM, _midnight(_inside(term, "date")))),
     )
     return case((every(_starts(term, '"'), _ends(term, ">")), literal))
 
 
 def _instant(lexical: Sql) -> Sql:
     """The instant in UTC. Without a zone, or in Z, a plain cast does; it would ignore any other zone."""
-    zoned = every(
-        equal(call("SUBSTRING", lexical, number(-3), number(1)), text(":")),
-        some(*(equal(call("SUBSTRING", lexical, number(-6), number(1)), text(sign)) for sign in "+-")),
-    )
     shifted = call("MAKE_TIMESTAMP", call("EPOCH_US", try_cast(lexical, exp.DataType.build("TIMESTAMPTZ"))))
-    return case((zoned, shifted), default=try_cast(lexical, TIMESTAMP))
+    return case((_shifted(lexical), shifted), default=try_cast(lexical, TIMESTAMP))
+
+
+def _midnight(lexical: Sql) -> Sql:
+    """The instant at which a date starts."""
+    date = call("REGEXP_EXTRACT", lexical, text(DATE_FORM))
+    zone = call("SUBSTRING", lexical, exp.Add(this=length(date), expression=number(1)))
+    return _instant(concat(date, text("T00:00:00"), zone))
+
+
+def _shifted(lexical: Sql) -> Sql:
+    """Does it end in a zone other than Z?"""
+    colon = equal(call("SUBSTRING", lexical, number(-3), number(1)), text(":"))
+    return every(colon, call("CONTAINS", text("+-"), call("SUBSTRING", lexical, number(-6), number(1))))
 
 
 def _typed(term: Sql, name: str) -> Sql:
-    return _ends(term, f'"^^<{XSD}{name}>')
+    return _ends(term, _closing(name))
+
+
+def _closing(name: str) -> str:
+    return f'"^^<{XSD}{name}>'
+
+
+def _inside(term: Sql, name: str) -> Sql:
+    """The lexical form of a literal that is known to be of this type."""
+    return call("SUBSTRING", term, number(2), exp.Sub(this=length(term), expression=number(1 + len(_closing(name)))))
 
 
 def _valid(lexical: Sql, form: str, value: Sql) -> Sql:

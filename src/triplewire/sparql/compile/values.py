@@ -25,7 +25,6 @@ from triplewire.sparql.compile.sql import (
     column,
     compare,
     concat,
-    equal,
     every,
     length,
     negate,
@@ -44,7 +43,7 @@ NUMERIC = frozenset({Family.EXACT, Family.FLOAT, Family.DOUBLE})
 IRI = frozenset({Family.IRI})
 
 _BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical in ("true", "false", "1", "0")}
-_CHECKED = tuple(XSD + name for name in ("boolean", "decimal", "float", "double", *INTEGERS))
+_CHECKED = ("boolean", "decimal", "float", "double", *INTEGERS)
 _SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
 """A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
 
@@ -141,7 +140,7 @@ class Stored(Value):
             return inner
         if self.families == {Family.STRING}:
             return unescaped(inner)
-        return case((self.among(Family.IRI), inner), (self.literal(), unescaped(body(self.text()))))
+        return case((self.literal(), unescaped(body(self.text()))), (self.among(Family.IRI), inner))
 
     def datatype(self) -> Sql:
         if self.families == {Family.STRING}:
@@ -162,7 +161,7 @@ class Stored(Value):
         if not self.families & NUMERIC:
             return null()
         ranks = (("double", 4), ("float", 3), ("decimal", 2))
-        typed = [(equal(self.datatype(), text(XSD + name)), number(rank)) for name, rank in ranks]
+        typed = [(self._of(name), number(rank)) for name, rank in ranks]
         return case((present(self.number()), case(*typed, default=number(1))))
 
     def long(self) -> Sql:
@@ -187,11 +186,11 @@ class Stored(Value):
         return truth(True)
 
     def ill_typed(self) -> Sql:
-        return every(self.among(Family.OTHER), among(self._known_datatype(), _CHECKED))
+        return every(self.among(Family.OTHER), some(*(self._of(name) for name in _CHECKED)))
 
     def literal(self) -> Sql:
         if self.families & {Family.IRI, Family.OTHER}:
-            return equal(self.facet("kind"), text("literal"))
+            return self._starts('"')
         return truth(True)
 
     def _test(self, families: list[Family]) -> Sql:
@@ -212,14 +211,13 @@ class Stored(Value):
             case None:
                 return present(self.number())
             case Family.IRI:
-                return equal(self.facet("kind"), text("iri"))
+                return every(self._starts("<"), negate(self._starts("<<")))
             case Family.STRING:
-                return self._of("string")
+                return every(self._starts('"'), self._ends('"'))
             case Family.TAGGED:
-                return present(self.facet("language"))
+                return every(self._starts('"'), negate(self._ends('"')), negate(self._ends(">")))
             case Family.EXACT:
-                floating = among(self._known_datatype(), (XSD + "float", XSD + "double"))
-                return every(present(self.number()), negate(floating))
+                return every(present(self.number()), negate(self._of("float")), negate(self._of("double")))
             case Family.FLOAT | Family.DOUBLE:
                 return every(present(self.number()), self._of(family.value))
             case Family.BOOLEAN:
@@ -228,10 +226,14 @@ class Stored(Value):
                 return every(present(self.facet("time")), self._of(family.value))
 
     def _of(self, name: str) -> Sql:
-        return equal(self._known_datatype(), text(XSD + name))
+        """Is it a literal of this type of XML Schema?"""
+        return self._ends(f'"^^<{XSD}{name}>')
 
-    def _known_datatype(self) -> Sql:
-        return exp.Coalesce(this=self.facet("datatype"), expressions=[text("")])
+    def _starts(self, start: str) -> Sql:
+        return call("TW_STARTS", self.text(), text(start))
+
+    def _ends(self, end: str) -> Sql:
+        return call("TW_ENDS", self.text(), text(end))
 
 
 @dataclass(frozen=True)
@@ -299,7 +301,7 @@ class Known(Value):
         return truth(True)
 
     def ill_typed(self) -> Sql:
-        return truth(self.static.family == Family.OTHER and self.static.datatype in _CHECKED)
+        return truth(self.static.family == Family.OTHER and (self.static.datatype or "").removeprefix(XSD) in _CHECKED)
 
 
 @dataclass(frozen=True)
