@@ -1,0 +1,192 @@
+"""A whole edge over real sockets, with stores in memory, and a client's view of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+import pyarrow as pa
+import uvloop
+from aiohttp import web
+
+from triplewire.client.sse import Message, Parser
+from triplewire.edge import Parts, application
+from triplewire.edge.app import EDGE, Edge
+from triplewire.log import GroupCommit, MemoryOutbox
+from triplewire.matching.shapes import lift
+from triplewire.model import MATCHES, Event, Kind, Subscription
+from triplewire.model.terms import RDF_TYPE, iri
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.sparql.algebra import Const, Pattern, Query, Var
+from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.testing import Twin, event, publication, twin
+from triplewire.testing.events import EXAMPLE
+
+T = TypeVar("T")
+
+OBSERVATIONS = Query(
+    form="select",
+    patterns=(
+        Pattern(Var("o"), Const(RDF_TYPE), Const(iri(EXAMPLE + "Observation"))),
+        Pattern(Var("o"), Const(iri(EXAMPLE + "result")), Var("v")),
+    ),
+    projection=("o", "v"),
+)
+
+
+class Restless:
+    """A watch that always sees a change: the edge then looks at the store each time."""
+
+    def changed(self) -> bool:
+        return True
+
+
+class Echo:
+    """Answers every query with the query."""
+
+    async def answer(self, text: str) -> Mapping[str, Any]:
+        return {"head": {"vars": []}, "results": {"bindings": []}, "text": text}
+
+
+@dataclass
+class House:
+    """One edge, what it stands on, and a session to talk to it."""
+
+    url: str
+    twin: Twin
+    outbox: MemoryOutbox
+    edge: Edge
+    runner: web.AppRunner
+    session: aiohttp.ClientSession
+    batches: int = field(default=0)
+
+    def subscribe(self, kind: Kind = Kind.SIGNAL, id: str = "s1") -> Subscription:
+        lifted = lift(OBSERVATIONS, solutions=kind is Kind.BINDINGS)
+        made = Subscription(id, "SELECT …", kind, lifted.shape.key, lifted.constants)
+        positions = self.twin.registry.put(
+            [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, id, to_value(made))]
+        )
+        return replace(made, since=positions[-1])
+
+    def end(self, id: str) -> int:
+        return self.twin.registry.put([(SUBSCRIPTION, id, None)])[0]
+
+    def append(self, *numbers: int, stream: str = "test") -> range:
+        return self.twin.log.append([publication(*numbers, stream=stream)])[0]
+
+    def match(self, rows: Iterable[tuple[int, int, Sequence[int] | None]], upto: int | None = None) -> None:
+        """What the pipeline would write: (position, since, solutions) in any order."""
+        table = pa.Table.from_pylist(
+            [{"position": p, "subscription": s, "solutions": numbers} for p, s, numbers in rows], schema=MATCHES
+        )
+        self.outbox.write(self.batches, self.twin.log.head() if upto is None else upto, table)
+        self.batches += 1
+
+    @asynccontextmanager
+    async def listen(self, path: str, **headers: str) -> AsyncIterator[Ear]:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.session.get(self.url + path, headers=given) as response:
+            assert response.status == 200, await response.text()
+            yield Ear(response)
+
+    async def problem(self, method: str, path: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401
+        async with self.session.request(method, self.url + path, **options) as response:
+            assert response.content_type == "application/problem+json", (response.status, await response.text())
+            document: dict[str, Any] = orjson.loads(await response.read())
+        assert document["status"] == response.status
+        assert {"type", "title", "detail"} <= set(document)
+        return document
+
+
+class Ear:
+    """Reads the messages of one response."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+        self._parser = Parser()
+        self._heard: list[Message] = []
+
+    async def next(self) -> Message:
+        """The next message; raises EOFError when the server has closed the response."""
+        while not self._heard:
+            piece = await self.response.content.readany()
+            if not piece:
+                raise EOFError
+            self._heard += self._parser.feed(piece)
+        return self._heard.pop(0)
+
+    async def take(self, count: int) -> list[Message]:
+        return [await self.next() for _ in range(count)]
+
+    async def rest(self) -> list[Message]:
+        """All messages until the server closes the response."""
+        found = []
+        try:
+            while True:
+                found.append(await self.next())
+        except EOFError:
+            return found
+
+    async def position(self) -> str | None:
+        """The first id that the server tells, which comes before any message: from now on it listens."""
+        while self._parser.last_id is None:
+            self._heard += self._parser.feed(await self.response.content.readany())
+        return self._parser.last_id
+
+
+@asynccontextmanager
+async def house(
+    *,
+    buffer: int | None = None,
+    heartbeat: Callable[[], Heartbeat] = Heartbeat,
+    change: Callable[[Parts], Parts] = lambda parts: parts,
+    prepare: Callable[[Twin], None] = lambda stores: None,
+) -> AsyncIterator[House]:
+    """An edge that serves. `prepare` fills the stores before it starts, `change` swaps parts for a test's own."""
+    with twin("memory") as stores:
+        prepare(stores)
+        outbox = stores.outbox("")
+        assert isinstance(outbox, MemoryOutbox)
+        commits = GroupCommit(stores.log)
+        parts = Parts(
+            commits, stores.log, stores.registry, outbox, Echo(), Restless(), Restless(), heartbeat, stores.clock
+        )
+        app = application(change(parts if buffer is None else replace(parts, buffer=buffer)))
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with aiohttp.ClientSession() as session:
+            yield House(url, stores, outbox, app[EDGE], runner, session)
+        await runner.cleanup()
+        commits.close()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a test on the loop that production uses. Nothing here waits for long unless it hangs."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(30):
+            return await work
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(bounded())
+
+
+def data(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(message.data)
+    return found
+
+
+def body(*events: Event) -> bytes:
+    """The events as N-Quads."""
+    lines = (f"{q.subject} {q.predicate} {q.object} {q.graph} .\n" for each in events for q in each.quads)
+    return "".join(lines).encode()
+
+
+__all__ = ["Ear", "House", "body", "data", "event", "house", "run"]

@@ -1,0 +1,197 @@
+"""Subscriptions' notifications over sockets, with matches written as the pipeline writes them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tests.edge.houses import body, data, event, house, run
+from triplewire.edge.notifications import grouped
+from triplewire.log.ports import Retention
+from triplewire.model import MATCHES, Kind, token
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_each_kind_carries_what_it_should(kind: Kind) -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe(kind)
+            (position,) = at.append(7)
+            at.match([(position, made.since, [0, 1] if kind is Kind.BINDINGS else None)])
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                message = await ear.next()
+        told = data(message)
+        assert (message.event, message.id) == ("notification", token(position))
+        assert {name: told.pop(name) for name in ("subscription", "kind", "position", "event", "stream")} == {
+            "subscription": "s1",
+            "kind": kind.value,
+            "position": token(position),
+            "event": "http://example.org/event/7",
+            "stream": "test",
+        }
+        assert told.pop("time") == "2023-11-14T22:13:20Z"
+        assert (
+            told
+            == {
+                Kind.SIGNAL: {},
+                Kind.EVENT: {"format": "application/n-quads", "body": body(event(7)).decode()},
+                Kind.BINDINGS: {
+                    "results": {
+                        "head": {"vars": ["o", "v"]},
+                        "results": {
+                            "bindings": [
+                                {
+                                    "o": {"type": "uri", "value": "http://example.org/observation/7"},
+                                    "v": {
+                                        "type": "literal",
+                                        "value": "7",
+                                        "datatype": "http://www.w3.org/2001/XMLSchema#double",
+                                    },
+                                }
+                            ]
+                        },
+                    }
+                },
+            }[kind]
+        )
+
+    run(scene())
+
+
+def test_nothing_is_lost_between_subscribing_and_listening_and_then_it_goes_on_live() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            positions = [*at.append(1, 2, 3)]
+            at.match([(position, made.since, None) for position in positions])
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                early = await ear.take(3)
+                positions += at.append(4)
+                at.match([(positions[-1], made.since, None)])
+                late = await ear.take(1)
+            assert [message.id for message in early + late] == [token(position) for position in positions]
+
+    run(scene())
+
+
+def test_who_asks_from_now_on_gets_no_past() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            (old,) = at.append(1)
+            at.match([(old, made.since, None)])
+            async with at.listen("/subscriptions/s1/notifications?after=now") as ear:
+                await ear.position()
+                (new,) = at.append(2)
+                at.match([(new, made.since, None)])
+                assert (await ear.next()).id == token(new)
+
+    run(scene())
+
+
+def test_who_resumes_gets_what_came_later() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            for number in range(5):
+                at.match([(position, made.since, None) for position in at.append(number)])
+            asked = token(made.since + 2)
+            async with at.listen("/subscriptions/s1/notifications", Last_Event_ID=asked) as ear:
+                assert [message.id for message in await ear.take(3)] == [token(made.since + n) for n in (3, 4, 5)]
+
+    run(scene())
+
+
+def test_a_batch_is_shared_out_among_subscriptions_each_in_order() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            one, two = at.subscribe(id="one"), at.subscribe(Kind.EVENT, id="two")
+            at.subscribe(id="nobody")
+            async with (
+                at.listen("/subscriptions/one/notifications") as first,
+                at.listen("/subscriptions/one/notifications") as again,
+                at.listen("/subscriptions/two/notifications") as second,
+            ):
+                for ear in (first, again, second):
+                    await ear.position()
+                a, b, c = at.append(1, 2, 3)
+                at.match([(c, one.since, None), (b, two.since, None), (a, one.since, None), (c, two.since, None)])
+                assert [message.id for message in await first.take(2)] == [token(a), token(c)]
+                assert [message.id for message in await again.take(2)] == [token(a), token(c)]
+                assert [message.id for message in await second.take(2)] == [token(b), token(c)]
+
+    run(scene())
+
+
+def test_the_end_comes_after_all_that_was_before_it() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                await ear.position()
+                (before,) = at.append(1)
+                at.end("s1")
+                at.append(2)
+                await at.edge.matches.step()
+                at.match([(before, made.since, None)])
+                heard = await ear.rest()
+            assert [(message.event, message.id) for message in heard] == [
+                ("notification", token(before)),
+                ("end", token(before)),
+            ]
+            found = await at.problem("GET", "/subscriptions/s1/notifications")
+            assert found["status"] == 404
+
+    run(scene())
+
+
+def test_an_end_with_nothing_left_to_match_needs_no_batch() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            at.subscribe()
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                await ear.position()
+                at.end("s1")
+                assert [message.event for message in await ear.rest()] == ["end"]
+
+    run(scene())
+
+
+def test_who_comes_back_after_the_end_still_gets_the_rest() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                asked = await ear.position()
+            position = at.append(1)[0]
+            at.end("s1")
+            at.match([(position, made.since, None)])
+            async with at.listen("/subscriptions/s1/notifications", Last_Event_ID=str(asked)) as ear:
+                assert [message.event for message in await ear.rest()] == ["notification", "end"]
+
+    run(scene())
+
+
+def test_a_match_whose_event_was_trimmed_is_told_as_a_gap() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe()
+            (old,) = at.append(1)
+            at.match([(old, made.since, None)])
+            at.twin.clock.advance(100)
+            (new,) = at.append(2)
+            at.match([(new, made.since, None)])
+            at.twin.log.trim(Retention(age=50), before=100)
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                assert [message.event for message in await ear.take(2)] == ["gap", "notification"]
+
+    run(scene())
+
+
+def test_grouping_drops_what_nobody_wants_and_orders_the_rest() -> None:
+    rows = [(5, 1), (3, 2), (4, 1), (9, 3), (3, 1)]
+    table = pa.Table.from_pylist([{"position": p, "subscription": s} for p, s in rows], schema=MATCHES)
+    found = [(group.since, group.positions, group.rows) for group in grouped(table, (1, 3, 8))]
+    assert found == [(1, [3, 4, 5], [4, 2, 0]), (3, [9], [3])]
+    assert list(grouped(table, ())) == []
+    assert list(grouped(table.slice(0, 0), (1,))) == []

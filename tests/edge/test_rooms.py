@@ -1,0 +1,195 @@
+"""From history into the present: no gap and no repeat, whatever happens in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.edge.houses import OBSERVATIONS
+from triplewire.client.sse import Parser
+from triplewire.edge.events import Events
+from triplewire.edge.frames import Frames, message
+from triplewire.edge.listeners import Listener
+from triplewire.edge.matches import Matches
+from triplewire.edge.rooms import Room
+from triplewire.edge.wires import MemoryWire
+from triplewire.edge.workers import Workers
+from triplewire.matching.shapes import lift
+from triplewire.model import MATCHES, Kind, Subscription, token
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.telemetry.metrics import Metrics
+from triplewire.testing import Twin, publication, twin
+
+MOVES = st.lists(st.sampled_from(["append", "other", "register", "batch", "step", "yield", "join"]), max_size=40)
+
+
+class Turns(Workers):
+    """Workers without threads: the work is done, then the loop has a number of turns before the answer is there."""
+
+    def __init__(self, turns: list[int]) -> None:
+        self._turns = turns
+
+    async def run(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        result = work(*args, **kwargs)
+        for _ in range(self._turns.pop() if self._turns else 1):
+            await asyncio.sleep(0)
+        return result
+
+
+@dataclass
+class Stage:
+    """Stores, both feeds over them, driven by hand, and the listeners that joined so far."""
+
+    stores: Twin
+    turns: list[int]
+    numbers: int = 0
+    batches: int = 0
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    heard: list[tuple[int, str, MemoryWire]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        workers, metrics = Turns(self.turns), Metrics()
+        lifted = lift(OBSERVATIONS, solutions=False)
+        made = Subscription("s", "…", Kind.SIGNAL, lifted.shape.key, ())
+        entries = [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", to_value(made))]
+        self.since = self.stores.registry.put(entries)[-1]
+        self.outbox = self.stores.outbox("")
+        log, registry = self.stores.log, self.stores.registry
+        self.events = Events(log, workers, metrics, limit=2)
+        self.matches = Matches(self.outbox, log, registry, workers, metrics, limit=2)
+        self.metrics = metrics
+        self.expected: dict[str, list[int]] = {"stream": [], "subscription": []}
+
+    async def play(self, move: str) -> None:
+        match move:
+            case "append" | "other":
+                stream = "test" if move == "append" else "other"
+                (position,) = self.stores.log.append([publication(self.numbers, stream=stream)])[0]
+                self.numbers += 1
+                if move == "append":
+                    self.expected["stream"].append(position)
+                    self.expected["subscription"].append(position)
+            case "register":
+                self.stores.registry.put([("other", "thing", {})])
+            case "batch":
+                self.batch()
+            case "step":
+                # One tail at a time for each feed, as in an edge.
+                await self.done(self.tasks)
+                self.begin(self.events.step())
+                self.begin(self.matches.step())
+            case "join":
+                await self.join()
+            case _:
+                await asyncio.sleep(0)
+
+    def batch(self) -> None:
+        rows = [p for p in self.expected["subscription"] if p > self.outbox.head()]
+        table = pa.Table.from_pylist([{"position": p, "subscription": self.since} for p in rows], schema=MATCHES)
+        self.outbox.write(self.batches, self.stores.log.head(), table)
+        self.batches += 1
+
+    async def join(self) -> None:
+        """Listeners from the start, and from wherever things stand."""
+        self.matches.subscriptions._turn = asyncio.Lock()
+        made = await self.matches.subscriptions.find("s", resuming=False)
+        for after in (self.since, self.stores.log.head()):
+            for kind, room, key, history in (
+                ("stream", self.events.room, "test", self.events.history("test")),
+                ("subscription", self.matches.room, made.since, self.matches.history(made)),
+            ):
+                wire = MemoryWire()
+                self.heard.append((after, kind, wire))
+                self.begin(room.listen(key, Listener(wire, after, self.metrics), history), stays=True)  # type: ignore[arg-type]
+
+    def begin(self, work: Coroutine[Any, Any, None], stays: bool = False) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        if not stays:
+            self.tasks.add(task)
+        else:
+            self.listening = [*getattr(self, "listening", []), task]
+
+    async def done(self, tasks: set[asyncio.Task[None]]) -> None:
+        while tasks:
+            await tasks.pop()
+
+    async def finish(self) -> None:
+        """Everything is matched and handed out; then the rooms close."""
+        self.batch()
+        await self.done(self.tasks)
+        for _ in range(60):
+            await asyncio.sleep(0)
+        for _ in range(3):
+            await self.events.step()
+            await self.matches.step()
+            for _ in range(200):
+                await asyncio.sleep(0)
+        self.events.room.close(b"")
+        self.matches.room.close(b"")
+        for task in getattr(self, "listening", []):
+            await task
+
+
+@settings(max_examples=150, deadline=None)
+@given(MOVES, st.lists(st.integers(0, 6), max_size=60))
+def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns: list[int]) -> None:
+    async def scene() -> None:
+        with twin("memory") as stores:
+            stage = Stage(stores, turns)
+            for move in moves:
+                await stage.play(move)
+            await stage.finish()
+            for after, kind, wire in stage.heard:
+                wanted = [token(position) for position in stage.expected[kind] if position > after]
+                assert [found.id for found in Parser().feed(bytes(wire.data))] == wanted, (kind, after)
+
+    asyncio.run(scene())
+
+
+def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
+    async def scene() -> None:
+        wire = MemoryWire()
+        listener = Listener(wire, 2, Metrics())
+        frames = Frames([1, 2, 3, 4], [message(b"event", b"{}", position) for position in (1, 2, 3, 4)])
+        assert listener.push(frames) == 2
+        assert listener.push(frames) == 0
+        assert [found.id for found in Parser().feed(bytes(wire.data))] == [token(3), token(4)]
+
+    asyncio.run(scene())
+
+
+def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_kept() -> None:
+    async def scene() -> None:
+        wire, metrics = MemoryWire(reader=lambda written: 0), Metrics()
+        listener = Listener(wire, 0, metrics, limit=100)
+        for position in range(1, 50):
+            listener.push(Frames([position], [message(b"event", b"{}", position)]))
+        assert listener.done
+        assert wire.data.count(b"event: slow") == 1
+        assert len(wire.data) < 100 + 200
+        assert b"triplewire_listeners_cut_off_total 1.0" in metrics.exposition()
+
+    asyncio.run(scene())
+
+
+def test_a_listener_that_is_gone_is_found_out_by_a_comment() -> None:
+    async def scene() -> None:
+        room: Room[str] = Room()
+        wire = MemoryWire()
+        task = asyncio.create_task(room.listen("k", Listener(wire, 0, Metrics()), None))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        assert len(room) == 1
+        room.keep_open()
+        assert bytes(wire.data) == b":\n\n"
+        await wire.close()
+        room.keep_open()
+        await task
+        assert (len(room), list(room)) == (0, [])
+
+    asyncio.run(scene())
