@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.cli.texts import read_text
+from triplewire.client import Client
 from triplewire.model import Kind
 
 After = Annotated[
@@ -34,12 +35,10 @@ def consume(
     json: Json = False,
 ) -> None:
     """Follow a stream: every event, as it happens, until Ctrl-C."""
-    from triplewire.client import Client
-
     console = Console()
     with Client(url) as client:
-        for number, event in enumerate(client.consume(stream, after=after), 1):
-            _print(console, event, json, _event_lines)
+        for number, message in enumerate(client.consume(stream, after=after), 1):
+            _show(console, message, json)
             if number == count:
                 break
 
@@ -58,16 +57,14 @@ def subscribe(
     json: Json = False,
 ) -> None:
     """Ask a standing question about each event, and be told when the answer is there, until Ctrl-C."""
-    from triplewire.client import Client
-
     console = Console()
     with Client(url) as client:
         made = client.subscribe(read_text(sparql), kind=kind, stream=stream)
         if not json:
             console.print(f"[dim]subscription {made['id']}, from position {made['since']} on[/dim]")
         try:
-            for number, notification in enumerate(client.notifications(made["id"]), 1):
-                _print(console, notification, json, _notification_lines)
+            for number, message in enumerate(client.notifications(made["id"]), 1):
+                _show(console, message, json)
                 if number == count:
                     break
         finally:
@@ -75,21 +72,17 @@ def subscribe(
                 client.unsubscribe(made["id"])
 
 
-def _print(console: Console, message: dict[str, Any], json: bool, lines: Any) -> None:  # noqa: ANN401
+def _show(console: Console, message: dict[str, Any], json: bool) -> None:
     if json:
         sys.stdout.write(orjson.dumps(message).decode() + "\n")
         sys.stdout.flush()
     else:
-        console.print(lines(message), soft_wrap=True)
+        console.print(_lines(message), soft_wrap=True, highlight=False)
 
 
-def _event_lines(event: dict[str, Any]) -> str:
-    return f"[bold]{event['position']}[/bold] [dim]{event['time']}[/dim] {escape(event['event'])}\n{escape(event['body'].rstrip())}"
-
-
-def _notification_lines(notification: dict[str, Any]) -> str:
-    head = f"[bold]{notification['position']}[/bold] [dim]{notification['time']}[/dim] {escape(notification['event'])}"
-    rows = notification.get("results", {}).get("results", {}).get("bindings", [])
+def _lines(message: dict[str, Any]) -> str:
+    head = f"[bold]{message['position']}[/bold] [dim]{message['time']}[/dim] {escape(message['event'])}"
+    rows = message.get("results", {}).get("results", {}).get("bindings", [])
     told = ["  " + "  ".join(f"?{name} = {each['value']}" for name, each in row.items()) for row in rows]
-    body = notification.get("body", "").rstrip()
-    return escape("\n").join([head, *(escape(line) for line in told), *([escape(body)] if body else [])])
+    body = message.get("body", "").rstrip().splitlines()
+    return "\n".join([head, *(escape(line) for line in [*told, *body])])

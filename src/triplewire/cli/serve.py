@@ -39,7 +39,7 @@ def up(
     broker.start()
     try:
         with console.status(f"starting on {settings.url} (data in {settings.data}) …"):
-            _until_ready(broker, stop)
+            broker.wait_ready(stop)
         if stop.is_set():
             return
         if demo:
@@ -104,13 +104,3 @@ def _stop_flag() -> Flag:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     return stop
-
-
-def _until_ready(broker: Any, stop: Flag) -> None:  # noqa: ANN401
-    from triplewire.errors import Unavailable
-
-    while not broker.ready() and not stop.wait(0.1):
-        broker.look()
-        for child in (broker.edge, broker.pipeline):
-            if child.failures >= 3:
-                raise Unavailable(f"the {child.name} does not start; see {child.output}:\n{child.last_words()}")

@@ -9,11 +9,17 @@ from triplewire.clock import SystemClock
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.pipeline.application import Application
+from triplewire.pipeline.ports import Ports
 
 
 def run_pipeline(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT, then stop the queries between two batches."""
+    """Run over the embedded twins until SIGTERM or SIGINT, then stop the queries."""
+    run_application(settings, pipeline_ports(settings))
+
+
+def run_application(settings: Settings, ports: Ports) -> None:
+    """The same over any twins."""
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    Application(settings, pipeline_ports(settings), SystemClock()).run(stop)
+    Application(settings, ports, SystemClock()).run(stop)

@@ -38,6 +38,14 @@ class Up:
         beat = self.heartbeat()
         return self.edge.pid is not None and beat.state == "ready" and beat.pid == self.pipeline.pid
 
+    def wait_ready(self, stop: Flag, attempts: int = 3) -> None:
+        """Until it is ready or `stop` is set. Raises Unavailable when a child has failed that many times."""
+        while not self.ready() and not stop.wait(LOOK_SECONDS):
+            self.look()
+            for child in (self.edge, self.pipeline):
+                if child.failures >= attempts:
+                    raise Unavailable(f"the {child.name} does not start; see {child.output}:\n{child.last_words()}")
+
     def heartbeat(self) -> Heartbeat:
         return last(self.settings.heartbeat)
 

@@ -91,7 +91,7 @@ class Subscriptions:
         self._registry.put([(SUBSCRIPTION, id, None)])
 
     def _drafted(self, wish: Wish) -> tuple[Subscription, Shape]:
-        lifted = lift(parse(wish.sparql), solutions=wish.kind is Kind.BINDINGS)
+        lifted = lift(parse(wish.sparql), solutions=wish.kind is Kind.BINDINGS, stream=wish.stream)
         draft = Subscription(
             id=self._new_id(),
             sparql=wish.sparql,

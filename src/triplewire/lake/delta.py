@@ -33,7 +33,8 @@ class DeltaLake:
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
         with self._lock:
             table = self._current() or self._created()
-            if (table.transaction_version(batch.query) or -1) >= batch.number:
+            done = table.transaction_version(batch.query)
+            if done is not None and done >= batch.number:
                 return False
             try:
                 self._add(table, batch, files)

@@ -52,7 +52,7 @@ class FileWriter:
         """One file with all quads of the entries, on the disk when this returns. A file that is never committed
         is not part of the table."""
         self._duck.register("entries", entries)
-        quads = self._duck.execute(self._sql).to_arrow_table().cast(QUADS)
+        quads = pa.table(self._duck.sql(self._sql)).cast(QUADS)
         self._duck.unregister("entries")
         first, last = pc.min_max(entries["position"]).as_py().values()
         path = f"quads-{first:016x}-{uuid4().hex}.parquet"

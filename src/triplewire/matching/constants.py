@@ -2,100 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
 from triplewire.matching.shapes import Shape
-from triplewire.model import END, MATCHES, Subscription
-from triplewire.sparql import compile_event, facets_of, params_with_facets, to_sql
-
-_OWN = pa.schema(
-    [
-        pa.field("subscription", pa.int64()),
-        pa.field("since", pa.int64()),
-        pa.field("until", pa.int64()),
-        pa.field("stream", pa.string()),
-    ]
-)
+from triplewire.model import Subscription
+from triplewire.sparql import FACETS, compile_event, facets_of, facets_used, params_with_facets, to_sql
 
 
 class Constants:
     """The table of one shape and the query that joins it with a batch of quads.
 
-    Changes are collected and reach the table together, at the next `prepare`.
+    Subscriptions that come are collected and reach the table together, at the next `prepare`.
     """
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, key: str) -> None:
         self.shape = shape
+        self.columns = facets_used(shape.query)
+        """The columns of `quads` that the shape's query reads."""
         self._duck = duck
         self._table = f"constants_{key}"
-        self._size = 0
-        self._endings: list[int] = []
-        self._added: dict[int, tuple[Subscription, int]] = {}
-        self._ended: dict[int, int] = {}
         self._created = False
+        self._size = 0
+        self._added: dict[int, Subscription] = {}
         self._sql = _matching_sql(shape, self._table)
 
     def add(self, subscription: Subscription) -> None:
-        self._added[subscription.since] = (subscription, END)
+        self._added[subscription.since] = subscription
 
-    def end(self, since: int, until: int) -> None:
-        """The subscription made at `since` sees nothing from position `until` on. Called in order of `until`."""
-        self._endings.append(until)
-        if since in self._added:
-            self._added[since] = (self._added[since][0], until)
-        else:
-            self._ended[since] = until
-
-    def forget(self, before: int) -> None:
-        """Drop the subscriptions that ended below a position."""
-        if self._endings and self._endings[0] < before and self.prepare():
-            (gone,) = self._duck.execute(f"DELETE FROM {self._table} WHERE until < ?", [before]).fetchone() or (0,)
-            self._size -= gone
-            self._endings = [each for each in self._endings if each >= before]
+    def remove(self, gone: Sequence[int]) -> None:
+        """Forget the subscriptions that were made at these positions."""
+        if self.prepare():
+            sql = f"DELETE FROM {self._table} WHERE subscription IN (SELECT unnest(?))"
+            (count,) = self._duck.execute(sql, [list(gone)]).fetchone() or (0,)
+            self._size -= count
 
     def prepare(self) -> bool:
         """Bring the table up to date; whether it holds any subscription."""
         if self._added:
             self._insert([*self._added.values()])
             self._added = {}
-        for since, until in self._ended.items():
-            self._duck.execute(f"UPDATE {self._table} SET until = ? WHERE subscription = ?", [until, since])
-        self._ended = {}
         return self._size > 0
 
-    def match(self) -> pa.Table:
-        """The matches of the batch that lies in the table `quads`, as a `MATCHES` table in no order."""
-        return self._duck.execute(self._sql).to_arrow_table().cast(MATCHES)
+    def match_into(self, table: str) -> None:
+        """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`."""
+        self._duck.execute(f"INSERT INTO {table} {self._sql}")
 
-    def _insert(self, members: list[tuple[Subscription, int]]) -> None:
-        rows = _rows(members)
-        self._duck.register("added", rows)
-        selected = _with_facets(self.shape, rows.num_columns - len(_OWN))
+    def _insert(self, members: Sequence[Subscription]) -> None:
+        self._duck.register("added", _rows(members))
         verb = f"INSERT INTO {self._table}" if self._created else f"CREATE TABLE {self._table} AS"
-        self._duck.execute(f"{verb} {selected}")
+        self._duck.execute(f"{verb} {_with_facets(self.shape, len(members[0].constants))}")
         self._duck.unregister("added")
         self._created = True
-        self._size += rows.num_rows
+        self._size += len(members)
 
 
-def _rows(members: list[tuple[Subscription, int]]) -> pa.Table:
-    own = [(each.since, each.since, until, each.stream) for each, until in members]
-    terms = list(zip(*(each.constants for each, _ in members), strict=True))
-    columns = [*(pa.array(values, field.type) for values, field in zip(zip(*own, strict=True), _OWN, strict=True))]
-    names = [*_OWN.names, *(f"k{index}" for index in range(len(terms)))]
-    return pa.table([*columns, *(pa.array(each, pa.string()) for each in terms)], names=names)
+def _rows(members: Sequence[Subscription]) -> pa.Table:
+    terms = zip(*(each.constants for each in members), strict=True)
+    columns = {f"k{index}": pa.array(values, pa.string()) for index, values in enumerate(terms)}
+    return pa.table({"subscription": pa.array([each.since for each in members], pa.int64()), **columns})
 
 
 def _with_facets(shape: Shape, width: int) -> str:
     """The rows that came in, with the typed columns that the shape's filters read."""
     wanted = params_with_facets(shape.query)
-    columns: list[exp.Expression] = [exp.column(name) for name in _OWN.names]
+    columns: list[exp.Expr] = [exp.column("subscription")]
     for index in range(width):
         columns.append(exp.column(f"k{index}"))
         facets = facets_of(exp.column(f"k{index}"))
-        columns.extend(facets[name].as_(f"k{index}_{name}") for name in sorted(wanted.get(index, ())))
+        columns.extend(exp.alias_(facets[name], f"k{index}_{name}") for name in FACETS if name in wanted.get(index, ()))
     return to_sql(exp.select(*columns).from_("added"), "duckdb")
 
 
@@ -104,5 +82,5 @@ def _matching_sql(shape: Shape, table: str) -> str:
     for found in compiled.find_all(exp.Table):
         if found.name == "constants":
             found.set("this", exp.to_identifier(table))
-    columns = ("position", "subscription", "solutions" if shape.solutions else "CAST(NULL AS INTEGER[]) AS solutions")
-    return f"SELECT {', '.join(columns)} FROM ({to_sql(compiled, 'duckdb')})"
+    solutions = "solutions" if shape.solutions else "NULL"
+    return f"SELECT position, subscription, {solutions} FROM ({to_sql(compiled, 'duckdb')})"

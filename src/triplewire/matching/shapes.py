@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from triplewire.sparql.algebra import Apply, Const, Expression, Node, Param, Pattern, Query, Var
+from triplewire.model.terms import RDF_TYPE, TW, literal
+from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Pattern, Query, Var, family_of
 
+_BROAD = (Const(RDF_TYPE), Const(f"<{TW}stream>"))
 _COMPILED_BY_ENGINES = frozenset({"regex"})
 
 
@@ -37,9 +39,10 @@ class Shape:
         return {
             "form": query.form,
             "patterns": [
-                [_node_value(node) for node in (p.subject, p.predicate, p.object, p.graph)] for p in query.patterns
+                [_value(node) for node in (each.subject, each.predicate, each.object, each.graph) if node is not None]
+                for each in query.patterns
             ],
-            "filters": [_expression_value(each) for each in query.filters],
+            "filters": [_value(each) for each in query.filters],
             "projection": list(query.projection),
             "distinct": query.distinct,
             "limit": query.limit,
@@ -69,16 +72,39 @@ class Lifted:
     constants: tuple[str, ...]
 
 
-def lift(query: Query, *, solutions: bool) -> Lifted:
+def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Queries that differ in constants or in the names of variables that
-    are not projected have equal shapes."""
+    are not projected have equal shapes. Who listens to one stream asks for one pattern more: what it is named."""
     lifting = _Lifting(keep=frozenset(query.projection) if solutions else frozenset())
-    patterns = tuple(lifting.pattern(each) for each in query.patterns)
+    named = [] if stream is None else [Pattern(Var(""), Const(f"<{TW}stream>"), Const(literal(stream)))]
+    patterns = tuple(lifting.pattern(each) for each in _in_order((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
     if not solutions:
         lifted = replace(lifted, form="ask", projection=(), distinct=False, limit=None, offset=0)
     return Lifted(Shape(lifted, solutions), tuple(lifting.constants))
+
+
+def _in_order(patterns: Sequence[Pattern]) -> list[Pattern]:
+    """The order in which they are best joined: what names something first, then what shares a variable with those
+    before it. A class names too many things, a stream nearly everything."""
+    left, ordered, known = list(patterns), list[Pattern](), set[str]()
+    while left:
+        best = min(left, key=lambda each: (bool(known) and known.isdisjoint(_variables(each)), _breadth(each)))
+        left.remove(best)
+        ordered.append(best)
+        known |= _variables(best)
+    return ordered
+
+
+def _breadth(pattern: Pattern) -> int:
+    named = isinstance(pattern.subject, Const) or isinstance(pattern.object, Const)
+    return 2 if not named else 1 if pattern.predicate in _BROAD else 0
+
+
+def _variables(pattern: Pattern) -> set[str]:
+    nodes = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
+    return {node.name for node in nodes if isinstance(node, Var)}
 
 
 @dataclass
@@ -94,15 +120,18 @@ class _Lifting:
         predicate = pattern.predicate if isinstance(pattern.predicate, Const) else self.node(pattern.predicate)
         return Pattern(self.node(pattern.subject), predicate, self.node(pattern.object), graph)
 
-    def node(self, node: Node) -> Node:
+    def node(self, node: Node, family: Family | None = None) -> Node:
         if isinstance(node, Var):
             return self._renamed(node)
         if isinstance(node, Const):
             self.constants.append(node.term)
-            return Param(len(self.constants) - 1)
+            return Param(len(self.constants) - 1, family)
         return node
 
     def expression(self, expression: Expression) -> Expression:
+        """In filters the family of a constant belongs to the shape: the plan need not ask what it is."""
+        if isinstance(expression, Const):
+            return self.node(expression, family_of(expression.term))
         if not isinstance(expression, Apply):
             return self.node(expression)
         if expression.op in _COMPILED_BY_ENGINES:
@@ -116,30 +145,33 @@ class _Lifting:
         return Var(self.names.setdefault(variable.name, f".{len(self.names)}"))
 
 
-def _node_value(node: Node | None) -> str | int | list[str] | None:
-    if isinstance(node, Var):
-        return [node.name]
-    return node.index if isinstance(node, Param) else node.term if node else None
+def _value(expression: Expression) -> dict[str, Any]:
+    match expression:
+        case Var(name):
+            return {"var": name}
+        case Const(term):
+            return {"term": term}
+        case Param(index, family):
+            return {"param": index, "family": family}
+        case Apply(op, args):
+            return {"op": op, "args": [_value(each) for each in args]}
 
 
-def _node(value: str | int | list[str]) -> Node:
-    if isinstance(value, list):
-        return Var(value[0])
-    return Param(value) if isinstance(value, int) else Const(value)
-
-
-def _pattern(nodes: list[Any]) -> Pattern:
-    subject, predicate, obj, graph = nodes
-    return Pattern(_node(subject), _node(predicate), _node(obj), None if graph is None else _node(graph))
-
-
-def _expression_value(expression: Expression) -> Any:  # noqa: ANN401 - a JSON value
-    if isinstance(expression, Apply):
-        return {"op": expression.op, "args": [_expression_value(each) for each in expression.args]}
-    return _node_value(expression)
-
-
-def _expression(value: Any) -> Expression:  # noqa: ANN401 - a JSON value
-    if isinstance(value, dict):
+def _expression(value: Mapping[str, Any]) -> Expression:
+    if "op" in value:
         return Apply(value["op"], tuple(_expression(each) for each in value["args"]))
     return _node(value)
+
+
+def _node(value: Mapping[str, Any]) -> Node:
+    if "var" in value:
+        return Var(value["var"])
+    if "term" in value:
+        return Const(value["term"])
+    family = value["family"]
+    return Param(value["param"], None if family is None else Family(family))
+
+
+def _pattern(nodes: list[Mapping[str, Any]]) -> Pattern:
+    subject, predicate, obj, *graph = (_node(each) for each in nodes)
+    return Pattern(subject, predicate, obj, *graph)

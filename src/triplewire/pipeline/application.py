@@ -28,6 +28,7 @@ from triplewire.telemetry.heartbeats import beat
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 2.0
+LOOK_SECONDS = 0.1
 TRIM_BEATS = 150
 """Heartbeats between two looks at what retention lets go: five minutes."""
 
@@ -56,14 +57,13 @@ class Application:
         spark = start_session("triplewire", settings.master, settings.driver_memory)
         try:
             warm(spark, self.ports)
-            queries = self._started(spark)
-            self._watch(queries, stop)
+            self._watch(self._started(spark, stop), stop)
         finally:
             for query in spark.streams.active:
                 query.stop()
             spark.stop()
 
-    def _started(self, spark: SparkSession) -> list[StreamingQuery]:
+    def _started(self, spark: SparkSession, stop: Flag) -> list[StreamingQuery]:
         """Both queries, once each has passed a mark that is set now: from here on batches are warm."""
         settings, ports = self.settings, self.ports
         queries = [
@@ -72,10 +72,9 @@ class Application:
         ]
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
-        while min(outbox.head(), lake.files().upto) < mark:
+        while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
             _check(queries)
             self._beat("starting")
-            queries[0].awaitTermination(0.1)
         return queries
 
     def _watch(self, queries: list[StreamingQuery], stop: Flag) -> None:

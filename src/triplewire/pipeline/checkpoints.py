@@ -18,11 +18,6 @@ class Checkpoint:
         """The query's identity, the same over restarts. Written before the first batch runs."""
         return str(json.loads((self.path / "metadata").read_text())["id"])
 
-    @property
-    def fresh(self) -> bool:
-        """Whether no batch was ever planned."""
-        return not any((self.path / "offsets").glob("[0-9]*"))
-
     def upto(self, batch: int) -> int:
         """The position at which a batch ends. Spark writes it down before it runs the batch."""
         *_, offset = (self.path / "offsets" / str(batch)).read_text().splitlines()

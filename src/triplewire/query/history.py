@@ -16,10 +16,8 @@ from triplewire.errors import QueryLimit
 from triplewire.lake.ports import Lake, Snapshot
 from triplewire.lake.quads import QUADS
 from triplewire.model.results import document, verdict
+from triplewire.sparql import compile_history, parse, to_sql
 from triplewire.sparql.algebra import Query
-from triplewire.sparql.compiler import compile_history
-from triplewire.sparql.dialects import to_sql
-from triplewire.sparql.parser import parse
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,8 @@ class History:
 
 
 def _connection(snapshot: Snapshot, memory: str) -> duckdb.DuckDBPyConnection:
-    duck = duckdb.connect(
-        config={"memory_limit": memory, "autoload_known_extensions": False, "TimeZone": "UTC", "threads": 2}
-    )
+    duck = duckdb.connect(config={"memory_limit": memory, "autoload_known_extensions": False, "threads": 2})
+    duck.execute("SET TimeZone = 'UTC'")
     duck.execute(f"CREATE TEMP VIEW quads AS {_quads(snapshot)}")
     metadata = "position, graph, stream, source, application, time, received"
     duck.execute(f"CREATE TEMP VIEW events AS SELECT {metadata} FROM quads WHERE quad = 0")

@@ -1,0 +1,58 @@
+"""A whole broker for one benchmark: real processes, real sockets, a directory that is thrown away."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event as Flag
+
+from triplewire.bench.machine import Usage, jvm_seconds, usage
+from triplewire.compose.up import Up
+from triplewire.config import Settings
+
+
+@dataclass(frozen=True)
+class Broker:
+    """The running broker, and how long it took to be ready."""
+
+    up: Up
+    ready_seconds: float
+
+    @property
+    def settings(self) -> Settings:
+        return self.up.settings
+
+    def edge(self) -> Usage:
+        return usage([self.up.edge.pid or 0])
+
+    def pipeline(self) -> Usage:
+        return usage([self.up.pipeline.pid or 0])
+
+    def jvm_seconds(self) -> float:
+        return jvm_seconds([self.up.pipeline.pid or 0])
+
+
+@contextmanager
+def broker() -> Iterator[Broker]:
+    """Start one on a free port and wait until it is ready; stop it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
+        up = Up(Settings(data=Path(directory), port=free_port()))
+        began = time.perf_counter()
+        up.start()
+        try:
+            up.wait_ready(Flag(), attempts=1)
+            yield Broker(up, time.perf_counter() - began)
+        finally:
+            up.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

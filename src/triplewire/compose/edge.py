@@ -1,0 +1,76 @@
+"""The edge process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import uvloop
+
+from triplewire.clock import SystemClock
+from triplewire.config import Settings
+from triplewire.control.routes import routes
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.edge.app import Parts, application
+from triplewire.edge.server import serve_until_signalled
+from triplewire.lake.delta import DeltaLake
+from triplewire.log import GroupCommit, SqliteLog, SqliteOutbox, Watch
+from triplewire.query.history import History
+from triplewire.registry import SqliteRegistry
+from triplewire.telemetry.heartbeats import last
+
+ORPHAN_SECONDS = 2.0
+
+
+def run_edge(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, or until whoever started the process is gone."""
+    uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    orphaned = asyncio.create_task(_until_orphaned())
+    with edge_parts(settings) as parts:
+        await serve_until_signalled(application(parts), settings.host, settings.port)
+    orphaned.cancel()
+
+
+async def _until_orphaned() -> None:
+    """A parent that was killed cannot stop its children: they notice, and stop as if they had been told to."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        await asyncio.sleep(ORPHAN_SECONDS)
+    os.kill(os.getpid(), 15)
+
+
+@contextmanager
+def edge_parts(settings: Settings) -> Iterator[Parts]:
+    """The embedded twins, opened for an edge, and closed after it."""
+    clock = SystemClock()
+    with ExitStack() as closing:
+        log = SqliteLog(settings.log, clock)
+        closing.callback(log.close)
+        registry = SqliteRegistry(settings.log, clock)
+        closing.callback(registry.close)
+        outbox = SqliteOutbox(settings.outbox)
+        closing.callback(outbox.close)
+        lake = DeltaLake(settings.lake)
+        history = History(lake)
+        closing.callback(history.close)
+        commits = GroupCommit(log)
+        closing.callback(commits.close)
+        yield Parts(
+            commits=commits,
+            log=log,
+            registry=registry,
+            outbox=outbox,
+            answers=history,
+            log_watch=Watch(settings.log),
+            outbox_watch=Watch(settings.outbox),
+            heartbeat=partial(last, settings.heartbeat),
+            clock=clock,
+            stored=lambda: lake.files().upto,
+            routes=routes(Subscriptions(registry, clock)),
+        )

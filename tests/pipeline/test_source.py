@@ -1,0 +1,54 @@
+"""The source: how a range of positions becomes parts of a batch."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triplewire.config.limits import BATCH_EVENTS
+from triplewire.log import Log
+from triplewire.model import ENTRIES
+from triplewire.pipeline.source import SMALLEST_PART, LogReader, Part, cut
+from triplewire.testing import publication, twin
+
+
+@given(st.integers(0, 10**12), st.integers(0, 100_000), st.integers(1, 64))
+def test_parts_cover_the_range_without_gap_or_overlap(after: int, length: int, parts: int) -> None:
+    found = cast(list[Part], cut(after, after + length, parts))
+    assert len(found) <= parts
+    if not length:
+        assert found == []
+        return
+    assert (found[0].after, found[-1].upto) == (after, after + length)
+    assert all(left.upto == right.after for left, right in pairwise(found))
+    assert len(found) == 1 or all(part.upto - part.after >= SMALLEST_PART for part in found)
+
+
+def reader(log: Log, parts: int = 2) -> LogReader:
+    return LogReader(lambda: log, parts, after=0)
+
+
+def test_a_batch_is_what_its_offsets_say() -> None:
+    with twin("memory") as stores:
+        stores.log.append([publication(*range(10))])
+        found = reader(stores.log)
+        end = found.latestOffset({"position": 0}, found.getDefaultReadLimit())
+        assert end == {"position": 10}
+        stores.log.append([publication(11)])
+        (part,) = found.partitions({"position": 3}, end)
+        (batch,) = found.read(part)
+        assert batch.schema == ENTRIES
+        assert batch["position"].to_pylist() == list(range(4, 11))
+
+
+def test_an_idle_log_gives_no_new_offset_and_a_long_one_not_all_at_once() -> None:
+    with twin("memory") as stores:
+        found = reader(stores.log)
+        limit = found.getDefaultReadLimit()
+        assert found.latestOffset({"position": 0}, limit) == {"position": 0}
+        stores.log.append([publication(*range(BATCH_EVENTS + 5))])
+        assert found.latestOffset({"position": 0}, limit) == {"position": BATCH_EVENTS}
+        assert found.latestOffset({"position": BATCH_EVENTS}, limit) == {"position": BATCH_EVENTS + 5}

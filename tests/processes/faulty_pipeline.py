@@ -1,0 +1,90 @@
+"""A pipeline that kills itself, as `kill -9` would, at the point that its argument names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from triplewire.compose.pipeline import run_application
+from triplewire.compose.twins import pipeline_ports
+from triplewire.config import Settings
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.log import SqliteOutbox
+from triplewire.log.ports import Chunk
+
+
+def die_at(here: str, point: str) -> None:
+    if here == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class DeadlyOutbox:
+    """An outbox whose writer dies before or after the first write that holds matches."""
+
+    outbox: SqliteOutbox
+    point: str
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        if matches.num_rows:
+            die_at("before-outbox", self.point)
+        self.outbox.write(batch, upto, matches)
+        if matches.num_rows:
+            die_at("after-outbox", self.point)
+
+    def read(self, after: int, limit: int) -> list[Chunk]:
+        return self.outbox.read(after, limit)
+
+    def head(self) -> int:
+        return self.outbox.head()
+
+    def trim(self, before: int) -> int:
+        return self.outbox.trim(before)
+
+
+@dataclass
+class DeadlyLake:
+    """A lake whose writer dies before or after the first commit that holds files."""
+
+    lake: DeltaLake
+    point: str
+
+    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+        if files:
+            die_at("before-lake", self.point)
+        done = self.lake.commit(batch, files)
+        if files:
+            die_at("after-lake", self.point)
+        return done
+
+    def files(self) -> Snapshot:
+        return self.lake.files()
+
+
+def open_outbox(settings: Settings, point: str, run: str) -> DeadlyOutbox:
+    return DeadlyOutbox(SqliteOutbox(settings.outbox, run), point)
+
+
+def open_lake(settings: Settings, point: str) -> DeadlyLake:
+    return DeadlyLake(DeltaLake(settings.lake), point)
+
+
+def main(point: str) -> None:
+    settings = Settings.from_environment()
+    ports = replace(
+        pipeline_ports(settings),
+        open_outbox=partial(open_outbox, settings, point),
+        open_lake=partial(open_lake, settings, point),
+    )
+    run_application(settings, ports)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,35 @@
+"""Hearing everything that a subscription was told, and knowing that it was everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+import orjson
+
+from triplewire.client.sse import Parser
+
+
+async def hear_all(url: str, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """The notifications of each subscription up to its end, which is asked for here once somebody listens: the last
+    message comes after everything that happened before it."""
+    gate = asyncio.Semaphore(50)
+    async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=0)) as session:
+        return await asyncio.gather(*(_hear(session, gate, each) for each in ids))
+
+
+async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str) -> list[dict[str, Any]]:
+    async with gate, session.get(f"/subscriptions/{id}/notifications") as response:
+        response.raise_for_status()
+        async with session.delete(f"/subscriptions/{id}") as ended:
+            ended.raise_for_status()
+        found, parser = [], Parser()
+        async for data in response.content.iter_any():
+            for message in parser.feed(data):
+                if message.event == "end":
+                    return found
+                assert message.event == "notification", message
+                found.append(orjson.loads(message.data))
+        raise AssertionError(f"{id} was closed without an end")

@@ -1,0 +1,125 @@
+"""kill -9 at the worst moments: nothing that was acknowledged is lost, nothing is told or stored twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.processes.hearing import hear_all
+from tests.processes.test_oracle import until_stored
+from triplewire.bench.broker import free_port
+from triplewire.client import AsyncClient
+from triplewire.clock import SystemClock
+from triplewire.compose.children import Child, environment
+from triplewire.config import Settings
+from triplewire.errors import TriplewireError
+from triplewire.log import SqliteLog
+from triplewire.testing import event
+from triplewire.testing.events import EXAMPLE
+
+pytestmark = pytest.mark.processes
+
+EVERYTHING = f"SELECT * {{ ?o a <{EXAMPLE}Observation> ; <{EXAMPLE}result> ?v }}"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data=tmp_path, port=free_port())
+
+
+@asynccontextmanager
+async def edge(settings: Settings) -> AsyncIterator[tuple[Child, AsyncClient]]:
+    child = Child("edge", settings, SystemClock())
+    child.start()
+    async with AsyncClient(settings.url) as client:
+        try:
+            await until_answering(client)
+            yield child, client
+        finally:
+            child.ask_to_stop()
+            child.wait()
+
+
+async def until_answering(client: AsyncClient) -> None:
+    while True:
+        try:
+            await client.health()
+        except TriplewireError:
+            continue
+        return
+
+
+async def faulty_pipeline(settings: Settings, point: str) -> asyncio.subprocess.Process:
+    with (settings.data / "pipeline.out").open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.processes.faulty_pipeline", point),
+            env={**os.environ, **environment(settings)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
+@pytest.mark.timeout(400)
+async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
+    async with edge(settings) as (_, client):
+        made = await client.subscribe(EVERYTHING, kind="bindings")
+        number = 0
+        for point in ("before-outbox", "after-outbox", "before-lake", "after-lake"):
+            await client.publish("crash", [event(each) for each in range(number, number + 50)])
+            number += 50
+            pipeline = await faulty_pipeline(settings, point)
+            assert await pipeline.wait() == -signal.SIGKILL, point
+        receipt = await client.publish("crash", [event(number)])
+        pipeline = await faulty_pipeline(settings, "never")
+        await until_stored(client, receipt["last"])
+        (heard,) = await hear_all(settings.url, [made["id"]])
+        assert [each["event"] for each in heard] == [event(each).id for each in range(number + 1)]
+        rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
+        assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(number + 1))
+        pipeline.terminate()
+        assert await pipeline.wait() == 0
+
+
+PUBLISHERS, ACKNOWLEDGED, KILLS = 8, 400, 3
+
+
+async def test_an_edge_that_is_killed_keeps_what_it_acknowledged(settings: Settings) -> None:
+    acknowledged: list[tuple[int, int]] = []
+    for kill in range(KILLS):
+        async with edge(settings) as (child, client):
+            publishing = [asyncio.create_task(publish(client, who, kill, acknowledged)) for who in range(PUBLISHERS)]
+            while len(acknowledged) < ACKNOWLEDGED * (kill + 1):
+                await asyncio.sleep(0)
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGKILL)
+            await asyncio.gather(*publishing)
+    log = SqliteLog(settings.log, SystemClock())
+    stored = [stream_and_number(row) for row in log.read(0, log.head(), log.head()).to_pylist()]
+    log.close()
+    assert len(stored) == len(set(stored))
+    assert set(acknowledged) <= set(stored)
+    for who in range(PUBLISHERS):
+        mine = [number for publisher, number in stored if publisher == who]
+        assert mine == sorted(mine)
+
+
+async def publish(client: AsyncClient, who: int, kill: int, acknowledged: list[tuple[int, int]]) -> None:
+    """One event after the other until the edge is gone. What was sent and not answered may be stored or not."""
+    for number in range(kill * 1_000_000, (kill + 1) * 1_000_000):
+        try:
+            await client.publish(f"publisher-{who}", [event(number)])
+        except TriplewireError:
+            return
+        acknowledged.append((who, number))
+
+
+def stream_and_number(row: dict[str, str]) -> tuple[int, int]:
+    return int(row["stream"].rpartition("-")[2]), int(row["event"].rpartition("/")[2])
