@@ -17,6 +17,7 @@ from aiohttp import web
 from triplewire.client.sse import Message, Parser
 from triplewire.edge import Parts, application
 from triplewire.edge.app import EDGE, Edge
+from triplewire.edge.server import runner_of
 from triplewire.log import GroupCommit, MemoryOutbox
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
@@ -157,14 +158,16 @@ async def house(
             commits, stores.log, stores.registry, outbox, Echo(), Restless(), Restless(), heartbeat, stores.clock
         )
         app = application(change(parts if buffer is None else replace(parts, buffer=buffer)))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        runner = runner_of(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        async with aiohttp.ClientSession() as session:
-            yield House(url, stores, outbox, app[EDGE], runner, session)
-        await runner.cleanup()
-        commits.close()
+        try:
+            async with aiohttp.ClientSession() as session:
+                yield House(url, stores, outbox, app[EDGE], runner, session)
+        finally:
+            await runner.cleanup()
+            commits.close()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ def test_an_unknown_media_type_is_415_with_those_that_are_known(content_type: st
 def test_a_body_over_the_limit_is_413(chunked: bool) -> None:
     async def scene() -> None:
         async with house() as at:
-            big = b"#" * (limits.BODY_BYTES + 1)
+            big = BytesIO(b"#" * (limits.BODY_BYTES + 1))
             found = await refused(at, data=big, headers=TURTLE, chunked=chunked or None)
             assert (found["status"], found["limit"]) == (413, limits.BODY_BYTES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Self
 
@@ -72,9 +73,8 @@ class AsyncClient:
         if not isinstance(data, bytes):
             data, content_type = encode(data, N_QUADS), N_QUADS.media_type
         given = {_HEADERS[name]: value for name, value in headers.items()}
-        receipt: Json = await self._call(
-            "POST", f"/streams/{stream}", data=data, headers={"Content-Type": content_type, **given}
-        )
+        sent = {"Content-Type": content_type, **given}
+        receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
         return receipt
 
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:

@@ -28,9 +28,10 @@ class Parser:
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """The messages that are complete now. The iterator must be used up before the next call."""
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n")
-        *blocks, self._rest = (self._rest + data).split(b"\n\n")
+        text = self._rest + data
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+        *blocks, self._rest = text.split(b"\n\n")
         for block in blocks:
             found = self._message(block)
             if found is not None:

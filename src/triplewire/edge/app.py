@@ -48,6 +48,7 @@ class Parts:
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
+    seats: int = limits.LISTENERS
     metrics: Metrics = field(default_factory=Metrics)
 
 
@@ -67,7 +68,8 @@ class Edge:
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
-        reception = Reception(parts.log, parts.registry, read, parts.metrics, parts.buffer)
+        rooms = (self.events.room, self.matches.room)
+        reception = Reception(rooms, parts.log, parts.registry, read, parts.metrics, parts.buffer, parts.seats)
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self.log_tail.wake),
             Streams(self.events, reception),

@@ -25,7 +25,7 @@ class Deliveries:
         Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening.
         """
         asked, room = resumption(request), self._matches.room
-        room.check_space()
+        self._reception.check_space()
         resuming = isinstance(asked, int)
         subscription = await self._matches.subscriptions.find(request.match_info["id"], resuming=resuming)
         after = subscription.since

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import History, Room
 from triplewire.edge.wires import HttpWire
 from triplewire.edge.workers import Workers
+from triplewire.errors import Unavailable
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.metrics import Metrics
 
@@ -29,11 +30,19 @@ logger = logging.getLogger(__name__)
 class Reception:
     """Opens connections and leads listeners to their room."""
 
+    rooms: Sequence[Room[Any]]
+    """All that there are: seats are counted over all of them."""
     log: Entries
     registry: Registry
     workers: Workers
     metrics: Metrics
     buffer: int = limits.CLIENT_BUFFER_BYTES
+    seats: int = limits.LISTENERS
+
+    def check_space(self) -> None:
+        """Raises Unavailable when no more listeners are let in; asked before an answer begins."""
+        if sum(map(len, self.rooms)) >= self.seats:
+            raise Unavailable(f"{self.seats} listeners are here already; try another edge, or later")
 
     async def head(self) -> int:
         """Where `now` is."""

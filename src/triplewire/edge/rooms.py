@@ -12,10 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
-from triplewire.config import limits
 from triplewire.edge.frames import COMMENT, Frames
 from triplewire.edge.listeners import Listener
-from triplewire.errors import Unavailable
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -50,11 +48,6 @@ class Room(Generic[Key]):
 
     def at(self, key: Key) -> Sequence[Listener]:
         return tuple(self._live.get(key, ()))
-
-    def check_space(self) -> None:
-        """Raises Unavailable when no more listeners are let in; asked before an answer begins."""
-        if len(self) >= limits.LISTENERS:
-            raise Unavailable(f"{limits.LISTENERS} listeners are here already; try another edge, or later")
 
     async def listen(self, key: Key, listener: Listener, history: History) -> None:
         """Bring the listener through history into the room and keep it there until it is done or gone."""

@@ -11,11 +11,17 @@ from aiohttp import web
 from triplewire.config import limits
 
 
+def runner_of(app: web.Application) -> web.AppRunner:
+    """No access log; what a client that left was waiting for is given up, so that a listener that left is gone."""
+    patience = 2 * limits.FAREWELL_SECONDS
+    return web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=patience)
+
+
 async def serve(
     app: web.Application, host: str, port: int, *, stop: asyncio.Event, ready: Callable[[int], None] = lambda port: None
 ) -> None:
     """Serve until `stop` is set, then finish what was begun and close. `ready` is told the port once it is open."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2 * limits.FAREWELL_SECONDS)
+    runner = runner_of(app)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, reuse_port=True, backlog=1024).start()

@@ -24,7 +24,7 @@ class Streams:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
         stream, asked = stream_name(request.match_info["stream"]), resumption(request)
         room, history = self._events.room, self._events.history(stream)
-        room.check_space()
+        self._reception.check_space()
         if not isinstance(asked, int):
             return await self._reception.welcome(request, room, stream, await self._reception.head(), history)
         first = await self._reception.gap(asked)

@@ -1,0 +1,107 @@
+"""Making, seeing and ending subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from triplewire.config import limits
+from triplewire.control import Subscriptions, Wish
+from triplewire.errors import BadRequest, BodyTooLarge, NotFound, SparqlSyntax, TriplewireError, Unsupported
+from triplewire.matching.shapes import Shape
+from triplewire.model import Kind
+from triplewire.registry.subscriptions import SHAPE
+from triplewire.testing import KINDS, Twin, publication, twin
+
+QUERY = 'SELECT ?s {{ ?s <urn:p> "{}" }}'
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
+    with twin(request.param) as made:
+        yield made
+
+
+def wishes(*constants: str, kind: Kind = Kind.BINDINGS) -> list[Wish]:
+    return [Wish(QUERY.format(constant), kind) for constant in constants]
+
+
+def test_what_was_made_is_found_with_its_position(stores: Twin) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    (before,) = stores.log.append([publication(1)])[0]
+    (made,) = service.make([Wish(QUERY.format("a"), Kind.EVENT, "weather")])
+    (after,) = stores.log.append([publication(2)])[0]
+    assert before < made.since < after
+    assert service.find(made.id) == made
+    assert (made.kind, made.stream, made.created) == (Kind.EVENT, "weather", stores.clock.now())
+
+
+def test_one_shape_serves_all_that_differ_in_constants_and_comes_before_them(stores: Twin) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    first, second = service.make(wishes("a", "b"))
+    (third,) = service.make(wishes("c"))
+    assert len({first.shape, second.shape, third.shape}) == 1
+    (shape,) = stores.registry.list(SHAPE)
+    assert shape.position < first.since
+    assert shape.value is not None
+    assert Shape.from_value(shape.value).key == first.shape
+    assert [each.constants for each in (first, second, third)] == [('"a"',), ('"b"',), ('"c"',)]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("SELECT nonsense", SparqlSyntax),
+        ("SELECT * { ?s <urn:p> ?o . MINUS { ?s <urn:q> ?o } }", Unsupported),
+    ],
+)
+def test_a_query_that_cannot_be_makes_nothing_of_its_group(
+    stores: Twin, text: str, error: type[TriplewireError]
+) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    with pytest.raises(error):
+        service.make([*wishes("a"), Wish(text, Kind.SIGNAL)])
+    assert stores.log.head() == 0
+
+
+def test_an_ended_one_is_gone_and_cannot_end_twice(stores: Twin) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    (made,) = service.make(wishes("a"))
+    service.end(made.id)
+    with pytest.raises(NotFound, match=made.id):
+        service.find(made.id)
+    with pytest.raises(NotFound):
+        service.end(made.id)
+    assert service.page().subscriptions == []
+
+
+def test_pages_follow_each_other_until_the_last(stores: Twin) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    made = service.make(wishes("a", "b", "c", "d"))
+    first = service.page(limit=3)
+    assert (first.subscriptions, first.next) == (made[:3], made[2].since)
+    second = service.page(after=made[2].since, limit=3)
+    assert (second.subscriptions, second.next) == (made[3:], None)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (None, BadRequest),
+        ([], BadRequest),
+        ({}, BadRequest),
+        ({"sparql": 1}, BadRequest),
+        ({"sparql": " "}, BadRequest),
+        ({"sparql": "ASK {}", "kind": "loud"}, BadRequest),
+        ({"sparql": "ASK {}", "kind": ["signal"]}, BadRequest),
+        ({"sparql": "ASK {}", "stream": "-"}, BadRequest),
+        ({"sparql": "ASK {}", "stream": 5}, BadRequest),
+        ({"sparql": "ASK {}", "mood": "x"}, BadRequest),
+        ({"sparql": "#" * (limits.QUERY_BYTES + 1)}, BodyTooLarge),
+    ],
+)
+def test_a_wish_is_checked_at_the_door(value: Any, error: type[TriplewireError]) -> None:  # noqa: ANN401
+    with pytest.raises(error):
+        Wish.from_json(value)

@@ -1,0 +1,85 @@
+"""Health tells the truth, and so do metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.edge.houses import House, house, run
+from triplewire.clock import ManualClock
+from triplewire.config import limits
+from triplewire.model import token
+from triplewire.telemetry.heartbeats import STALE_SECONDS, Heartbeat
+
+NOW = ManualClock().now()
+READY = Heartbeat("ready", NOW, 1)
+
+
+async def health(at: House) -> tuple[int, dict[str, Any]]:
+    async with at.session.get(at.url + "/health") as response:
+        return response.status, await response.json()
+
+
+@pytest.mark.parametrize(
+    ("beat", "status", "pipeline", "code"),
+    [
+        (READY, "ok", "ready", 200),
+        (Heartbeat("starting", NOW, 1), "starting", "starting", 503),
+        (Heartbeat("ready", NOW - int(STALE_SECONDS * 1_000_000), 1), "down", "stale", 503),
+        (Heartbeat("failed", NOW, 1), "down", "failed", 503),
+        (Heartbeat(), "down", "unknown", 503),
+    ],
+)
+def test_the_heartbeat_decides_first(beat: Heartbeat, status: str, pipeline: str, code: int) -> None:
+    async def scene() -> None:
+        async with house(heartbeat=lambda: beat) as at:
+            found = await health(at)
+            assert (found[0], found[1]["status"], found[1]["pipeline"]) == (code, status, pipeline)
+
+    run(scene())
+
+
+def test_lag_is_counted_and_aged_by_the_oldest_unmatched_event() -> None:
+    async def scene() -> None:
+        async with house(heartbeat=lambda: Heartbeat("ready", NOW + 7_000_000, 1)) as at:
+            at.append(1)
+            at.match([])
+            at.append(2, 3)
+            at.twin.clock.advance(limits.LAGGING_SECONDS + 2)
+            at.append(4)
+            code, found = await health(at)
+            assert (code, found["status"], found["lag"]) == (200, "lagging", 3)
+            assert found["lag_seconds"] == limits.LAGGING_SECONDS + 2
+            assert (found["head"], found["matched"], found["stored"]) == (token(4), token(1), None)
+            at.match([])
+            assert (await health(at))[1]["status"] == "ok"
+
+    run(scene())
+
+
+def test_registry_changes_alone_are_no_lag() -> None:
+    async def scene() -> None:
+        async with house(heartbeat=lambda: READY, change=lambda parts: replace(parts, stored=lambda: 0)) as at:
+            at.subscribe()
+            found = (await health(at))[1]
+            assert (found["lag"], found["lag_seconds"], found["stored"]) == (0, 0.0, token(0))
+
+    run(scene())
+
+
+def test_listeners_are_counted() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            at.subscribe()
+            async with at.listen("/streams/test") as one, at.listen("/subscriptions/s1/notifications") as two:
+                await one.position()
+                await two.position()
+                assert (await health(at))[1]["listeners"] == {"streams": 1, "subscriptions": 1}
+                async with at.session.get(at.url + "/metrics") as response:
+                    text = await response.text()
+            assert 'triplewire_listeners{of="streams"} 1.0' in text
+            assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+    run(scene())
