@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
 from triplewire.sparql.algebra import Apply, Const, Expression, Param, Var
+from triplewire.sparql.compile.arithmetic import arithmetic
 from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
 from triplewire.sparql.compile.functions import FUNCTIONS, effective
+from triplewire.sparql.compile.plans import Lets
 from triplewire.sparql.compile.sql import Sql, every, negate, some
 from triplewire.sparql.compile.statics import static
 from triplewire.sparql.compile.values import ANY, Known, Stored, Truth, Value
@@ -22,6 +24,7 @@ class Scope:
     """What the variables of a query are bound to."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
+    lets: Lets = field(default_factory=Lets)
 
     def value(self, expression: Expression) -> Value:
         """The value of any expression; variables that are bound to nothing are errors."""
@@ -34,6 +37,8 @@ class Scope:
                 return parameter(expression)
             case Apply("&&" | "||" | "!" | "bound"):
                 return Truth(self.truth(expression))
+            case Apply("+" | "-" | "*" | "/", args):
+                return arithmetic(expression.op, [self.value(each) for each in args], self.lets.bind)
             case Apply(op, args):
                 return _function(op)(*(self.value(each) for each in args))
 

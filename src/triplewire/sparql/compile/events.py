@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Query
 from triplewire.sparql.compile.conditions import CONSTANTS
+from triplewire.sparql.compile.plans import Plan
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
-from triplewire.sparql.compile.sql import Sql, call, cast, column, compare, equal, every, negate, number, present, some
+from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
 
 _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 
@@ -18,42 +19,53 @@ _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 def compile_event(query: Query, *, solutions: bool) -> exp.Select:
     """The query over the relations `quads`, which holds the events of a batch, and `constants`.
 
+    Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
+    tempt the engine to pair all events with all subscriptions first.
+
     Gives `position, subscription` once for each pair that matches; with `solutions` also a list of integers:
     for every solution the number of the quad that each pattern took, in the order of `query.patterns`, and
     solution after solution in ascending order. DISTINCT, LIMIT and the projection are left to whoever expands
     the solutions.
     """
-    scans = _scans(query)
-    base = scans[0].alias if scans else "q0"
-    scope, conditions = bindings(scans)
-    where = every(*_together(scans, base), *conditions, *filters(query, scope), *_listening(base))
-    position, subscription = column(base, "position"), column(CONSTANTS, "subscription")
-    select = exp.select(position, subscription).from_(exp.to_table("constants", alias=CONSTANTS))
-    for alias in dict.fromkeys([base, *(scan.alias for scan in scans)]):
-        select = select.join(exp.to_table("quads", alias=alias), join_type="cross")
-    select = select.where(where)
+    plan, outputs, relations = _parts(query)
     if not solutions:
-        return select.distinct()
-    return select.select(exp.alias_(_solutions(scans), "solutions")).group_by(position.copy(), subscription.copy())
+        return plan.select(outputs[:2], relations).distinct()
+    return plan.select(outputs, relations).group_by(number(1), number(2))
 
 
 def params_with_facets(query: Query) -> Mapping[int, frozenset[str]]:
     """Which columns of each parameter the compiled query reads: `term` for its text, else names of facets."""
     found: dict[int, set[str]] = {}
-    for name in _columns_of(query, lambda table: table == CONSTANTS):
-        if match := _PARAM.fullmatch(name):
+    for each in _columns(query):
+        if each.table == CONSTANTS and (match := _PARAM.fullmatch(each.name)):
             found.setdefault(int(match[1]), set()).add(match[2] or "term")
     return {index: frozenset(facets) for index, facets in sorted(found.items())}
 
 
 def facets_used(query: Query) -> frozenset[str]:
     """The columns of `quads` that the compiled query reads, solutions included."""
-    return frozenset(_columns_of(query, lambda table: table != CONSTANTS))
+    return frozenset(each.name for each in _columns(query) if each.table != CONSTANTS)
 
 
-def _columns_of(query: Query, wanted: object) -> set[str]:
-    compiled = compile_event(query, solutions=True)
-    return {each.name for each in compiled.find_all(exp.Column) if wanted(each.table)}  # type: ignore[operator]
+def _columns(query: Query) -> list[exp.Column]:
+    plan, outputs, _ = _parts(query)
+    return plan.columns(outputs)
+
+
+def _parts(query: Query) -> tuple[Plan, list[Sql], list[exp.Expr]]:
+    """The plan, its three outputs and its relations."""
+    scans = _scans(query)
+    base = scans[0].alias if scans else "q0"
+    scope, joined = bindings(scans)
+    plan = Plan([*_together(scans, base), *joined, *filters(query, scope)], scope.lets)
+    outputs: list[Sql] = [
+        exp.alias_(column(base, "position"), "position"),
+        exp.alias_(column(CONSTANTS, "subscription"), "subscription"),
+        exp.alias_(_solutions(scans), "solutions"),
+    ]
+    aliases = dict.fromkeys([base, *(scan.alias for scan in scans)])
+    tables: list[exp.Expr] = [exp.to_table("quads", alias=alias) for alias in aliases]
+    return plan, outputs, [exp.to_table("constants", alias=CONSTANTS), *tables]
 
 
 def _scans(query: Query) -> list[Scan]:
@@ -71,17 +83,6 @@ def _together(scans: list[Scan], base: str) -> list[Sql]:
         return [equal(column(base, "quad"), number(0))]
     others = dict.fromkeys(scan.alias for scan in scans if scan.alias != base)
     return [equal(column(base, "position"), column(alias, "position")) for alias in others]
-
-
-def _listening(base: str) -> list[Sql]:
-    """The subscription was made before the event, ended after it, and listens to its stream."""
-    position, stream = column(base, "position"), column(CONSTANTS, "stream")
-    everywhere = negate(present(stream))
-    return [
-        compare("<", column(CONSTANTS, "since"), position),
-        compare("<", position, column(CONSTANTS, "until")),
-        some(everywhere, equal(stream, column(base, "stream"))),
-    ]
 
 
 def _solutions(scans: list[Scan]) -> Sql:

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.comparisons import equals, ordered, same_term
-from triplewire.sparql.compile.numbers import arithmetic, opposite
 from triplewire.sparql.compile.sql import Sql, call, case, equal, every, is_null, negate, some, text
 from triplewire.sparql.compile.values import NUMERIC, Address, Text, Truth, Value
 
@@ -58,16 +57,6 @@ def _in(value: Value, *members: Value) -> Value:
     return Truth(some(*(equals(value, member) for member in members)))
 
 
-def _plus(left: Value, right: Value | None = None) -> Value:
-    if right is None:
-        return left if left.families <= NUMERIC else opposite(opposite(left))
-    return arithmetic("+", left, right)
-
-
-def _minus(left: Value, right: Value | None = None) -> Value:
-    return opposite(left) if right is None else arithmetic("-", left, right)
-
-
 def _ordered(op: str) -> Callable[[Value, Value], Value]:
     return lambda left, right: Truth(ordered(op, left, right))
 
@@ -85,10 +74,6 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     ">=": _ordered(">="),
     "in": _in,
     "not in": _not(_in),
-    "+": _plus,
-    "-": _minus,
-    "*": lambda left, right: arithmetic("*", left, right),
-    "/": lambda left, right: arithmetic("/", left, right),
     "str": _str,
     "lang": _lang,
     "datatype": _datatype,
@@ -102,8 +87,8 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "contains": _matching("TW_CONTAINS"),
     "regex": _regex,
 }
-"""Operators and functions by the name that the algebra gives them. `&&`, `||`, `!` and `bound` are not here, because
-they do not take values."""
+"""Operators and functions by the name that the algebra gives them. Logic and `bound` are not here, because they do
+not take values; nor is arithmetic, because it names what it computes."""
 
 
 def effective(value: Value) -> Sql:

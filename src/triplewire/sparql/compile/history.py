@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Node, Pattern, Query, Var
 from triplewire.sparql.compile.conditions import Scope
+from triplewire.sparql.compile.plans import Plan
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
-from triplewire.sparql.compile.sql import VARCHAR, Sql, cast, column, equal, every, is_null, null, number
+from triplewire.sparql.compile.sql import VARCHAR, Sql, cast, column, equal, is_null, null, number
 
 
 def compile_history(query: Query) -> exp.Select:
@@ -20,12 +21,15 @@ def compile_history(query: Query) -> exp.Select:
     one boolean column `answer`.
     """
     scans = _scans(query.patterns)
-    scope, conditions = bindings(scans)
-    where = every(*conditions, *_positions(scans), *filters(query, scope))
+    scope, joined = bindings(scans)
+    plan = Plan([*joined, *_positions(scans), *filters(query, scope)], scope.lets)
     if query.form == "ask":
-        return _ask(query, scans, where)
-    select = exp.select(*_projected(query, scope))
-    return _finished(query, select.distinct() if query.distinct else select, scans, where)
+        return _ask(_sliced(query, _select(query, scans, plan, [_UNIT]), default=1))
+    select = _select(query, scans, plan, _projected(query, scope))
+    return _sliced(query, select.distinct() if query.distinct else select)
+
+
+_UNIT = exp.alias_(number(1), "unit")
 
 
 def _scans(patterns: Iterable[Pattern]) -> list[Scan]:
@@ -57,29 +61,43 @@ def _positions(scans: list[Scan]) -> list[Sql]:
 
 def _projected(query: Query, scope: Scope) -> list[Sql]:
     if not query.projection:
-        return [exp.alias_(number(1), "unit")]
+        return [_UNIT]
     texts = [scope.value(Var(name)).text() for name in query.projection]
     return [exp.alias_(cast(null(), VARCHAR) if is_null(sql) else sql, f"v{index}") for index, sql in enumerate(texts)]
 
 
-def _ask(query: Query, scans: list[Scan], where: Sql) -> exp.Select:
-    inner = _finished(query, exp.select(exp.alias_(number(1), "unit")), scans, where)
-    if query.limit is None:
-        inner = inner.limit(1)
+def _ask(solutions: exp.Select) -> exp.Select:
     answer = exp.GT(this=exp.Count(this=exp.Star()), expression=number(0))
-    return exp.select(exp.alias_(answer, "answer")).from_(inner.subquery("solutions"))
+    return exp.select(exp.alias_(answer, "answer")).from_(solutions.subquery("solutions"))
 
 
-def _finished(query: Query, select: exp.Select, scans: list[Scan], where: Sql) -> exp.Select:
-    """With its relations, its condition and its slice."""
-    once = (query.form == "select" and not query.distinct) or query.offset > 0
-    needed = select.where(where, copy=True)
-    for index, (alias, group) in enumerate(_by_alias(scans).items()):
-        relation = _relation(alias, group, needed, once)
-        select = select.from_(relation) if index == 0 else select.join(relation, join_type="cross")
-    select = select.where(where)
-    select = select if query.limit is None else select.limit(query.limit)
+def _sliced(query: Query, select: exp.Select, default: int | None = None) -> exp.Select:
+    limit = default if query.limit is None else query.limit
+    select = select if limit is None else select.limit(limit)
     return select.offset(query.offset) if query.offset else select
+
+
+def _select(query: Query, scans: list[Scan], plan: Plan, outputs: list[Sql]) -> exp.Select:
+    """The default graph is a set of triples: one that two events hold counts once, where counting matters."""
+    counted = (query.form == "select" and not query.distinct) or query.offset > 0
+    used = plan.columns(outputs)
+    relations = [
+        _distinct(alias, group, used) if counted and _in_default_graph(group) else _table(alias)
+        for alias, group in _by_alias(scans).items()
+    ]
+    return plan.select(outputs, relations)
+
+
+def _table(alias: str) -> exp.Expr:
+    return exp.to_table(_name(alias), alias=alias)
+
+
+def _name(alias: str) -> str:
+    return "events" if alias.startswith("e") else "quads"
+
+
+def _in_default_graph(group: list[Scan]) -> bool:
+    return all(scan.pattern.graph is None for scan in group)
 
 
 def _by_alias(scans: list[Scan]) -> dict[str, list[Scan]]:
@@ -89,15 +107,10 @@ def _by_alias(scans: list[Scan]) -> dict[str, list[Scan]]:
     return groups
 
 
-def _relation(alias: str, group: list[Scan], select: exp.Select, once: bool) -> exp.Expr:
-    """The default graph is a set of triples: one that two events hold counts once, where counting matters."""
-    table = "events" if alias.startswith("e") else "quads"
-    if not once or any(scan.pattern.graph is not None for scan in group):
-        return exp.to_table(table, alias=alias)
-    used = {found.name for found in select.find_all(exp.Column) if found.table == alias}
-    names = sorted(used | _varying(group))
-    columns = [exp.column(name) for name in names]
-    return exp.select(*columns).from_(exp.to_table(table)).distinct().subquery(alias)
+def _distinct(alias: str, group: list[Scan], used: list[exp.Column]) -> exp.Expr:
+    names = {each.name for each in used if each.table == alias} | _varying(group)
+    columns = [exp.column(name) for name in sorted(names)]
+    return exp.select(*columns).from_(_name(alias)).distinct().subquery(alias)
 
 
 def _varying(group: list[Scan]) -> set[str]:

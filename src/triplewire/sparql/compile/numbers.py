@@ -1,4 +1,4 @@
-"""Numbers: promotion from integer over decimal and float to double, exact where SPARQL is exact.
+"""Numbers: compared after promotion from integer over decimal and float to double, exactly where SPARQL is exact.
 
 Doubles are monotone: x > y follows from dbl(x) > dbl(y), and only where both doubles are equal and one of the
 numbers has more digits than a double holds are the exact values looked at.
@@ -6,30 +6,21 @@ numbers has more digits than a double holds are the exact values looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
-from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.sql import (
-    DECIMAL,
-    DOUBLE,
     FLOAT,
     Sql,
-    binary,
     call,
     case,
-    cast,
     compare,
     concat,
     equal,
     every,
-    is_null,
+    is_false,
     negate,
-    null,
     number,
-    present,
     some,
     text,
     truth,
@@ -37,11 +28,9 @@ from triplewire.sparql.compile.sql import (
     wrap,
 )
 from triplewire.sparql.compile.statics import as_float
-from triplewire.sparql.compile.values import NUMERIC, Known, Stored, Value, digits, double
+from triplewire.sparql.compile.values import Known, Number, Stored, Value, digits, double
 
-_FRACTION = exp.DataType.build("DECIMAL(18, 18)")
 _FINE_FRACTION = exp.DataType.build("DECIMAL(38, 38)")
-_WHOLE = exp.DataType.build("DECIMAL(19, 0)")
 _LONG_WHOLE = exp.DataType.build("DECIMAL(38, 0)")
 _SLACK = 2.0**-23
 """Rounding to xsd:float moves a number by less than this, relatively."""
@@ -68,7 +57,7 @@ def _as_doubles(op: str, left: Value, right: Value) -> Sql:
     """As doubles, and exactly where both are exact and the doubles do not tell."""
     plain = every(compare(op, left.number(), right.number()), _ordered(op, left, right))
     long = some(left.long(), right.long())
-    if not (Family.EXACT in left.families and Family.EXACT in right.families) or _never(long):
+    if not (Family.EXACT in left.families and Family.EXACT in right.families) or is_false(long):
         return plain
     tie = every(equal(left.number(), right.number()), long, left.among(Family.EXACT), right.among(Family.EXACT))
     exact = exp.Coalesce(this=_exactly(op, left, right), expressions=[truth("=" in op)])
@@ -83,10 +72,6 @@ def _ordered(op: str, left: Value, right: Value) -> Sql:
     if isinstance(suspect, Known) and suspect.static.number == suspect.static.number:
         return truth(True)
     return negate(exp.IsNan(this=suspect.number()))
-
-
-def _never(condition: Sql) -> bool:
-    return isinstance(condition, exp.Boolean) and not condition.this
 
 
 def _may_meet_as_floats(left: Value, right: Value) -> bool:
@@ -113,7 +98,7 @@ def _meet_as_floats(left: Value, right: Value) -> Sql:
 
 def _bound(op: str, left: Value, right: Value) -> Sql | None:
     """A simple comparison of columns that follows from the precise one, for hash joins, ranges and statistics."""
-    if op == "=" and _may_meet_as_floats(left, right):
+    if isinstance(left, Number) or isinstance(right, Number) or (op == "=" and _may_meet_as_floats(left, right)):
         return None
     strict = {"<": "<=", ">": ">="}.get(op, op)
     if op in ("<", ">", "=") or not _may_meet_as_floats(left, right):
@@ -157,144 +142,3 @@ def _fraction(value: Value) -> Sql:
 
 def _split(lexical: Sql, part: int) -> Sql:
     return exp.SplitPart(this=lexical, delimiter=text("."), part_index=number(part))
-
-
-@dataclass(frozen=True)
-class Number(Value):
-    """A number that was computed. `made_exact` holds where the rank is at most 2, `made_double` above."""
-
-    made_rank: Sql
-    made_exact: Sql
-    made_double: Sql
-    families: frozenset[Family] = NUMERIC
-
-    def number(self) -> Sql:
-        if self.families == {Family.EXACT}:
-            return cast(self.made_exact, DOUBLE)
-        if Family.EXACT not in self.families:
-            return self.made_double
-        exact = cast(self.made_exact, DOUBLE)
-        return case((compare("<=", self.made_rank, number(2)), exact), default=self.made_double)
-
-    def exact(self) -> Sql:
-        if Family.EXACT not in self.families:
-            return null()
-        return case((compare("<=", self.made_rank, number(2)), self.made_exact))
-
-    def rank(self) -> Sql:
-        return case((present(self.number()), self.made_rank))
-
-    def long(self) -> Sql:
-        return truth(Family.EXACT in self.families)
-
-    def bound(self) -> Sql:
-        return present(self.number())
-
-    def datatype(self) -> Sql:
-        names = ((1, "integer"), (2, "decimal"), (3, "float"), (4, "double"))
-        return case(*((equal(self.rank(), number(rank)), text(XSD + name)) for rank, name in names))
-
-    def string(self) -> Sql:
-        exact = call("TW_DECIMAL_TEXT", self.made_exact)
-        made = call("TW_DOUBLE_TEXT", self.number())
-        return case((compare("<=", self.rank(), number(2)), exact), (present(self.number()), made))
-
-    def among(self, *families: Family) -> Sql:
-        if self.families <= set(families):
-            return truth(True)
-        ranks = {Family.EXACT: (1, 2), Family.FLOAT: (3,), Family.DOUBLE: (4,)}
-        kept = [rank for family in families if family in self.families for rank in ranks[family]]
-        return exp.In(this=self.made_rank, expressions=[number(rank) for rank in kept]) if kept else truth(False)
-
-
-def arithmetic(op: str, left: Value, right: Value) -> Value:
-    """The sum, difference, product or quotient of two numbers; an error for anything else."""
-    if not (left.families & NUMERIC and right.families & NUMERIC):
-        return Value()
-    rank = _higher(left.rank(), right.rank())
-    exact = _EXACT[op](left.exact(), right.exact())
-    if op == "/":
-        rank = _higher(rank, number(2))
-    families = _families(left, right)
-    return Number(rank, exact, _floating(op, left, right, rank, families), families)
-
-
-def opposite(value: Value) -> Value:
-    """Unary minus."""
-    if not value.families & NUMERIC:
-        return Value()
-    exact = value.exact()
-    flipped = exact if is_null(exact) else try_cast(exp.Neg(this=wrap(exact)), DECIMAL)
-    return Number(value.rank(), flipped, exp.Neg(this=wrap(value.number())), value.families & NUMERIC)
-
-
-def _families(left: Value, right: Value) -> frozenset[Family]:
-    order = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
-    pairs = [(one, other) for one in left.families & NUMERIC for other in right.families & NUMERIC]
-    return frozenset(max(pair, key=order.index) for pair in pairs)
-
-
-def _higher(left: Sql, right: Sql) -> Sql:
-    if isinstance(left, exp.Literal) and isinstance(right, exp.Literal):
-        return max(left, right, key=lambda each: int(each.this))
-    if is_null(left) or is_null(right):
-        return null()
-    return call("GREATEST", left, right)
-
-
-def _floating(op: str, left: Value, right: Value, rank: Sql, families: frozenset[Family]) -> Sql:
-    made = _in_doubles(op, left.number(), right.number())
-    if Family.FLOAT not in families:
-        return made
-    return case((equal(rank, number(3)), cast(try_cast(made, FLOAT), DOUBLE)), default=made)
-
-
-def _in_doubles(op: str, left: Sql, right: Sql) -> Sql:
-    if op != "/":
-        return binary({"+": exp.Add, "-": exp.Sub, "*": exp.Mul}[op], left, right)
-    zero = equal(right, double(0.0))
-    infinity = case(
-        (exp.IsNan(this=left), double(float("nan"))),
-        (compare(">", left, double(0.0)), double(float("inf"))),
-        (compare("<", left, double(0.0)), double(float("-inf"))),
-        default=double(float("nan")),
-    )
-    return case((zero, infinity), (present(left), binary(exp.Div, left, right)))
-
-
-def _add(left: Sql, right: Sql) -> Sql:
-    return try_cast(binary(exp.Add, left, right), DECIMAL)
-
-
-def _subtract(left: Sql, right: Sql) -> Sql:
-    return try_cast(binary(exp.Sub, left, right), DECIMAL)
-
-
-def _multiply(left: Sql, right: Sql) -> Sql:
-    """By parts, because the plain product of two such decimals has more digits than engines hold."""
-    if is_null(left) or is_null(right):
-        return null()
-    (a, b), (c, d) = _parts(left), _parts(right)
-    products = [try_cast(binary(exp.Mul, one, other), DECIMAL) for one, other in ((a, c), (a, d), (b, c), (b, d))]
-    total = products[0]
-    for product in products[1:]:
-        total = _add(total, product)
-    return total
-
-
-def _parts(value: Sql) -> tuple[Sql, Sql]:
-    whole = try_cast(call("TW_TRUNCATE", value), _WHOLE)
-    return whole, try_cast(binary(exp.Sub, value, whole), _FRACTION)
-
-
-def _divide(left: Sql, right: Sql) -> Sql:
-    """A quotient of doubles, corrected once by its remainder; by zero it is an error."""
-    if is_null(left) or is_null(right):
-        return null()
-    rough = try_cast(binary(exp.Div, cast(left, DOUBLE), cast(right, DOUBLE)), DECIMAL)
-    rest = _subtract(left, _multiply(rough, right))
-    fine = try_cast(binary(exp.Div, cast(rest, DOUBLE), cast(right, DOUBLE)), DECIMAL)
-    return case((compare("!=", right, number(0)), _add(rough, fine)))
-
-
-_EXACT = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide}

@@ -25,6 +25,7 @@ from triplewire.sparql.compile.sql import (
     column,
     compare,
     concat,
+    equal,
     every,
     length,
     negate,
@@ -322,6 +323,46 @@ class Truth(Value):
 
     def bound(self) -> Sql:
         return present(self.condition)
+
+
+@dataclass(frozen=True)
+class Number(Value):
+    """A number that was computed; `made_exact` is NULL where the rank is above 2."""
+
+    made_rank: Sql
+    made_exact: Sql
+    made_number: Sql
+    families: frozenset[Family] = NUMERIC
+
+    def number(self) -> Sql:
+        return self.made_number
+
+    def exact(self) -> Sql:
+        return self.made_exact
+
+    def rank(self) -> Sql:
+        return self.made_rank
+
+    def long(self) -> Sql:
+        return truth(Family.EXACT in self.families)
+
+    def datatype(self) -> Sql:
+        names = ((1, "integer"), (2, "decimal"), (3, "float"), (4, "double"))
+        typed = [(equal(self.made_rank, number(rank)), text(XSD + name)) for rank, name in names]
+        return case((self.bound(), case(*typed)))
+
+    def string(self) -> Sql:
+        exact = compare("<=", self.made_rank, number(2))
+        made = case((exact, call("TW_DECIMAL_TEXT", self.made_exact)), default=call("TW_DOUBLE_TEXT", self.made_number))
+        return case((self.bound(), made))
+
+    def bound(self) -> Sql:
+        return present(self.made_number)
+
+    def _test(self, families: list[Family]) -> Sql:
+        ranks = {Family.EXACT: (1, 2), Family.FLOAT: (3,), Family.DOUBLE: (4,)}
+        kept = [number(rank) for family in families for rank in ranks[family]]
+        return exp.In(this=self.made_rank, expressions=kept)
 
 
 @dataclass(frozen=True)
