@@ -58,21 +58,27 @@ class Plan:
     def select(self, outputs: Sequence[Sql], relations: Sequence[exp.Expr]) -> exp.Select:
         """The outputs over the relations. Without computed values it is one flat SELECT."""
         if not self.lets.values:
-            return _from(exp.select(*outputs), relations).where(every(*self.conditions))
+            return _select(outputs, relations, self.conditions)
         early = [each for each in self.conditions if not _computed(each)]
-        late = [_outside(each) for each in self.conditions if _computed(each)]
-        carried = [exp.alias_(each, f"{each.table}_{each.name}") for each in self.columns((*outputs, *late))]
-        inner = _from(exp.select(*carried), relations).where(every(*early))
+        late = [each for each in self.conditions if _computed(each)]
+        carried = [exp.alias_(each, f"{each.table}_{each.name}") for each in self.columns(outputs)]
+        inner = _select(carried, relations, early)
         for names in self.lets.levels():
             made = [exp.alias_(_outside(self.lets.values[name]), name) for name in names]
-            inner = exp.select(exp.Star(), *made).from_(inner.subquery(COMPUTED))
-        return exp.select(*map(_outside, outputs)).from_(inner.subquery(COMPUTED)).where(every(*late))
+            inner = _select([exp.Star(), *made], [inner.subquery(COMPUTED, copy=False)], ())
+        around = [inner.subquery(COMPUTED, copy=False)]
+        return _select([_outside(each) for each in outputs], around, [_outside(each) for each in late])
 
 
-def _from(select: exp.Select, relations: Sequence[exp.Expr]) -> exp.Select:
+def _select(outputs: Sequence[Sql], relations: Sequence[exp.Expr], conditions: Sequence[Sql]) -> exp.Select:
+    """Built without the copies that sqlglot makes by default; they would take most of the time of compiling."""
+    select = exp.Select(expressions=list(outputs))
     for index, relation in enumerate(relations):
-        select = select.from_(relation) if index == 0 else select.join(relation, join_type="cross")
-    return select
+        if index == 0:
+            select.from_(relation, copy=False)
+        else:
+            select.join(relation, join_type="cross", copy=False)
+    return select.where(every(*conditions), copy=False) if conditions else select
 
 
 def _computed(sql: Sql) -> list[str]:
