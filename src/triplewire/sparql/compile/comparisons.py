@@ -24,6 +24,7 @@ from triplewire.sparql.compile.sql import (
 from triplewire.sparql.compile.values import NUMERIC, Value
 
 _NOT_LITERAL = frozenset({Family.IRI})
+_NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 _TIMES = (Family.DATETIME, Family.DATE)
 _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
 """How far a time without a zone may lie from the same time in UTC."""
@@ -57,7 +58,7 @@ def equals(left: Value, right: Value) -> Sql:
         return null()
     unknown = _both_literal_one_unknown(left, right)
     return case(
-        *_branches("=", left, right, (*NUMERIC,)),
+        *_branches("=", left, right, _NUMBERS),
         *_same(left, right),
         *(branch for family in (*_TIMES, Family.BOOLEAN) for branch in _branches("=", left, right, (family,))),
         (unknown, null()),
@@ -73,13 +74,14 @@ def holds_equal(left: Value, right: Value) -> Sql:
     if left.families <= NUMERIC or right.families <= NUMERIC:
         return compare_numbers("=", left, right)
     if left.families <= {Family.STRING} or right.families <= {Family.STRING}:
-        return every(left.among(Family.STRING), right.among(Family.STRING), equal(left.string(), right.string()))
+        plain = [each.narrowed(Family.STRING).string() for each in (left, right)]
+        return every(left.among(Family.STRING), right.among(Family.STRING), equal(*plain))
     return equals(left, right)
 
 
 def ordered(op: str, left: Value, right: Value) -> Sql:
     """`<`, `<=`, `>`, `>=`: an error for terms that have no order between them."""
-    groups = ((*NUMERIC,), (Family.STRING,), (Family.TAGGED,), (Family.DATETIME,), (Family.DATE,), (Family.BOOLEAN,))
+    groups = (_NUMBERS, (Family.STRING,), (Family.TAGGED,), (Family.DATETIME,), (Family.DATE,), (Family.BOOLEAN,))
     if left.families <= NUMERIC or right.families <= NUMERIC:
         return compare_numbers(op, left, right)
     return case(*(branch for group in groups for branch in _branches(op, left, right, group)))
@@ -102,7 +104,7 @@ def _branches(op: str, left: Value, right: Value, group: tuple[Family, ...]) -> 
     if not (left.families & set(group) and right.families & set(group)):
         return []
     both = every(left.among(*group), right.among(*group))
-    return [(both, _compared(op, left, right, group[0]))]
+    return [(both, _compared(op, left.narrowed(*group), right.narrowed(*group), group[0]))]
 
 
 def _compared(op: str, left: Value, right: Value, family: Family) -> Sql:

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.comparisons import equals, ordered, same_term
-from triplewire.sparql.compile.sql import Sql, call, case, equal, every, is_null, negate, some, text
-from triplewire.sparql.compile.values import NUMERIC, Address, Text, Truth, Value
+from triplewire.sparql.compile.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
+from triplewire.sparql.compile.values import Address, Text, Truth, Value
 
+_NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 _STRINGS = (Family.STRING, Family.TAGGED)
 
 
@@ -42,15 +43,17 @@ def _matching(name: str) -> Callable[[Value, Value], Value]:
     def made(left: Value, right: Value) -> Value:
         tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
         fits = every(left.among(*_STRINGS), some(right.among(Family.STRING), tagged))
-        return Truth(case((fits, call(name, left.string(), right.string()))))
+        strings = [each.narrowed(*_STRINGS).string() for each in (left, right)]
+        return Truth(case((fits, call(name, *strings))))
 
     return made
 
 
 def _regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
     fits = every(value.among(*_STRINGS), pattern.among(Family.STRING))
-    wanted = text("") if flags is None else flags.string()
-    return Truth(case((fits, call("TW_REGEX", value.string(), pattern.string(), wanted))))
+    wanted = text("") if flags is None else flags.narrowed(Family.STRING).string()
+    strings = (value.narrowed(*_STRINGS).string(), pattern.narrowed(Family.STRING).string())
+    return Truth(case((fits, call("TW_REGEX", *strings, wanted))))
 
 
 def _in(value: Value, *members: Value) -> Value:
@@ -80,7 +83,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "isiri": _is(Family.IRI),
     "isblank": lambda value: Truth(case((value.bound(), exp.false()))),
     "isliteral": _is_literal,
-    "isnumeric": _is(*NUMERIC),
+    "isnumeric": _is(*_NUMBERS),
     "sameterm": lambda left, right: Truth(same_term(left, right)),
     "strstarts": _matching("TW_STARTS"),
     "strends": _matching("TW_ENDS"),
@@ -93,11 +96,10 @@ not take values; nor is arithmetic, because it names what it computes."""
 
 def effective(value: Value) -> Sql:
     """The effective boolean value of a term."""
-    empty = call("TW_IS_EMPTY", value.string())
     zero = some(equal(value.number(), exp.Literal.number(0)), exp.IsNan(this=value.number()))
     return case(
-        (value.among(Family.BOOLEAN), value.boolean()),
-        (value.among(*NUMERIC), negate(zero)),
-        (value.among(*_STRINGS), negate(empty)),
+        (value.among(Family.BOOLEAN), value.narrowed(Family.BOOLEAN).boolean()),
+        (value.among(*_NUMBERS), negate(zero)),
+        (value.among(*_STRINGS), compare("!=", value.narrowed(*_STRINGS).string(), text(""))),
         (value.ill_typed(), exp.false()),
     )

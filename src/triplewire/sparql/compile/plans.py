@@ -62,6 +62,8 @@ class Plan:
         early = [each for each in self.conditions if not _computed(each)]
         late = [each for each in self.conditions if _computed(each)]
         carried = [exp.alias_(each, f"{each.table}_{each.name}") for each in self.columns(outputs)]
+        # constants alone read no column, and a SELECT must name one
+        carried = carried or [exp.alias_(exp.null(), "nothing")]
         inner = _select(carried, relations, early)
         for names in self.lets.levels():
             made = [exp.alias_(_outside(self.lets.values[name]), name) for name in names]

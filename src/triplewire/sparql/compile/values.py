@@ -5,7 +5,7 @@ Every answer is NULL where the value is an error or has no such thing, so errors
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from triplewire.sparql.compile.facets import INTEGERS
 from triplewire.sparql.compile.sql import (
     DECIMAL,
     DOUBLE,
+    FLOAT,
     TIMESTAMP,
     VARCHAR,
     Sql,
@@ -107,11 +108,15 @@ class Value:
         """Is it a literal that claims to be a number or a boolean and is not?"""
         return truth(False)
 
+    def narrowed(self, *families: Family) -> Value:
+        """The same value where it is known to be of one of these families."""
+        return self
+
     def among(self, *families: Family) -> Sql:
         """Is it of one of these families? Never NULL for a value that is bound."""
         if self.families <= set(families):
             return truth(True)
-        kept = [family for family in families if family in self.families]
+        kept = [family for family in Family if family in self.families and family in families]
         return self._test(kept) if kept else truth(False)
 
     def _test(self, families: list[Family]) -> Sql:
@@ -128,6 +133,9 @@ class Stored(Value):
     alias: str
     name: str
     families: frozenset[Family] = ANY
+
+    def narrowed(self, *families: Family) -> Value:
+        return replace(self, families=self.families & set(families))
 
     def text(self) -> Sql:
         return column(self.alias, self.name)
@@ -163,7 +171,7 @@ class Stored(Value):
             return null()
         ranks = (("double", 4), ("float", 3), ("decimal", 2))
         typed = [(self._of(name), number(rank)) for name, rank in ranks]
-        return case((present(self.number()), case(*typed, default=number(1))))
+        return self._numbered(case(*typed, default=number(1)))
 
     def long(self) -> Sql:
         return (
@@ -181,7 +189,7 @@ class Stored(Value):
         if Family.BOOLEAN not in self.families:
             return null()
         yes = [term for term, value in _BOOLEANS.items() if value]
-        return case((among(self.text(), tuple(_BOOLEANS)), among(self.text(), yes)))
+        return case((self.among(Family.BOOLEAN), among(self.text(), yes)))
 
     def bound(self) -> Sql:
         return truth(True)
@@ -196,14 +204,13 @@ class Stored(Value):
 
     def _test(self, families: list[Family]) -> Sql:
         if Family.OTHER in families:
-            rest = [family for family in self.families if family not in families]
+            rest = [family for family in Family if family in self.families and family not in families]
             return negate(self._test(rest))
         return some(*(self._is(family) for family in self._merged(families)))
 
-    @staticmethod
-    def _merged(families: list[Family]) -> list[Family | None]:
+    def _merged(self, families: list[Family]) -> list[Family | None]:
         """With None for all numeric families together, which are one cheap question."""
-        if set(families) >= NUMERIC:
+        if set(families) >= self.families & NUMERIC and NUMERIC & set(families):
             return [None, *(family for family in families if family not in NUMERIC)]
         return list(families)
 
@@ -218,13 +225,20 @@ class Stored(Value):
             case Family.TAGGED:
                 return every(self._starts('"'), negate(self._ends('"')), negate(self._ends(">")))
             case Family.EXACT:
-                return every(present(self.number()), negate(self._of("float")), negate(self._of("double")))
+                return self._with_number(negate(self._of("float")), negate(self._of("double")))
             case Family.FLOAT | Family.DOUBLE:
-                return every(present(self.number()), self._of(family.value))
+                return self._with_number(self._of(family.value))
             case Family.BOOLEAN:
                 return among(self.text(), tuple(_BOOLEANS))
             case _:
-                return every(present(self.facet("time")), self._of(family.value))
+                known = self.families <= {Family.DATETIME, Family.DATE}
+                return self._of(family.value) if known else every(present(self.facet("time")), self._of(family.value))
+
+    def _with_number(self, *conditions: Sql) -> Sql:
+        return every(*conditions) if self.families <= NUMERIC else every(present(self.number()), *conditions)
+
+    def _numbered(self, value: Sql) -> Sql:
+        return value if self.families <= NUMERIC else case((present(self.number()), value))
 
     def _of(self, name: str) -> Sql:
         """Is it a literal of this type of XML Schema?"""
@@ -353,8 +367,12 @@ class Number(Value):
 
     def string(self) -> Sql:
         exact = compare("<=", self.made_rank, number(2))
-        made = case((exact, call("TW_DECIMAL_TEXT", self.made_exact)), default=call("TW_DOUBLE_TEXT", self.made_number))
-        return case((self.bound(), made))
+        single = cast(try_cast(self.made_number, FLOAT), VARCHAR)
+        return case(
+            (exact, call("TW_DECIMAL_TEXT", self.made_exact)),
+            (equal(self.made_rank, number(3)), floating_text(self.made_number, single)),
+            default=floating_text(self.made_number, cast(self.made_number, VARCHAR)),
+        )
 
     def bound(self) -> Sql:
         return present(self.made_number)
@@ -447,6 +465,23 @@ class Moment(Value):
 
 def double(value: float) -> Sql:
     return cast(text(repr(value) if abs(value) != float("inf") else "Infinity" if value > 0 else "-Infinity"), DOUBLE)
+
+
+def floating_text(value: Sql, digits: Sql) -> Sql:
+    """A float or double as a string: plain digits from 0.001 to below a million, where all engines write the same.
+
+    Outside of that, where SPARQL wants an exponent and engines differ, it is an error.
+    """
+    size = exp.Abs(this=value)
+    plain = every(compare(">=", size, double(0.001)), compare("<", size, double(1e6)))
+    whole = call("SUBSTRING", digits, number(1), exp.Sub(this=length(digits), expression=number(2)))
+    return case(
+        (exp.IsNan(this=value), text("NaN")),
+        (equal(value, double(float("inf"))), text("INF")),
+        (equal(value, double(float("-inf"))), text("-INF")),
+        (equal(value, double(0.0)), text("0")),
+        (plain, case((call("TW_ENDS", digits, text(".0")), whole), default=digits)),
+    )
 
 
 def body(term: Sql) -> Sql:

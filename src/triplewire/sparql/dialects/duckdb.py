@@ -42,11 +42,9 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_STARTS": lambda value, start: call("STARTS_WITH", value, start),
     "TW_ENDS": lambda value, end: call("ENDS_WITH", value, end),
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
-    "TW_IS_EMPTY": lambda value: equal(value, text("")),
     "TW_UNESCAPE": _unescape,
     "TW_REGEX": _regex,
     "TW_TRUNCATE": lambda value: call("TRUNC", value),
     "TW_DECIMAL_TEXT": _decimal_text,
-    "TW_DOUBLE_TEXT": lambda value: exp.cast(value, "VARCHAR"),
     "TW_FLAT_LIST": _flat_list,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import Sql, call, concat, equal, text
+from triplewire.sparql.compile.sql import Sql, call, concat, text
 from triplewire.sparql.dialects.duckdb import flagged
 
 
@@ -33,11 +33,9 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_STARTS": lambda value, start: call("STARTSWITH", value, start),
     "TW_ENDS": lambda value, end: call("ENDSWITH", value, end),
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
-    "TW_IS_EMPTY": lambda value: equal(value, text("")),
     "TW_UNESCAPE": _unescape,
     "TW_REGEX": _regex,
     "TW_TRUNCATE": lambda value: call("TRUNC", value),
     "TW_DECIMAL_TEXT": lambda value: exp.cast(value, "STRING"),
-    "TW_DOUBLE_TEXT": lambda value: exp.cast(value, "STRING"),
     "TW_FLAT_LIST": _flat_list,
 }
