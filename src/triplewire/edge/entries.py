@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,17 @@ from triplewire.matching.expansion import timestamp
 from triplewire.model import token
 
 _FORMAT = "application/n-quads"
+
+
+def moment(microseconds: int) -> str:
+    """`timestamp`, at a tenth of the price where many fall into the same seconds."""
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(seconds)}.{rest:06}Z" if rest else f"{_second(seconds)}Z"
+
+
+@lru_cache(4096)
+def _second(seconds: int) -> str:
+    return timestamp(seconds * 1_000_000).removesuffix("Z")
 
 
 class Pieces:
@@ -38,7 +49,7 @@ class Pieces:
                     "position": token(position),
                     "stream": self._text("stream", position),
                     "event": self._text("event", position),
-                    "time": timestamp(self._column("time")[self.rows[position]]),
+                    "time": moment(self._column("time")[self.rows[position]]),
                 }
             )
         return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +30,16 @@ class Group:
 
     def page(self, after: int, limit: int) -> Group:
         """The first of those above a position."""
-        first = int(np.searchsorted(np.asarray(self.positions, dtype=np.int64), after, side="right"))
+        first = bisect_right(self.positions, after)
         return Group(self.since, self.positions[first : first + limit], self.rows[first : first + limit])
+
+    def pages(self, size: int) -> Iterator[Group]:
+        """The same in pieces of bounded size; itself, where it is small."""
+        if len(self.positions) <= size:
+            yield self
+            return
+        for start in range(0, len(self.positions), size):
+            yield Group(self.since, self.positions[start : start + size], self.rows[start : start + size])
 
 
 def grouped(matches: pa.Table, wanted: Sequence[int]) -> Iterator[Group]:
@@ -40,9 +50,10 @@ def grouped(matches: pa.Table, wanted: Sequence[int]) -> Iterator[Group]:
         return
     positions: Numbers = matches.column("position").to_numpy()
     rows = rows[np.lexsort((positions[rows], subscriptions[rows]))]
-    starts = np.flatnonzero(np.diff(subscriptions[rows], prepend=-1))
-    for part in np.split(rows, starts[1:]):
-        yield Group(int(subscriptions[part[0]]), positions[part].tolist(), part.tolist())
+    sinces, places, numbers = subscriptions[rows].tolist(), positions[rows].tolist(), rows.tolist()
+    starts = np.flatnonzero(np.diff(subscriptions[rows], prepend=-1)).tolist()
+    for start, stop in pairwise([*starts, len(numbers)]):
+        yield Group(sinces[start], places[start:stop], numbers[start:stop])
 
 
 class Solutions:

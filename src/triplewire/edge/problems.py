@@ -66,15 +66,18 @@ def of_error(error: errors.TriplewireError) -> web.Response:
     return problem(status, kind, _TITLES.get(kind, HTTPStatus(status).phrase), str(error), **extras)
 
 
-def of_http(error: web.HTTPException) -> web.Response:
+def of_http(error: web.HTTPException, request: web.Request) -> web.Response:
     """What a client is told about an error that the web framework found: an unknown address, a wrong method."""
-    extras: dict[str, Any] = {}
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        extras["known"] = sorted(error.allowed_methods)
     phrase = HTTPStatus(error.status).phrase
-    response = problem(error.status, phrase.replace(" ", ""), phrase, error.text or phrase, **extras)
-    response.headers.extend({name: error.headers[name] for name in ("Allow",) if name in error.headers})
-    return response
+    kind = phrase.replace(" ", "")
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        known = sorted(error.allowed_methods)
+        detail = f"{request.method} is not possible here; {', '.join(known)} are"
+        response = problem(error.status, kind, phrase, detail, known=known)
+        response.headers["Allow"] = ", ".join(known)
+        return response
+    nothing = f"there is nothing at {request.path}; GET / says where to go"
+    return problem(error.status, kind, phrase, nothing if error.status == 404 else error.text or phrase)
 
 
 def middleware(metrics: Metrics) -> Middleware:
@@ -89,7 +92,7 @@ def middleware(metrics: Metrics) -> Middleware:
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            response = of_http(error)
+            response = of_http(error, request)
         except ConnectionError:
             raise
         except Exception:
