@@ -20,6 +20,10 @@ from triplewire.lake.quads import QUADS
 UPTO = "triplewire.upto"
 """The application transaction whose version is the position up to which the table is complete."""
 
+# Files tell the least and the greatest position alone. A reader that is not told so takes the statistics of other
+# columns for empty, and finds no row where it filters by them.
+_CONFIGURATION = {"delta.dataSkippingStatsColumns": "position"}
+
 
 class DeltaLake:
     """One Delta table. Every commit carries two application transactions: the query's batch number, by which a
@@ -74,7 +78,7 @@ class DeltaLake:
 
     def _created(self) -> DeltaTable:
         self._path.mkdir(parents=True, exist_ok=True)
-        self._table = DeltaTable.create(self._path, QUADS, mode="ignore", name="quads")
+        self._table = DeltaTable.create(self._path, QUADS, mode="ignore", name="quads", configuration=_CONFIGURATION)
         return self._table
 
 
