@@ -13,6 +13,7 @@ from rich.console import Console
 
 from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, Url
 from triplewire.config import Settings
+from triplewire.imports import hide
 
 
 def add_to(app: typer.Typer) -> None:
@@ -55,6 +56,7 @@ def up(
 
 def edge(data: Data = None, host: Host = None, port: Port = None) -> None:
     """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
+    hide("pandas")
     from triplewire.compose.edge import run_edge
 
     run_edge(_settings(data, host, port))

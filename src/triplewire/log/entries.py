@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import orjson
@@ -14,8 +15,11 @@ from triplewire.model import ENTRIES
 Row: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]
 """The values of one entry in the order of `ENTRIES`."""
 
-NOTHING = ENTRIES.empty_table()
-"""Made once: readers ask ten times a second and mostly there is nothing new."""
+
+@cache
+def nothing() -> pa.Table:
+    """Made once: readers ask ten times a second and mostly there is nothing new."""
+    return ENTRIES.empty_table()
 
 
 def rows(publications: Iterable[Publication], positions: Iterator[int], received: int) -> Iterator[Row]:
@@ -45,7 +49,7 @@ def table(pages: Iterable[Sequence[Row]]) -> pa.Table:
         for column, values in zip(columns, zip(*page, strict=True), strict=False):
             column.extend(values)
     if not columns[0]:
-        return NOTHING
+        return nothing()
     arrays = [pa.array(column, field.type) for column, field in zip(columns, ENTRIES, strict=True)]
     return pa.Table.from_arrays(arrays, schema=ENTRIES)
 

@@ -110,7 +110,7 @@ def _check(queries: list[StreamingQuery]) -> None:
 
 def _progress(query: StreamingQuery) -> dict[str, object]:
     last = query.lastProgress
-    return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": last.batchDuration} if last else {}
+    return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
 
 
 @contextmanager

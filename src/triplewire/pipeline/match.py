@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
+from triplewire.imports import hide
 from triplewire.matching.evaluator import Evaluator
 from triplewire.model import ENTRIES, MATCHES
 from triplewire.registry.ports import Registry
@@ -29,6 +30,7 @@ def matched(entries: DataFrame, open_registry: Callable[[], Registry]) -> DataFr
 
 
 def _match(open_registry: Callable[[], Registry], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    hide("pandas")
     for batch in batches:
         if batch.num_rows:
             entries = pa.Table.from_batches([batch]).cast(ENTRIES)

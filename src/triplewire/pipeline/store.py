@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.imports import hide
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
 from triplewire.model import ENTRIES
@@ -39,6 +40,7 @@ def files(rows: pa.Table) -> list[DataFile]:
 
 
 def _store(table: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    hide("pandas")
     filled = [batch for batch in batches if batch.num_rows]
     if filled:
         if table not in _writers:
