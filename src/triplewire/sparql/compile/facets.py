@@ -6,7 +6,7 @@ escapes. Each facet asks the cheapest question first, because most terms are IRI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from sqlglot import exp
 
@@ -79,9 +79,9 @@ QUADS: tuple[str, ...] = (
 """The columns of the relation `quads`, in order."""
 
 
-def facets_of(term: Sql) -> dict[str, Sql]:
-    """An expression for each facet of the term that an expression gives as text."""
-    return {name: make(term) for name, make in _MAKERS.items()}
+def facets_of(term: Sql, names: Iterable[str] = FACETS) -> dict[str, Sql]:
+    """An expression for each of these facets of the term that an expression gives as text."""
+    return {name: _MAKERS[name](term) for name in names}
 
 
 def explode(entries: str = "entries", columns: Collection[str] = QUADS) -> exp.Select:
@@ -89,7 +89,8 @@ def explode(entries: str = "entries", columns: Collection[str] = QUADS) -> exp.S
     wanted = set(columns)
     if unknown := wanted - set(QUADS):
         raise ValueError(f"quads has no columns {sorted(unknown)}")
-    made = _made(exp.column("object", "l"))
+    facets = [name for name in FACETS if f"object_{name}" in wanted]
+    made = _made(facets_of(exp.column("object", "l"), facets))
     kept = [exp.alias_(made[name], name, quoted=True) for name in QUADS if name in wanted]
     return exp.select(*kept).from_(_lines(_split(entries, wanted)).subquery("l"))
 
@@ -120,13 +121,13 @@ def _term(place: int) -> Sql:
 _HEADERS = ("stream", "source", "application", "time", "received")
 
 
-def _made(term: Sql) -> dict[str, Sql]:
+def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
     """How each column of `quads` is made of a line."""
     made: dict[str, Sql] = {name: exp.column(name, "l", quoted=True) for name in QUADS}
     made["quad"] = cast(exp.column("i", "l"), exp.DataType.build("INT"))
     made["graph"] = concat(text("<"), exp.column("event", "l"), text(">"))
     made |= {name: call("MAKE_TIMESTAMP", made[name]) for name in ("time", "received")}
-    return made | {f"object_{name}": sql for name, sql in facets_of(term).items()}
+    return made | {f"object_{name}": sql for name, sql in facets.items()}
 
 
 def _starts(term: Sql, start: str) -> Sql:

@@ -57,7 +57,9 @@ def _regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
 
 
 def _in(value: Value, *members: Value) -> Value:
-    return Truth(some(*(equals(value, member) for member in members)))
+    """An error on the left is one, even where there is nothing to compare it with."""
+    found = some(*(equals(value, member) for member in members))
+    return Truth(found if members else case((value.bound(), found)))
 
 
 def _ordered(op: str) -> Callable[[Value, Value], Value]:

@@ -71,6 +71,9 @@ def try_cast(value: Sql, to: exp.DataType) -> Sql:
 
 
 def call(name: str, *args: Sql) -> Sql:
+    """A function of the engine, or one of ours; of an error, ours make an error."""
+    if name.startswith("TW_") and any(is_null(each) for each in args):
+        return null()
     return exp.Anonymous(this=name, expressions=list(args))
 
 

@@ -113,7 +113,9 @@ class Value:
         return self
 
     def among(self, *families: Family) -> Sql:
-        """Is it of one of these families? Never NULL for a value that is bound."""
+        """Is it of one of these families? NULL only for an error."""
+        if not self.families:
+            return null()
         if self.families <= set(families):
             return truth(True)
         kept = [family for family in Family if family in self.families and family in families]

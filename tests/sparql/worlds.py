@@ -1,0 +1,213 @@
+"""Worlds: a few events, the relations that the compiler's SQL runs over, and pyoxigraph to say what is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyoxigraph as ox
+from sqlglot import exp
+
+from triplewire.model import ENTRIES, Event, Headers
+from triplewire.model.terms import TW, XSD
+from triplewire.sparql import (
+    Apply,
+    Const,
+    Expression,
+    Node,
+    Param,
+    Pattern,
+    Query,
+    Var,
+    compile_event,
+    compile_history,
+    explode,
+    facets_of,
+    family_of,
+    params_with_facets,
+    parse,
+    to_sql,
+)
+
+Row = tuple[Any, ...]
+PREFIXES = f"PREFIX xsd: <{XSD}>\nPREFIX tw: <{TW}>\nPREFIX : <http://example.org/>\n"
+
+
+@dataclass(frozen=True)
+class World:
+    """Events at the positions 1, 2, … of the streams that are given with them."""
+
+    events: tuple[Event, ...]
+    streams: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, trig: str) -> World:
+        """Each named graph is an event; its quads keep their order."""
+        graphs: dict[str, list[str]] = {}
+        for quad in ox.parse((PREFIXES + trig).encode(), format=ox.RdfFormat.TRIG):
+            graph = quad.graph_name
+            assert isinstance(graph, ox.NamedNode)
+            line = "\t".join(str(term) for term in (quad.subject, quad.predicate, quad.object))
+            graphs.setdefault(graph.value, []).append(line)
+        return cls(tuple(Event(name, "\n".join(dict.fromkeys(lines))) for name, lines in graphs.items()))
+
+    @cached_property
+    def entries(self) -> pa.Table:
+        rows = [
+            (position, self._stream(position), event.id, event.text, event.headers.source, event.headers.application)
+            for position, event in enumerate(self.events, start=1)
+        ]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        times = [_time(position) for position in range(1, len(rows) + 1)]
+        arrays = [*columns, times, times, ["application/n-quads"] * len(rows), [None] * len(rows)]
+        return pa.table([pa.array(each, field.type) for each, field in zip(arrays, ENTRIES, strict=True)], ENTRIES)
+
+    def _stream(self, position: int) -> str:
+        return self.streams[position - 1] if self.streams else "city"
+
+    def relations(self) -> duckdb.DuckDBPyConnection:
+        """A connection in which `quads` and `events` are tables; all worlds share one, as making one is slow."""
+        connection = _connection()
+        connection.register("entries", self.entries)
+        run(connection, f"CREATE OR REPLACE TABLE quads AS {_explode()}")
+        headers = "position, graph, stream, source, application, time, received"
+        run(connection, f"CREATE OR REPLACE TABLE events AS SELECT DISTINCT {headers} FROM quads")
+        return connection
+
+    def history(self, text: str) -> Counter[Row]:
+        """The answer of the compiled query, as a bag of rows in the order of the projection."""
+        return Counter(run(self.relations(), to_sql(compile_history(parse(PREFIXES + text)), "duckdb")))
+
+    def oracle(self, text: str, *, headers: bool = False) -> Counter[Row]:
+        """The answer of pyoxigraph, where the default graph is the set of all triples, with headers if asked for."""
+        store = ox.Store()
+        for position, event in enumerate(self.events, start=1):
+            _load(store, event)
+            if headers:
+                store.extend(_headers(event, self._stream(position), _time(position)))
+        return answer(store, text)
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+@cache
+def _explode() -> str:
+    return to_sql(explode(), "duckdb")
+
+
+def run(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    return connection.execute(sql).fetchall()
+
+
+def answer(store: ox.Store, text: str) -> Counter[Row]:
+    """In the order of the projection that our parser finds; an ASK is one row of one boolean."""
+    found = store.query(PREFIXES + text)
+    if isinstance(found, ox.QueryBoolean):
+        return Counter([(bool(found),)])
+    assert isinstance(found, ox.QuerySolutions)
+    names = parse(PREFIXES + text).projection
+    if not names:
+        return Counter([(1,) for _ in found])
+    return Counter(tuple(None if (term := row[name]) is None else str(term) for name in names) for row in found)
+
+
+def single(event: Event) -> ox.Store:
+    """A store that holds one event, as its default graph and as a named one."""
+    store = ox.Store()
+    _load(store, event)
+    return store
+
+
+def _load(store: ox.Store, event: Event) -> None:
+    for quad in event.quads:
+        line = f"{quad.subject} {quad.predicate} {quad.object}"
+        store.load(f"{line} .\n{line} {quad.graph} .".encode(), format=ox.RdfFormat.N_QUADS)
+
+
+def _headers(event: Event, stream: str, time: int) -> list[ox.Quad]:
+    moment = ox.Literal(f"2023-11-14T22:13:{20 + time % 10:02d}Z", datatype=ox.NamedNode(XSD + "dateTime"))
+    given = {"stream": stream, "source": event.headers.source, "application": event.headers.application}
+    named: list[tuple[str, ox.Literal]] = [(name, ox.Literal(value)) for name, value in given.items() if value]
+    named += [("time", moment), ("received", moment)]
+    return [ox.Quad(ox.NamedNode(event.id), ox.NamedNode(TW + name), value) for name, value in named]
+
+
+def _time(position: int) -> int:
+    return (1_700_000_000 + position) * 1_000_000
+
+
+def with_headers(event: Event, source: str | None, application: str | None) -> Event:
+    return replace(event, headers=Headers(source=source, application=application))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A query with its constants lifted out, as matching does it."""
+
+    query: Query
+    constants: tuple[str, ...]
+
+
+def lift(query: Query, *, typed: bool) -> Shape:
+    """All constants but predicates become parameters, that state their family or not."""
+    found: list[str] = []
+
+    def node(each: Node) -> Node:
+        if not isinstance(each, Const):
+            return each
+        found.append(each.term)
+        return Param(len(found) - 1, family_of(each.term) if typed else None)
+
+    def tree(each: Expression) -> Expression:
+        return Apply(each.op, tuple(tree(part) for part in each.args)) if isinstance(each, Apply) else node(each)
+
+    patterns = tuple(
+        Pattern(node(each.subject), each.predicate, node(each.object), node(each.graph) if each.graph else None)
+        for each in query.patterns
+    )
+    return Shape(replace(query, patterns=patterns, filters=tuple(map(tree, query.filters))), tuple(found))
+
+
+def constants(connection: duckdb.DuckDBPyConnection, shape: Shape) -> None:
+    """The table of constants for the one subscription 7, with the columns that the shape reads and no others."""
+    columns = [exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "subscription")]
+    for index, facets in params_with_facets(shape.query).items():
+        term = exp.Literal.string(shape.constants[index])
+        known = {"term": term, **facets_of(term, facets - {"term"})}
+        columns += [
+            exp.alias_(known[facet], f"k{index}" if facet == "term" else f"k{index}_{facet}") for facet in facets
+        ]
+    run(connection, f"CREATE OR REPLACE TABLE constants AS {to_sql(exp.select(*columns), 'duckdb')}")
+
+
+def matches(world: World, shape: Shape) -> dict[int, Counter[tuple[int, ...]]]:
+    """For each position that matches the bag of solutions, each as the numbers of the quads it took."""
+    connection = world.relations()
+    constants(connection, shape)
+    found = run(connection, to_sql(compile_event(shape.query, solutions=True), "duckdb"))
+    width = len(shape.query.patterns)
+    return {int(position): Counter(_chunks(numbers, width)) for position, _, numbers in found}
+
+
+def _chunks(numbers: Sequence[int], width: int) -> list[tuple[int, ...]]:
+    return [tuple(numbers[start : start + width]) for start in range(0, len(numbers), width)]
+
+
+def expanded(event: Event, query: Query, numbers: tuple[int, ...]) -> Row:
+    """The projected terms of a solution that is given as quad numbers."""
+    bound: dict[str, str] = {}
+    for pattern, number in zip(query.patterns, numbers, strict=True):
+        quad = event.quads[number]
+        pairs = ((pattern.subject, quad.subject), (pattern.predicate, quad.predicate), (pattern.object, quad.object))
+        for node, term in (*pairs, (pattern.graph, quad.graph)):
+            if isinstance(node, Var):
+                assert bound.setdefault(node.name, term) == term, "a variable is bound to two terms"
+    return tuple(bound.get(name) for name in query.projection)
