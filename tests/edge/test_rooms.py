@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
@@ -26,7 +26,8 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.telemetry.metrics import Metrics
 from triplewire.testing import Twin, publication, twin
 
-MOVES = st.lists(st.sampled_from(["append", "other", "register", "batch", "step", "yield", "join"]), max_size=40)
+KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "settle", "settle", "yield", "join")
+MOVES = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40)
 
 
 class Turns(Workers):
@@ -42,15 +43,21 @@ class Turns(Workers):
         return result
 
 
+async def turns(count: int) -> None:
+    """Let the loop turn: whoever can go on does."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 @dataclass
 class Stage:
     """Stores, both feeds over them, driven by hand, and the listeners that joined so far."""
 
     stores: Twin
     turns: list[int]
-    numbers: int = 0
     batches: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    listening: list[asyncio.Task[None]] = field(default_factory=list)
     heard: list[tuple[int, str, MemoryWire]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -68,13 +75,10 @@ class Stage:
 
     async def play(self, move: str) -> None:
         match move:
-            case "append" | "other":
-                stream = "test" if move == "append" else "other"
-                (position,) = self.stores.log.append([publication(self.numbers, stream=stream)])[0]
-                self.numbers += 1
-                if move == "append":
-                    self.expected["stream"].append(position)
-                    self.expected["subscription"].append(position)
+            case "append" | "burst":
+                self.append(1 if move == "append" else 5)
+            case "other":
+                self.stores.log.append([publication(0, stream="other")])
             case "register":
                 self.stores.registry.put([("other", "thing", {})])
             case "batch":
@@ -84,10 +88,19 @@ class Stage:
                 await self.done(self.tasks)
                 self.begin(self.events.step())
                 self.begin(self.matches.step())
+            case "settle":
+                await self.play("step")
+                await self.done(self.tasks)
+                await turns(60)
             case "join":
                 await self.join()
             case _:
                 await asyncio.sleep(0)
+
+    def append(self, count: int) -> None:
+        positions = self.stores.log.append([publication(*range(count))])[0]
+        self.expected["stream"] += positions
+        self.expected["subscription"] += positions
 
     def batch(self) -> None:
         rows = [p for p in self.expected["subscription"] if p > self.outbox.head()]
@@ -97,7 +110,6 @@ class Stage:
 
     async def join(self) -> None:
         """Listeners from the start, and from wherever things stand."""
-        self.matches.subscriptions._turn = asyncio.Lock()
         made = await self.matches.subscriptions.find("s", resuming=False)
         for after in (self.since, self.stores.log.head()):
             for kind, room, key, history in (
@@ -110,10 +122,10 @@ class Stage:
 
     def begin(self, work: Coroutine[Any, Any, None], stays: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        if not stays:
-            self.tasks.add(task)
+        if stays:
+            self.listening.append(task)
         else:
-            self.listening = [*getattr(self, "listening", []), task]
+            self.tasks.add(task)
 
     async def done(self, tasks: set[asyncio.Task[None]]) -> None:
         while tasks:
@@ -123,25 +135,26 @@ class Stage:
         """Everything is matched and handed out; then the rooms close."""
         self.batch()
         await self.done(self.tasks)
-        for _ in range(60):
-            await asyncio.sleep(0)
-        for _ in range(3):
+        for _ in range(4):
+            await turns(200)
             await self.events.step()
             await self.matches.step()
-            for _ in range(200):
-                await asyncio.sleep(0)
         self.events.room.close(b"")
         self.matches.room.close(b"")
-        for task in getattr(self, "listening", []):
+        for task in self.listening:
             await task
 
 
 @settings(max_examples=150, deadline=None)
 @given(MOVES, st.lists(st.integers(0, 6), max_size=60))
+@example(["burst", "batch", "settle", "join", "settle"], [])
+@example(["join", "settle", "burst", "batch", "step", "yield", "join", "append", "settle"], [3] * 40)
+@example(["settle", "join", "settle", "append", "batch", "settle"], [])
+@example(["burst", "batch", "step", "yield", "yield", "join", "settle"], [0, 5, 4, 0, 3, 5, 1, 3, 5, 0, 4, 1])
 def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns: list[int]) -> None:
     async def scene() -> None:
         with twin("memory") as stores:
-            stage = Stage(stores, turns)
+            stage = Stage(stores, [*turns])
             for move in moves:
                 await stage.play(move)
             await stage.finish()

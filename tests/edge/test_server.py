@@ -17,6 +17,11 @@ from triplewire.testing import GatedLog, twin
 NQUADS = {"Content-Type": "application/n-quads"}
 
 
+async def publish(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.post(url + "/streams/test", data=body(event(1)), headers=NQUADS) as response:
+        return response.status
+
+
 def test_a_publish_that_was_begun_is_answered_before_the_server_ends() -> None:
     async def scene() -> None:
         with twin("memory") as stores:
@@ -30,16 +35,13 @@ def test_a_publish_that_was_begun_is_answered_before_the_server_ends() -> None:
             serving = asyncio.create_task(serve(application(parts), "127.0.0.1", 0, stop=stop, ready=port.set_result))
             url = f"http://127.0.0.1:{await port}"
             async with aiohttp.ClientSession() as session, session.get(url + "/streams/test") as listening:
-                publishing = asyncio.create_task(
-                    session.post(url + "/streams/test", data=body(event(1)), headers=NQUADS)._coro
-                )
+                publishing = asyncio.create_task(publish(session, url))
                 await asyncio.to_thread(gated.arrived.wait)
                 stop.set()
                 heard = await listening.content.read()
                 assert heard.endswith(CLOSING)
                 gated.gate.set()
-                async with await publishing as response:
-                    assert response.status == 201
+                assert await publishing == 201
                 await serving
             commits.close()
             assert stores.log.head() == 1

@@ -114,7 +114,7 @@ def test_a_slow_reader_is_told_and_cut_off_and_can_come_back() -> None:
             async with at.listen("/streams/test") as ear:
                 await ear.position()
                 number = 0
-                while not at.edge.parts.metrics.cut_off._value.get():
+                while not at.edge.parts.metrics.registry.get_sample_value("triplewire_listeners_cut_off_total"):
                     await publish(at, *range(number, number + 1000))
                     number += 1000
                 heard = await ear.rest()

@@ -71,7 +71,7 @@ class Edge:
         rooms = (self.events.room, self.matches.room)
         reception = Reception(rooms, parts.log, parts.registry, read, parts.metrics, parts.buffer, parts.seats)
         resources = (
-            Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self.log_tail.wake),
+            Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
             Deliveries(self.matches, reception),
             Questions(parts.answers),
@@ -97,6 +97,10 @@ class Edge:
         """Tell those who listen that this edge is closing; they come back to another, or later."""
         self.events.room.close(CLOSING)
         self.matches.room.close(CLOSING)
+
+    def _published(self) -> None:
+        if len(self.events.room):
+            self.log_tail.wake()
 
     async def _follow_log(self) -> None:
         await self.events.step()

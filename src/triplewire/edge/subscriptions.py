@@ -18,7 +18,7 @@ from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Subscription
-from triplewire.registry.ports import Registry
+from triplewire.registry.ports import Change, Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change
 
 
@@ -54,11 +54,7 @@ class Subscriptions:
     async def refresh(self) -> bool:
         """Take in what changed; whether a subscription that is known here ended."""
         async with self._turn:
-            head = await self._workers.run(self._log.head)
-            if head <= self._position:
-                return False
-            changes = await self._workers.run(self._registry.changes, self._position, head)
-            self._position = head
+            self._position, changes = await self._workers.run(self._news, self._position)
             removed = [each for each in changes if each.kind == SUBSCRIPTION and each.value is None]
             ends = [self._end(change.key, change.position) for change in removed]
             return any(ends)
@@ -75,6 +71,11 @@ class Subscriptions:
     def shape(self, subscription: Subscription) -> Shape:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
+
+    def _news(self, after: int) -> tuple[int, Sequence[Change]]:
+        """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
+        head = self._log.head()
+        return head, self._registry.changes(after, head) if head > after and self._known else ()
 
     def _end(self, id: str, position: int) -> bool:
         known = self._known.get(id)

@@ -12,6 +12,9 @@ from triplewire.telemetry.metrics import Metrics
 
 _RETRY_SECONDS = 1.0
 
+_SHORTEST_SECONDS = 0.003
+"""Between two steps, however often it is woken: many small publishes then share one step."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -44,7 +47,9 @@ class Tail:
             if self._watch.changed() or self._woken:
                 self._woken = False
                 pause = await self._take_step()
-            if not self._woken or pause > self._interval:
+            if self._woken and pause <= self._interval:
+                await asyncio.sleep(_SHORTEST_SECONDS)
+            else:
                 await self._pause(pause)
 
     async def _take_step(self) -> float:
