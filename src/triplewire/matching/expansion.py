@@ -13,7 +13,6 @@ from typing import Any
 from triplewire.matching.shapes import Shape
 from triplewire.model.results import document
 from triplewire.model.terms import XSD, iri, literal
-from triplewire.sparql.algebra import Node, Pattern, Var
 
 METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
 """What the virtual quads of an event say, by the number that stands for them in a solution."""
@@ -33,20 +32,12 @@ def bindings(
 
 def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
     width = len(shape.query.patterns)
-    places = [_place(shape.query.patterns, name) for name in shape.query.projection]
     lines = entry["text"].split("\n")
     for start in range(0, len(solutions), width):
-        numbers = solutions[start : start + width]
-        yield tuple(None if place is None else _term(entry, lines, numbers[place[0]], place[1]) for place in places)
-
-
-def _place(patterns: Sequence[Pattern], name: str) -> tuple[int, int] | None:
-    """The first pattern, and the slot in it, where the variable stands: 0 to 2 for the triple, 3 for the graph."""
-    for number, pattern in enumerate(patterns):
-        slots: tuple[Node | None, ...] = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
-        if Var(name) in slots:
-            return number, slots.index(Var(name))
-    return None
+        yield tuple(
+            None if place is None else _term(entry, lines, solutions[start + place[0]], place[1])
+            for place in shape.places
+        )
 
 
 def _term(entry: Mapping[str, Any], lines: Sequence[str], number: int, slot: int) -> str:

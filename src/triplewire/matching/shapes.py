@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from triplewire.model.terms import RDF_TYPE, TW, literal
@@ -27,11 +28,17 @@ class Shape:
     query: Query
     solutions: bool
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The same for equal shapes, in every process and at every time."""
         text = json.dumps(self.to_value(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int] | None, ...]:
+        """For each projected variable the first pattern, and the slot in it, where it stands: 0 to 2 for the triple, 3
+        for the graph; None for one that stands nowhere."""
+        return tuple(_place(self.query.patterns, Var(name)) for name in self.query.projection)
 
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
@@ -83,6 +90,14 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     if not solutions:
         lifted = replace(lifted, form="ask", projection=(), distinct=False, limit=None, offset=0)
     return Lifted(Shape(lifted, solutions), tuple(lifting.constants))
+
+
+def _place(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None:
+    for number, pattern in enumerate(patterns):
+        slots: tuple[Node | None, ...] = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
+        if variable in slots:
+            return number, slots.index(variable)
+    return None
 
 
 def _in_order(patterns: Sequence[Pattern]) -> list[Pattern]:
