@@ -40,7 +40,7 @@ def test_the_readme_is_short_and_names_the_two_commands() -> None:
     assert {"make run", "make test"} <= {line.partition("#")[0].strip() for line in text.splitlines()}
 
 
-def test_decisions_are_dated_and_say_what_would_change_them() -> None:
+def test_decisions_are_dated_in_name_and_text() -> None:
     for note in (pages.DOCS / "decisions").glob("*.md"):
         date = re.match(r"\d{4}-\d\d-\d\d", note.name)
         assert date, note.name
