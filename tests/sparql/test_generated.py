@@ -75,11 +75,15 @@ sums = st.tuples(numeric, st.sampled_from("+-*/"), numeric).map(lambda parts: f"
 operands = st.one_of(
     leaves, leaves, sums, _call("STR", variables), _call("LANG", variables), _call("DATATYPE", variables)
 )
-comparisons = st.tuples(operands, st.sampled_from(("=", "!=", "<", "<=", ">", ">=")), operands).map(" ".join)
+equalities = st.tuples(operands, st.sampled_from(("=", "!=", "<", ">")), operands).map(" ".join)
+bounds = st.tuples(operands, st.sampled_from(("<=", ">=")), st.sampled_from(NUMBERS)).map(" ".join)
+comparisons = st.one_of(equalities, bounds)
+"""Only with numbers are terms asked to be `<=`: pyoxigraph finds that of any term and itself."""
+
 tests = st.one_of(
     comparisons,
     comparisons,
-    st.tuples(operands, st.sampled_from(("IN", "NOT IN")), st.lists(leaves, max_size=3)).map(
+    st.tuples(operands, st.sampled_from(("IN", "NOT IN")), st.lists(leaves, min_size=1, max_size=3)).map(
         lambda parts: f"{parts[0]} {parts[1]} ({', '.join(parts[2])})"
     ),
     *(_call(name, strings, strings) for name in ("STRSTARTS", "STRENDS", "CONTAINS")),
@@ -126,8 +130,6 @@ def test_events_match_as_pyoxigraph(world: World, where: str, typed: bool) -> No
     query = parse(PREFIXES + text)
     found = matches(world, lift(query, typed=typed))
     for position, event in enumerate(world.events, start=1):
-        solutions = found.get(position, Counter())
-        rows = Counter(dict.fromkeys((), 0))
-        for numbers, count in solutions.items():
-            rows[expanded(event, query, numbers)] += count
+        taken = found[position].elements() if position in found else ()
+        rows = Counter(expanded(event, query, numbers) for numbers in taken)
         assert rows == answer(single(event), text)

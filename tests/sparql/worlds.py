@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any
 
@@ -133,7 +134,8 @@ def _load(store: ox.Store, event: Event) -> None:
 
 
 def _headers(event: Event, stream: str, time: int) -> list[ox.Quad]:
-    moment = ox.Literal(f"2023-11-14T22:13:{20 + time % 10:02d}Z", datatype=ox.NamedNode(XSD + "dateTime"))
+    at = datetime.fromtimestamp(time / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = ox.Literal(at, datatype=ox.NamedNode(XSD + "dateTime"))
     given = {"stream": stream, "source": event.headers.source, "application": event.headers.application}
     named: list[tuple[str, ox.Literal]] = [(name, ox.Literal(value)) for name, value in given.items() if value]
     named += [("time", moment), ("received", moment)]
@@ -210,4 +212,4 @@ def expanded(event: Event, query: Query, numbers: tuple[int, ...]) -> Row:
         for node, term in (*pairs, (pattern.graph, quad.graph)):
             if isinstance(node, Var):
                 assert bound.setdefault(node.name, term) == term, "a variable is bound to two terms"
-    return tuple(bound.get(name) for name in query.projection)
+    return tuple(bound.get(name) for name in query.projection) or (1,)

@@ -6,6 +6,7 @@ queries of one shape share one plan). Expressions are trees of `Apply` over the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
@@ -91,3 +92,18 @@ class Query:
     distinct: bool = False
     limit: int | None = None
     offset: int = 0
+
+
+def parameters(query: Query) -> frozenset[int]:
+    """The numbers of the parameters that a query has, in its patterns and filters."""
+    nodes = [node for each in query.patterns for node in (each.subject, each.predicate, each.object, each.graph)]
+    leaves = [leaf for each in query.filters for leaf in _leaves(each)]
+    return frozenset(each.index for each in (*nodes, *leaves) if isinstance(each, Param))
+
+
+def _leaves(expression: Expression) -> Iterator[Node]:
+    if isinstance(expression, Apply):
+        for each in expression.args:
+            yield from _leaves(each)
+    else:
+        yield expression

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import Node, Pattern, Query, Var
+from triplewire.sparql.algebra import Node, Pattern, Query, Var, parameters
 from triplewire.sparql.compile.conditions import Scope
 from triplewire.sparql.compile.plans import Plan
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
@@ -20,6 +20,8 @@ def compile_history(query: Query) -> exp.Select:
     SPARQL tells `?a` from `?A` and engines do not; a SELECT without variables has the column `unit`. An ASK has
     one boolean column `answer`.
     """
+    if parameters(query):
+        raise ValueError("a query with parameters has no answer over history; put its constants back")
     scans = _scans(query.patterns)
     scope, joined = bindings(scans)
     plan = Plan([*joined, *_positions(scans), *filters(query, scope)], scope.lets)

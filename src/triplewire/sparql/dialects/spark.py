@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import Sql, call, concat, text
+from triplewire.sparql.compile.sql import Sql, call, case, compare, concat, number, text
 from triplewire.sparql.dialects.duckdb import flagged
 
 
@@ -25,8 +25,12 @@ def _flat_list(*items: Sql) -> Sql:
 
 
 def _truncate(value: Sql) -> Sql:
-    whole = call("FLOOR", call("ABS", value))
-    return exp.Mul(this=call("SIGN", value), expression=whole)
+    return case((compare(">=", value, number(0)), call("FLOOR", value)), default=call("CEIL", value))
+
+
+def _decimal_text(value: Sql) -> Sql:
+    """Without zeros at the end, and without a point there."""
+    return call("REGEXP_REPLACE", exp.cast(value, "STRING"), text(r"\.?0+$"), text(""))
 
 
 SPELLINGS: Mapping[str, Callable[..., Sql]] = {
@@ -35,7 +39,7 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
     "TW_UNESCAPE": _unescape,
     "TW_REGEX": _regex,
-    "TW_TRUNCATE": lambda value: call("TRUNC", value),
-    "TW_DECIMAL_TEXT": lambda value: exp.cast(value, "STRING"),
+    "TW_TRUNCATE": _truncate,
+    "TW_DECIMAL_TEXT": _decimal_text,
     "TW_FLAT_LIST": _flat_list,
 }

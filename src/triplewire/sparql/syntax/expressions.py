@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplewire.config import limits
+from triplewire.model.terms import is_literal, parse_literal
 from triplewire.sparql.algebra import Apply, Const, Expression, Var
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.terms import address, at_iri, at_literal, iri, literal
@@ -27,6 +28,9 @@ ARITIES: dict[str, range] = {
     "SAMETERM": range(2, 3),
 }
 """The functions that a query may call, with the numbers of arguments that they take."""
+
+FLAGS = "ims"
+"""The flags of REGEX that every engine takes."""
 
 _COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 _EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
@@ -137,7 +141,18 @@ def _checked(cursor: Cursor, name: Token, arguments: tuple[Expression, ...]) -> 
         raise cursor.wrong(f"{' or '.join(map(str, arity))} arguments for {name.word}, not {len(arguments)}", name)
     if name.word == "BOUND" and not isinstance(arguments[0], Var):
         raise cursor.wrong("a variable as the argument of BOUND", name)
+    if name.word == "REGEX":
+        _check_flags(cursor, name, arguments[2:])
     return Apply("isiri" if name.word == "ISURI" else name.word.lower(), arguments)
+
+
+def _check_flags(cursor: Cursor, name: Token, flags: tuple[Expression, ...]) -> None:
+    for each in flags:
+        if not isinstance(each, Const):
+            raise cursor.unsupported("REGEX with flags that are not a constant", name)
+        for flag in parse_literal(each.term).lexical if is_literal(each.term) else "":
+            if flag not in FLAGS:
+                raise cursor.unsupported(f"REGEX flag {flag}", name, f"known flags are {', '.join(FLAGS)}")
 
 
 def _arguments(cursor: Cursor, depth: int) -> tuple[Expression, ...]:

@@ -85,7 +85,7 @@ class _Builder:
 
     def _triples(self) -> None:
         """One subject with its properties, and the dot that must part it from more triples."""
-        compound = self._cursor.at("[", "(")
+        compound = self._cursor.at("[", "(") and self._cursor.following.text not in ("]", ")")
         subject = self._node("a triple pattern, FILTER, GRAPH or `}`")
         if not (compound and self._cursor.at(".", "}")):
             self._properties(subject)

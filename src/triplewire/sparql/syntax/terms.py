@@ -63,11 +63,17 @@ def _string(cursor: Cursor, token: Token) -> Const:
     width = 3 if token.text.startswith(('"""', "'''")) else 1
     lexical = _unescaped(cursor, token, token.text[width:-width])
     if cursor.token.kind == "language":
-        tag = cursor.take()
-        return Const(str(ox.Literal(lexical, language=tag.text[1:])))
+        return _tagged(cursor, lexical, cursor.take())
     if cursor.accept("^^"):
         return Const(str(ox.Literal(lexical, datatype=ox.NamedNode(address(cursor)))))
     return Const(str(ox.Literal(lexical)))
+
+
+def _tagged(cursor: Cursor, lexical: str, tag: Token) -> Const:
+    try:
+        return Const(str(ox.Literal(lexical, language=tag.text[1:])))
+    except ValueError:
+        raise cursor.wrong("a language tag of BCP 47", tag) from None
 
 
 def _unescaped(cursor: Cursor, token: Token, text: str) -> str:
