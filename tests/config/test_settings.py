@@ -25,7 +25,7 @@ def test_every_field_can_be_set_and_keeps_its_type() -> None:
 
 
 def test_a_value_of_the_wrong_type_is_named() -> None:
-    with pytest.raises(ValueError, match="TRIPLEWIRE_PORT='many' is not a int"):
+    with pytest.raises(ValueError, match="TRIPLEWIRE_PORT='many' is not a whole number"):
         Settings.from_environment({"TRIPLEWIRE_PORT": "many"})
 
 

@@ -25,7 +25,8 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
         response.raise_for_status()
         async with session.delete(f"/subscriptions/{id}") as ended:
             ended.raise_for_status()
-        found, parser = [], Parser()
+        found: list[dict[str, Any]] = []
+        parser = Parser()
         async for data in response.content.iter_any():
             for message in parser.feed(data):
                 if message.event == "end":

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from triplewire.clock import Clock
@@ -44,7 +44,7 @@ class Child:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "triplewire", self.name],
-                env={**os.environ, **environment(self.settings)},
+                env={**os.environ, **environment(replace(self.settings, supervisor=os.getpid()))},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

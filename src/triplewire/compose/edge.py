@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -12,6 +12,7 @@ import uvloop
 
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
+from triplewire.config.settings import orphaned
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.app import Parts, application
@@ -31,18 +32,17 @@ def run_edge(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    orphaned = asyncio.create_task(_until_orphaned())
+    watching = asyncio.create_task(_stop_without(settings))
     with edge_parts(settings) as parts:
         await serve_until_signalled(application(parts), settings.host, settings.port)
-    orphaned.cancel()
+    watching.cancel()
 
 
-async def _until_orphaned() -> None:
-    """A parent that was killed cannot stop its children: they notice, and stop as if they had been told to."""
-    parent = os.getppid()
-    while os.getppid() == parent:
+async def _stop_without(settings: Settings) -> None:
+    """A supervisor that was killed cannot stop its children: they notice, and stop as if they had been told to."""
+    while not orphaned(settings):
         await asyncio.sleep(ORPHAN_SECONDS)
-    os.kill(os.getpid(), 15)
+    signal.raise_signal(signal.SIGTERM)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ BODY_BYTES = 16 * 1024 * 1024
 """A publish body. One body is parsed in memory: at worst about six times this for one request."""
 
 EXPANDED_BYTES = 64 * 1024 * 1024
-"""A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB while it is taken apart."""
+"""A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB for one body."""
 
 NESTING = 128
 """Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
@@ -15,7 +15,7 @@ EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
 QUERY_BYTES = 64 * 1024
-"""SPARQL text. The parser takes about 9 ms for 200 bytes, so this bounds it to seconds."""
+"""SPARQL text. As much takes the parser a tenth of a second."""
 
 PATTERNS = 64
 """Triple patterns of one query. Each is a self-join of the quads table."""
@@ -40,9 +40,6 @@ COMMIT_QUEUE = 1_024
 
 BATCH_EVENTS = 20_000
 """Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
-
-BATCH_BYTES = 32 * 1024 * 1024
-"""Text of the events in one micro-batch, for the same reason where events are large."""
 
 CLIENT_BUFFER_BYTES = 4 * 1024 * 1024
 """What may wait unsent for one listener. Above it the listener is told that it is too slow and cut off."""

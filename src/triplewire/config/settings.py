@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 PREFIX = "TRIPLEWIRE_"
 
@@ -23,6 +24,8 @@ class Settings:
     """Seconds between two looks of the `match` query at an idle log."""
     store_interval: float = 1.0
     """Seconds between two looks of the `store` query; each batch becomes a commit of the lake."""
+    supervisor: int = 0
+    """The process that started this one and without which it stops; 0 for one that stands alone."""
 
     @property
     def log(self) -> Path:
@@ -51,14 +54,24 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """The defaults, overridden by what the environment sets. Raises ValueError for a value of the wrong type."""
-        given = {}
+        given: dict[str, Any] = {}
         for field in fields(cls):
-            text = environment.get(PREFIX + field.name.upper())
-            if text is not None:
-                try:
-                    given[field.name] = type(field.default)(text)
-                except ValueError:
-                    raise ValueError(
-                        f"{PREFIX}{field.name.upper()}={text!r} is not a {type(field.default).__name__}"
-                    ) from None
+            name = PREFIX + field.name.upper()
+            if name in environment:
+                given[field.name] = _value(name, environment[name], type(field.default))
         return cls(**given)
+
+
+_KINDS = {int: "a whole number", float: "a number"}
+
+
+def _value(name: str, text: str, kind: Callable[[str], Any]) -> Any:  # noqa: ANN401 - of the field's own type
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{name}={text!r} is not {_KINDS.get(kind, 'right')}") from None  # type: ignore[call-overload]
+
+
+def orphaned(settings: Settings) -> bool:
+    """Whether the process that watched over this one is gone."""
+    return settings.supervisor not in (0, os.getppid())

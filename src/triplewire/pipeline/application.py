@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from triplewire.clock import Clock
 from triplewire.config import Settings
 from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES
+from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
 from triplewire.log.ports import Retention
 from triplewire.pipeline.ports import Ports
@@ -79,8 +80,7 @@ class Application:
 
     def _watch(self, queries: list[StreamingQuery], stop: Flag) -> None:
         beats = 0
-        parent = os.getppid()
-        while not stop.is_set() and os.getppid() == parent:
+        while not stop.is_set() and not orphaned(self.settings):
             _check(queries)
             self._beat("ready", **{query.name: _progress(query) for query in queries})
             if beats % TRIM_BEATS == 0:
@@ -89,11 +89,13 @@ class Application:
             stop.wait(BEAT_SECONDS)
 
     def _trim(self) -> None:
-        """Let go of what is older than retention allows and was both matched and stored."""
+        """Let go of what is older than retention allows and was both matched and stored, and of its matches."""
         log, outbox = self.ports.open_log(), self.ports.open_outbox("")
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:
             log.trim(Retention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
+            for oldest in log.read(0, done, 1)["position"].to_pylist():
+                outbox.trim(before=oldest)
         except TriplewireError as error:
             logger.warning("the log was not trimmed: %s", error)
 

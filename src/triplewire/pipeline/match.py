@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.imports import hide
 from triplewire.matching.evaluator import Evaluator
 from triplewire.model import ENTRIES, MATCHES
+from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ports import Registry
 
 _evaluators: dict[object, tuple[Registry, Evaluator]] = {}
@@ -30,7 +30,7 @@ def matched(entries: DataFrame, open_registry: Callable[[], Registry]) -> DataFr
 
 
 def _match(open_registry: Callable[[], Registry], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    hide("pandas")
+    lighten()
     for batch in batches:
         if batch.num_rows:
             entries = pa.Table.from_batches([batch]).cast(ENTRIES)
@@ -45,9 +45,12 @@ def _evaluator(open_registry: Callable[[], Registry], entries: pa.Table) -> Eval
     registry, evaluator = _evaluators[key]
     last = pc.max(entries["position"]).as_py()
     if last > evaluator.version:
-        evaluator.apply(registry.changes(evaluator.version, last), last)
+        changes = registry.changes(evaluator.version, last)
+        evaluator.apply(changes, last)
         # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
         evaluator.forget(last - BATCH_EVENTS)
+        if changes:
+            keep()
     return evaluator
 
 

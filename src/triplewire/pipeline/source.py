@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.imports import hide
 from triplewire.log.ports import Log
 from triplewire.model import ENTRIES
+from triplewire.pipeline.workers import lighten
 
 NAME = "triplewire-log"
 
@@ -44,7 +44,7 @@ def log_source(open_log: Callable[[], Log]) -> type[DataSource]:
             return from_arrow_schema(ENTRIES)
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            hide("pandas")
+            lighten()
             return LogReader(open_log, int(self.options["parts"]), int(self.options["after"]))
 
     return LogSource
@@ -74,7 +74,7 @@ class LogReader(DataSourceStreamReader):
         return cut(start["position"], end["position"], self._parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        hide("pandas")
+        lighten()
         assert isinstance(partition, Part)
         entries = self._open_log().read(partition.after, partition.upto, partition.upto - partition.after)
         yield from entries.to_batches()

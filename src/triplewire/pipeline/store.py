@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.imports import hide
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
 from triplewire.model import ENTRIES
+from triplewire.pipeline.workers import keep, lighten
 
 FILES = pa.schema(
     [
@@ -40,10 +40,11 @@ def files(rows: pa.Table) -> list[DataFile]:
 
 
 def _store(table: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    hide("pandas")
+    lighten()
     filled = [batch for batch in batches if batch.num_rows]
     if filled:
         if table not in _writers:
             _writers[table] = FileWriter(table)
+            keep()
         file = _writers[table].write(pa.Table.from_batches(filled).cast(ENTRIES))
         yield pa.RecordBatch.from_pylist([vars(file)], schema=FILES)
