@@ -178,23 +178,21 @@ def lift(query: Query, *, typed: bool) -> Shape:
     return Shape(replace(query, patterns=patterns, filters=tuple(map(tree, query.filters))), tuple(found))
 
 
-def constants(connection: duckdb.DuckDBPyConnection, shape: Shape) -> None:
-    """The table of constants for the one subscription 7, with the columns that the shape reads and no others."""
+def subscribed(shape: Shape, *, solutions: bool) -> str:
+    """The SQL of a subscription, with a table of constants for it alone that has only the columns that it reads."""
     columns = [exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "subscription")]
     for index, facets in params_with_facets(shape.query).items():
         term = exp.Literal.string(shape.constants[index])
         known = {"term": term, **facets_of(term, facets - {"term"})}
-        columns += [
-            exp.alias_(known[facet], f"k{index}" if facet == "term" else f"k{index}_{facet}") for facet in facets
-        ]
-    run(connection, f"CREATE OR REPLACE TABLE constants AS {to_sql(exp.select(*columns), 'duckdb')}")
+        names = {facet: f"k{index}" if facet == "term" else f"k{index}_{facet}" for facet in sorted(facets)}
+        columns += [exp.alias_(known[facet], name) for facet, name in names.items()]
+    constants = to_sql(exp.select(*columns), "duckdb")
+    return f"WITH constants AS ({constants}) {to_sql(compile_event(shape.query, solutions=solutions), 'duckdb')}"
 
 
 def matches(world: World, shape: Shape) -> dict[int, Counter[tuple[int, ...]]]:
     """For each position that matches the bag of solutions, each as the numbers of the quads it took."""
-    connection = world.relations()
-    constants(connection, shape)
-    found = run(connection, to_sql(compile_event(shape.query, solutions=True), "duckdb"))
+    found = run(world.relations(), subscribed(shape, solutions=True))
     width = len(shape.query.patterns)
     return {int(position): Counter(_chunks(numbers, width)) for position, _, numbers in found}
 

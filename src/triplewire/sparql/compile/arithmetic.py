@@ -11,6 +11,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.computed import Number
 from triplewire.sparql.compile.sql import (
     DECIMAL,
     DOUBLE,
@@ -21,6 +22,7 @@ from triplewire.sparql.compile.sql import (
     case,
     cast,
     compare,
+    double,
     equal,
     is_null,
     null,
@@ -29,7 +31,7 @@ from triplewire.sparql.compile.sql import (
     try_cast,
     wrap,
 )
-from triplewire.sparql.compile.values import NUMERIC, Number, Value, double
+from triplewire.sparql.compile.values import NUMERIC, Value
 
 Bind: TypeAlias = Callable[[Sql], Sql]
 

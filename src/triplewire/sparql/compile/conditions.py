@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from triplewire.errors import Unsupported
 from triplewire.sparql.algebra import Apply, Const, Expression, Param, Var
 from triplewire.sparql.compile.arithmetic import arithmetic
+from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
+from triplewire.sparql.compile.computed import Truth
 from triplewire.sparql.compile.functions import FUNCTIONS, effective
 from triplewire.sparql.compile.plans import Lets
 from triplewire.sparql.compile.sql import Sql, every, negate, some
-from triplewire.sparql.compile.statics import static
-from triplewire.sparql.compile.values import ANY, Known, Stored, Truth, Value
+from triplewire.sparql.compile.statics import Known, static
+from triplewire.sparql.compile.values import ANY, Value
 
 CONSTANTS = "c"
 """The alias of the relation `constants`."""

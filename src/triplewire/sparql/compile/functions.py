@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.comparisons import equals, ordered, same_term
+from triplewire.sparql.compile.computed import Address, Text, Truth
 from triplewire.sparql.compile.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
-from triplewire.sparql.compile.values import Address, Text, Truth, Value
+from triplewire.sparql.compile.values import Value
 
 _NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 _STRINGS = (Family.STRING, Family.TAGGED)

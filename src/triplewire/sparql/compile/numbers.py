@@ -9,6 +9,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.columns import Stored
+from triplewire.sparql.compile.computed import Number
+from triplewire.sparql.compile.lexicals import digits
 from triplewire.sparql.compile.sql import (
     FLOAT,
     Sql,
@@ -16,6 +19,7 @@ from triplewire.sparql.compile.sql import (
     case,
     compare,
     concat,
+    double,
     equal,
     every,
     is_false,
@@ -27,8 +31,8 @@ from triplewire.sparql.compile.sql import (
     try_cast,
     wrap,
 )
-from triplewire.sparql.compile.statics import as_float
-from triplewire.sparql.compile.values import Known, Number, Stored, Value, digits, double
+from triplewire.sparql.compile.statics import Known, as_float
+from triplewire.sparql.compile.values import Value
 
 _FINE_FRACTION = exp.DataType.build("DECIMAL(38, 38)")
 _LONG_WHOLE = exp.DataType.build("DECIMAL(38, 0)")

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from triplewire.model.terms import TW
 from triplewire.sparql.algebra import Const, Node, Param, Pattern, Query, Var
+from triplewire.sparql.compile.columns import Named, Stored
+from triplewire.sparql.compile.computed import Metadata, Moment
 from triplewire.sparql.compile.conditions import Scope, parameter
 from triplewire.sparql.compile.sql import Sql, column, equal, every, present, text
-from triplewire.sparql.compile.statics import static
-from triplewire.sparql.compile.values import Known, Metadata, Moment, Named, Stored, Value
+from triplewire.sparql.compile.statics import Known, static
+from triplewire.sparql.compile.values import Value
 
 VIRTUAL: dict[str, tuple[str, int]] = {
     f"<{TW}stream>": ("stream", -1),

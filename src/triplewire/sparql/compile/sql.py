@@ -38,6 +38,10 @@ def number(value: int) -> Sql:
     return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
 
 
+def double(value: float) -> Sql:
+    return cast(text(repr(value).replace("inf", "Infinity")), DOUBLE)
+
+
 def truth(value: bool) -> Sql:
     return exp.Boolean(this=value)
 

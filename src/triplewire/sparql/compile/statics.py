@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_literal, parse_literal
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.columns import CHECKED
 from triplewire.sparql.compile.facets import (
     DATE_FORM,
     DATETIME_FORM,
@@ -19,6 +20,19 @@ from triplewire.sparql.compile.facets import (
     INTEGERS,
     ZONE_FORM,
 )
+from triplewire.sparql.compile.sql import (
+    DECIMAL,
+    TIMESTAMP,
+    Sql,
+    cast,
+    double,
+    null,
+    number,
+    text,
+    truth,
+    try_cast,
+)
+from triplewire.sparql.compile.values import Value
 
 _NUMERIC = {
     XSD + "decimal": (Family.EXACT, DECIMAL_FORM),
@@ -114,3 +128,53 @@ def _instant(lexical: str, family: Family) -> datetime | None:
         return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
     except (ValueError, OverflowError):
         return None
+
+
+class Known(Value):
+    """A constant: every answer is a literal of SQL."""
+
+    def __init__(self, static: Static) -> None:
+        self.static = static
+        self.families = frozenset({static.family})
+
+    def text(self) -> Sql:
+        return text(self.static.term)
+
+    def string(self) -> Sql:
+        return text(self.static.lexical)
+
+    def datatype(self) -> Sql:
+        return text(self.static.datatype) if self.static.datatype else null()
+
+    def language(self) -> Sql:
+        return text(self.static.language) if self.static.language else null()
+
+    def number(self) -> Sql:
+        return null() if self.static.number is None else double(self.static.number)
+
+    def exact(self) -> Sql:
+        return try_cast(text(self.static.lexical), DECIMAL) if self.static.family == Family.EXACT else null()
+
+    def rank(self) -> Sql:
+        ranks = {Family.DOUBLE: 4, Family.FLOAT: 3, Family.EXACT: 2 if self.static.datatype == XSD + "decimal" else 1}
+        return number(ranks[self.static.family]) if self.static.family in ranks else null()
+
+    def long(self) -> Sql:
+        return truth(self.static.family == Family.EXACT and len(self.static.lexical) > 15)
+
+    def time(self) -> Sql:
+        return cast(text(self.static.time.isoformat(" ")), TIMESTAMP) if self.static.time else null()
+
+    def zoned(self) -> Sql:
+        lexical = self.static.lexical
+        return truth(lexical.endswith("Z") or (lexical[-6:-5] in ("+", "-") and lexical[-3:-2] == ":"))
+
+    def boolean(self) -> Sql:
+        known = self.static.family == Family.BOOLEAN
+        return truth(self.static.lexical in ("true", "1")) if known else null()
+
+    def bound(self) -> Sql:
+        return truth(True)
+
+    def ill_typed(self) -> Sql:
+        return truth(self.static.family == Family.OTHER and (self.static.datatype or "").removeprefix(XSD) in CHECKED)

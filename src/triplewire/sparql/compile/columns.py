@@ -1,0 +1,185 @@
+"""Columns: values that are terms of a relation, with their facets in columns beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from triplewire.model.terms import XSD, XSD_STRING
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.compile.lexicals import body, digits, unescaped
+from triplewire.sparql.compile.sql import (
+    DECIMAL,
+    Sql,
+    among,
+    call,
+    case,
+    column,
+    compare,
+    every,
+    length,
+    negate,
+    null,
+    number,
+    present,
+    some,
+    text,
+    truth,
+    try_cast,
+)
+from triplewire.sparql.compile.values import ANY, IRI, NUMERIC, Value
+
+CHECKED = ("boolean", "decimal", "float", "double", *INTEGERS)
+"""The types of XML Schema, by local name, whose lexical forms are looked at."""
+
+BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical in ("true", "false", "1", "0")}
+_SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
+"""A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
+
+
+@dataclass(frozen=True)
+class Stored(Value):
+    """A term that a column holds, with its facets in columns beside it.
+
+    For an object of the alias q the column is `object`; for a constant of the alias c it is `k0`.
+    """
+
+    alias: str
+    name: str
+    families: frozenset[Family] = ANY
+
+    def narrowed(self, *families: Family) -> Value:
+        return replace(self, families=self.families & set(families))
+
+    def text(self) -> Sql:
+        return column(self.alias, self.name)
+
+    def facet(self, name: str) -> Sql:
+        return column(self.alias, f"{self.name}_{name}")
+
+    def string(self) -> Sql:
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        if self.families == IRI:
+            return inner
+        if self.families == {Family.STRING}:
+            return unescaped(inner)
+        return case((self.literal(), unescaped(body(self.text()))), (self.among(Family.IRI), inner))
+
+    def datatype(self) -> Sql:
+        if self.families == {Family.STRING}:
+            return text(XSD_STRING)
+        return null() if self.families == IRI else self.facet("datatype")
+
+    def language(self) -> Sql:
+        return self.facet("language") if Family.TAGGED in self.families else null()
+
+    def number(self) -> Sql:
+        return self.facet("number") if self.families & NUMERIC else null()
+
+    def exact(self) -> Sql:
+        made = try_cast(digits(self.text()), DECIMAL)
+        return case((self.among(Family.EXACT), made)) if Family.EXACT in self.families else null()
+
+    def rank(self) -> Sql:
+        if not self.families & NUMERIC:
+            return null()
+        ranks = (("double", 4), ("float", 3), ("decimal", 2))
+        typed = [(self._of(name), number(rank)) for name, rank in ranks]
+        return self._numbered(case(*typed, default=number(1)))
+
+    def long(self) -> Sql:
+        return (
+            compare(">", length(self.text()), number(_SHORT_EXACT)) if Family.EXACT in self.families else truth(False)
+        )
+
+    def time(self) -> Sql:
+        return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()
+
+    def zoned(self) -> Sql:
+        forms = ('%Z"^^%', '%+__:__"^^%', '%-__:__"^^%')
+        return some(*(exp.Like(this=self.text(), expression=text(form)) for form in forms))
+
+    def boolean(self) -> Sql:
+        if Family.BOOLEAN not in self.families:
+            return null()
+        yes = [term for term, value in BOOLEANS.items() if value]
+        return case((self.among(Family.BOOLEAN), among(self.text(), yes)))
+
+    def bound(self) -> Sql:
+        return truth(True)
+
+    def ill_typed(self) -> Sql:
+        return every(self.among(Family.OTHER), some(*(self._of(name) for name in CHECKED)))
+
+    def literal(self) -> Sql:
+        if self.families & {Family.IRI, Family.OTHER}:
+            return self._starts('"')
+        return truth(True)
+
+    def _test(self, families: list[Family]) -> Sql:
+        if Family.OTHER in families:
+            rest = [family for family in Family if family in self.families and family not in families]
+            return negate(self._test(rest))
+        return some(*(self._is(family) for family in self._merged(families)))
+
+    def _merged(self, families: list[Family]) -> list[Family | None]:
+        """With None for all numeric families together, which are one cheap question."""
+        if set(families) >= self.families & NUMERIC and NUMERIC & set(families):
+            return [None, *(family for family in families if family not in NUMERIC)]
+        return list(families)
+
+    def _is(self, family: Family | None) -> Sql:
+        match family:
+            case None:
+                return present(self.number())
+            case Family.IRI:
+                return every(self._starts("<"), negate(self._starts("<<")))
+            case Family.STRING:
+                return every(self._starts('"'), self._ends('"'))
+            case Family.TAGGED:
+                return every(self._starts('"'), negate(self._ends('"')), negate(self._ends(">")))
+            case Family.EXACT:
+                return self._with_number(negate(self._of("float")), negate(self._of("double")))
+            case Family.FLOAT | Family.DOUBLE:
+                return self._with_number(self._of(family.value))
+            case Family.BOOLEAN:
+                return among(self.text(), tuple(BOOLEANS))
+            case _:
+                known = self.families <= {Family.DATETIME, Family.DATE}
+                return self._of(family.value) if known else every(present(self.facet("time")), self._of(family.value))
+
+    def _with_number(self, *conditions: Sql) -> Sql:
+        return every(*conditions) if self.families <= NUMERIC else every(present(self.number()), *conditions)
+
+    def _numbered(self, value: Sql) -> Sql:
+        return value if self.families <= NUMERIC else case((present(self.number()), value))
+
+    def _of(self, name: str) -> Sql:
+        """Is it a literal of this type of XML Schema?"""
+        return self._ends(f'"^^<{XSD}{name}>')
+
+    def _starts(self, start: str) -> Sql:
+        return call("TW_STARTS", self.text(), text(start))
+
+    def _ends(self, end: str) -> Sql:
+        return call("TW_ENDS", self.text(), text(end))
+
+
+@dataclass(frozen=True)
+class Named(Value):
+    """A term in subject, predicate or graph position: always an IRI."""
+
+    alias: str
+    name: str
+    families: frozenset[Family] = IRI
+
+    def text(self) -> Sql:
+        return column(self.alias, self.name)
+
+    def string(self) -> Sql:
+        return call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+
+    def bound(self) -> Sql:
+        return truth(True)
