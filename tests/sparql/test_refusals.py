@@ -47,6 +47,27 @@ def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
     assert refused.value.place == Place(limits.PATTERNS + 2, 7)
 
 
-def test_a_long_sum_is_refused_like_a_deep_one() -> None:
-    with pytest.raises(Unsupported, match="nested deeper"):
-        parse(f"ASK {{ FILTER({' + '.join('1' for _ in range(limits.EXPRESSION_DEPTH + 2))} = 1) }}")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"ASK {{ FILTER({' + '.join('1' for _ in range(limits.NESTING + 1))} = 1) }}", id="a sum"),
+        pytest.param("ASK " + "{" * 20_000, id="groups"),
+        pytest.param("ASK { ?s ?p " + "[ ?p " * 10_000, id="blank nodes"),
+        pytest.param("ASK { ?s ?p " + "( " * 10_000, id="collections"),
+        pytest.param("ASK { FILTER" + "(" * 20_000, id="brackets"),
+    ],
+)
+def test_nesting_is_refused_before_it_fills_the_stack(text: str) -> None:
+    with pytest.raises(Unsupported, match=f"nesting deeper than {limits.NESTING}"):
+        parse(text)
+
+
+def test_long_filters_are_refused() -> None:
+    with pytest.raises(Unsupported, match=f"more than {limits.EXPRESSION_TERMS} terms"):
+        parse(f"ASK {{ FILTER(1 IN ({', '.join('1' for _ in range(limits.EXPRESSION_TERMS + 1))})) }}")
+
+
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(SparqlSyntax) as refused:
+        parse('ASK { ?s ?p "\ud800" }')
+    assert refused.value.place == Place(1, 14)

@@ -20,8 +20,11 @@ QUERY_BYTES = 64 * 1024
 PATTERNS = 64
 """Triple patterns of one query. Each is a self-join of the quads table."""
 
-EXPRESSION_DEPTH = 32
-"""Operators inside operators in a filter. The SQL of arithmetic grows with the square of its depth."""
+NESTING = 32
+"""Groups, blank nodes or operators inside one another in a query. The parser and the compiler follow them by calls."""
+
+EXPRESSION_TERMS = 1_000
+"""Variables, constants and calls in the filters of one query. Each may become a kilobyte of SQL."""
 
 SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 """The JSON that makes subscriptions."""

@@ -76,6 +76,8 @@ def holds_equal(left: Value, right: Value) -> Sql:
     if left.families <= {Family.STRING} or right.families <= {Family.STRING}:
         plain = [each.narrowed(Family.STRING).string() for each in (left, right)]
         return every(left.among(Family.STRING), right.among(Family.STRING), equal(*plain))
+    if left.families <= set(_TIMES) or right.families <= set(_TIMES):
+        return every(equal(left.time(), right.time()), equals(left, right))
     return equals(left, right)
 
 

@@ -70,11 +70,9 @@ def _parts(query: Query) -> tuple[Plan, list[Sql], list[exp.Expr]]:
 
 def _scans(query: Query) -> list[Scan]:
     """Stored patterns take rows of their own; headers are the same on every row of an event."""
-    stored = [f"q{index}" for index, pattern in enumerate(query.patterns) if not virtual(pattern)]
-    return [
-        Scan(pattern, stored[0] if stored and virtual(pattern) else f"q{index}" if not virtual(pattern) else "q0")
-        for index, pattern in enumerate(query.patterns)
-    ]
+    stored = [index for index, pattern in enumerate(query.patterns) if not virtual(pattern)]
+    shared = f"q{stored[0] if stored else 0}"
+    return [Scan(pattern, shared if virtual(pattern) else f"q{index}") for index, pattern in enumerate(query.patterns)]
 
 
 def _together(scans: list[Scan], base: str) -> list[Sql]:

@@ -107,7 +107,7 @@ def _bound(op: str, left: Value, right: Value) -> Sql | None:
     strict = {"<": "<=", ">": ">="}.get(op, op)
     if op in ("<", ">", "=") or not _may_meet_as_floats(left, right):
         return compare(strict, left.number(), right.number())
-    return compare(op, left.number(), _loosened(op, right)) if not isinstance(left, Known) else None
+    return compare(op, left.number(), _loosened(op, right)) if right.families == {Family.EXACT} else None
 
 
 def _loosened(op: str, value: Value) -> Sql:

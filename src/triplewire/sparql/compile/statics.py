@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_literal, parse_literal
+from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_literal, literal, parse_literal
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import CHECKED
 from triplewire.sparql.compile.facets import (
@@ -24,6 +24,7 @@ from triplewire.sparql.compile.sql import (
     DECIMAL,
     TIMESTAMP,
     Sql,
+    call,
     cast,
     double,
     null,
@@ -141,6 +142,9 @@ class Known(Value):
         return text(self.static.term)
 
     def string(self) -> Sql:
+        if "\0" in self.static.lexical:
+            # engines end their text at a zero character
+            return call("TW_UNESCAPE", text(literal(self.static.lexical)[1:-1]))
         return text(self.static.lexical)
 
     def datatype(self) -> Sql:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 
+import duckdb
 from sqlglot import exp
 
 from triplewire.sparql.compile.sql import Sql, call, case, concat, equal, text
@@ -15,8 +17,28 @@ def _unescape(body: Sql) -> Sql:
 
 
 def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
-    """A pattern that RE2 does not take is an error of the filter, not of the query."""
+    """A pattern that the engine does not take is an error of the filter, not of the query.
+
+    TRY does that for patterns in columns. A constant one is compiled when the query is planned, which TRY does not
+    reach, so the engine is asked beforehand.
+    """
+    if isinstance(pattern, exp.Literal) and not _accepted(pattern.name):
+        return exp.null()
     return call("TRY", call("REGEXP_MATCHES", value, flagged(pattern, flags)))
+
+
+@lru_cache(maxsize=1024)
+def _accepted(pattern: str) -> bool:
+    try:
+        _engine().cursor().execute("SELECT REGEXP_MATCHES('', $1)", [pattern]).fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
 
 
 def flagged(pattern: Sql, flags: Sql, suffix: str = "") -> Sql:

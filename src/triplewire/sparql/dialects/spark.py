@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
@@ -15,8 +16,19 @@ def _unescape(body: Sql) -> Sql:
 
 
 def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
-    """Java ignores the case of ASCII letters only, unless told otherwise."""
+    """Java ignores the case of ASCII letters only, unless told otherwise, and a wrong pattern ends the whole query."""
+    if isinstance(pattern, exp.Literal) and not _valid(pattern.name):
+        return exp.null()
     return call("REGEXP_LIKE", value, flagged(pattern, flags, "u"))
+
+
+def _valid(pattern: str) -> bool:
+    """As Python sees it, which knows all but the names of character classes."""
+    try:
+        re.compile(re.sub(r"\\[pP]\{\w+\}", r"\\w", pattern))
+    except re.error:
+        return False
+    return True
 
 
 def _flat_list(*items: Sql) -> Sql:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from triplewire.config import limits
 from triplewire.errors import Place, SparqlSyntax, Unsupported
 from triplewire.sparql.syntax.tokens import Source, Token
 
@@ -13,6 +17,8 @@ class Cursor:
         self._source = Source(text)
         self._index = 0
         self._fresh = 0
+        self._depth = 0
+        self._terms = 0
         self.prefixes: dict[str, str] = {}
         self.base: str | None = None
         self.blocks: dict[str, int] = {}
@@ -33,6 +39,21 @@ class Cursor:
         """A number that was not given before."""
         self._fresh += 1
         return self._fresh
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """One level deeper; too deep is refused at the token that would be."""
+        if self._depth >= limits.NESTING:
+            raise self.unsupported(f"nesting deeper than {limits.NESTING}")
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def count_term(self) -> None:
+        """One more term of an expression."""
+        self._terms += 1
+        if self._terms > limits.EXPRESSION_TERMS:
+            raise self.unsupported(f"more than {limits.EXPRESSION_TERMS} terms in filters")
 
     def take(self) -> Token:
         token = self.token

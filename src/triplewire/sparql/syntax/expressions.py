@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from contextlib import ExitStack
 
-from triplewire.config import limits
 from triplewire.model.terms import is_literal, parse_literal
 from triplewire.sparql.algebra import Apply, Const, Expression, Var
 from triplewire.sparql.syntax.cursor import Cursor
@@ -32,6 +33,13 @@ ARITIES: dict[str, range] = {
 FLAGS = "ims"
 """The flags of REGEX that every engine takes."""
 
+_PARTS = re.compile(r"\\.|-\[", re.DOTALL)
+_MISSING = {
+    **{f"\\{digit}": "a back-reference" for digit in "123456789"},
+    **{f"\\{letter}": f"the character class \\{letter}" for letter in "icIC"},
+    "-[": "a subtraction of character classes",
+}
+
 _COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 _EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
 
@@ -39,17 +47,16 @@ _EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
 def constraint(cursor: Cursor) -> Expression:
     """What follows FILTER: an expression in parentheses, or a call."""
     if cursor.at("("):
-        return _bracketed(cursor, 0)
+        return _bracketed(cursor)
     if cursor.token.kind != "word" and not at_iri(cursor):
         raise cursor.wrong("`(` or a function")
-    return _primary(cursor, 0)
+    return _primary(cursor)
 
 
-def expression(cursor: Cursor, depth: int = 0) -> Expression:
-    """An expression of any precedence. `depth` is how deeply it is nested."""
-    if depth > limits.EXPRESSION_DEPTH:
-        raise cursor.unsupported(f"an expression nested deeper than {limits.EXPRESSION_DEPTH}")
-    return _chain(cursor, "||", lambda: _chain(cursor, "&&", lambda: _relation(cursor, depth)))
+def expression(cursor: Cursor) -> Expression:
+    """An expression of any precedence."""
+    with cursor.nested():
+        return _chain(cursor, "||", lambda: _chain(cursor, "&&", lambda: _relation(cursor)))
 
 
 def _chain(cursor: Cursor, op: str, operand: Callable[[], Expression]) -> Expression:
@@ -59,44 +66,46 @@ def _chain(cursor: Cursor, op: str, operand: Callable[[], Expression]) -> Expres
     return parts[0] if len(parts) == 1 else Apply(op, tuple(parts))
 
 
-def _relation(cursor: Cursor, depth: int) -> Expression:
-    left = _sum(cursor, depth)
+def _relation(cursor: Cursor) -> Expression:
+    left = _sum(cursor)
     if op := cursor.accept(*_COMPARISONS):
-        return Apply(op.text, (left, _sum(cursor, depth)))
+        return Apply(op.text, (left, _sum(cursor)))
     if cursor.accept("IN"):
-        return Apply("in", (left, *_arguments(cursor, depth)))
+        return Apply("in", (left, *_arguments(cursor)))
     if cursor.at("NOT") and cursor.following.word == "IN":
         cursor.take()
         cursor.take()
-        return Apply("not in", (left, *_arguments(cursor, depth)))
+        return Apply("not in", (left, *_arguments(cursor)))
     return left
 
 
-def _sum(cursor: Cursor, depth: int) -> Expression:
-    return _left(cursor, ("+", "-"), depth, lambda: _left(cursor, ("*", "/"), depth, lambda: _unary(cursor, depth)))
+def _sum(cursor: Cursor) -> Expression:
+    return _left(cursor, ("+", "-"), lambda: _left(cursor, ("*", "/"), lambda: _unary(cursor)))
 
 
-def _left(cursor: Cursor, ops: tuple[str, ...], depth: int, operand: Callable[[], Expression]) -> Expression:
+def _left(cursor: Cursor, ops: tuple[str, ...], operand: Callable[[], Expression]) -> Expression:
+    """A chain leans to the left, so it is as deep as it is long."""
     result = operand()
-    while op := cursor.accept(*ops):
-        depth += 1
-        if depth > limits.EXPRESSION_DEPTH:
-            raise cursor.unsupported(f"an expression nested deeper than {limits.EXPRESSION_DEPTH}", op)
-        result = Apply(op.text, (result, operand()))
+    with ExitStack() as levels:
+        while cursor.at(*ops):
+            levels.enter_context(cursor.nested())
+            op = cursor.take()
+            result = Apply(op.text, (result, operand()))
     return result
 
 
-def _unary(cursor: Cursor, depth: int) -> Expression:
+def _unary(cursor: Cursor) -> Expression:
     if at_literal(cursor):
-        return literal(cursor)
+        return _primary(cursor)
     op = cursor.accept("!", "+", "-")
-    return Apply(op.text, (_primary(cursor, depth),)) if op else _primary(cursor, depth)
+    return Apply(op.text, (_primary(cursor),)) if op else _primary(cursor)
 
 
-def _primary(cursor: Cursor, depth: int) -> Expression:
+def _primary(cursor: Cursor) -> Expression:
     token = cursor.token
+    cursor.count_term()
     if cursor.at("("):
-        return _bracketed(cursor, depth)
+        return _bracketed(cursor)
     if token.kind == "variable":
         return Var(cursor.take().text[1:])
     if at_literal(cursor):
@@ -106,13 +115,13 @@ def _primary(cursor: Cursor, depth: int) -> Expression:
     if cursor.at("<<("):
         raise cursor.unsupported("triple term")
     if token.kind == "word":
-        return _call(cursor, depth)
+        return _call(cursor)
     raise cursor.wrong(_EXPECTED)
 
 
-def _bracketed(cursor: Cursor, depth: int) -> Expression:
+def _bracketed(cursor: Cursor) -> Expression:
     cursor.expect("(")
-    inner = expression(cursor, depth + 1)
+    inner = expression(cursor)
     cursor.expect(")")
     return inner
 
@@ -124,7 +133,7 @@ def _iri_or_call(cursor: Cursor) -> Const:
     return iri(cursor)
 
 
-def _call(cursor: Cursor, depth: int) -> Expression:
+def _call(cursor: Cursor) -> Expression:
     name = cursor.take()
     if name.word in ("EXISTS", "NOT"):
         raise cursor.unsupported("EXISTS" if name.word == "EXISTS" else "NOT EXISTS", name)
@@ -132,7 +141,7 @@ def _call(cursor: Cursor, depth: int) -> Expression:
         raise cursor.wrong(_EXPECTED, name)
     if name.word not in ARITIES:
         raise cursor.unsupported(name.word, name, f"known functions are {', '.join(sorted(ARITIES))}")
-    return _checked(cursor, name, _arguments(cursor, depth))
+    return _checked(cursor, name, _arguments(cursor))
 
 
 def _checked(cursor: Cursor, name: Token, arguments: tuple[Expression, ...]) -> Apply:
@@ -142,8 +151,17 @@ def _checked(cursor: Cursor, name: Token, arguments: tuple[Expression, ...]) -> 
     if name.word == "BOUND" and not isinstance(arguments[0], Var):
         raise cursor.wrong("a variable as the argument of BOUND", name)
     if name.word == "REGEX":
+        _check_pattern(cursor, name, arguments[1])
         _check_flags(cursor, name, arguments[2:])
     return Apply("isiri" if name.word == "ISURI" else name.word.lower(), arguments)
+
+
+def _check_pattern(cursor: Cursor, name: Token, pattern: Expression) -> None:
+    """Refuses what SPARQL's patterns have and engines have not. What is wrong in any pattern is an error when run."""
+    if isinstance(pattern, Const) and is_literal(pattern.term):
+        for found in _PARTS.finditer(parse_literal(pattern.term).lexical):
+            if construct := _MISSING.get(found[0]):
+                raise cursor.unsupported(f"REGEX with {construct}", name)
 
 
 def _check_flags(cursor: Cursor, name: Token, flags: tuple[Expression, ...]) -> None:
@@ -155,12 +173,12 @@ def _check_flags(cursor: Cursor, name: Token, flags: tuple[Expression, ...]) -> 
                 raise cursor.unsupported(f"REGEX flag {flag}", name, f"known flags are {', '.join(FLAGS)}")
 
 
-def _arguments(cursor: Cursor, depth: int) -> tuple[Expression, ...]:
+def _arguments(cursor: Cursor) -> tuple[Expression, ...]:
     cursor.expect("(")
     if cursor.accept(")"):
         return ()
-    found = [expression(cursor, depth + 1)]
+    found = [expression(cursor)]
     while cursor.accept(","):
-        found.append(expression(cursor, depth + 1))
+        found.append(expression(cursor))
     cursor.expect(")")
     return tuple(found)

@@ -33,8 +33,9 @@ def group(cursor: Cursor, graph: Node | None = None) -> Group:
     if cursor.at("SELECT"):
         raise cursor.unsupported("sub-SELECT")
     builder = _Builder(cursor, graph)
-    while not cursor.accept("}"):
-        builder.element()
+    with cursor.nested():
+        while not cursor.accept("}"):
+            builder.element()
     if cursor.at("UNION"):
         raise cursor.unsupported("UNION")
     return builder.group()
@@ -166,7 +167,8 @@ class _Builder:
         self._cursor.expect("[")
         node = self._new()
         if not self._cursor.at("]"):
-            self._properties(node)
+            with self._cursor.nested():
+                self._properties(node)
         self._cursor.expect("]")
         return node
 
@@ -176,7 +178,8 @@ class _Builder:
             return RDF_NIL
         first = cell = self._new()
         while True:
-            self._object(cell, RDF_FIRST)
+            with self._cursor.nested():
+                self._object(cell, RDF_FIRST)
             if self._cursor.accept(")"):
                 self.patterns.append(Pattern(cell, RDF_REST, RDF_NIL, self._graph))
                 return first

@@ -17,14 +17,14 @@ _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE"
 _MODIFIERS = ("GROUP", "HAVING", "ORDER", "VALUES")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def parse(text: str) -> Query:
     """The algebra of a query.
 
     Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that we do not run, both with the
     place, and BodyTooLarge over the limit.
     """
-    if len(text.encode(errors="surrogatepass")) > limits.QUERY_BYTES:
+    if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the SPARQL text", limits.QUERY_BYTES)
     cursor = Cursor(text)
     _prologue(cursor)

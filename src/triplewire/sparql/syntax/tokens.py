@@ -70,6 +70,8 @@ class Source:
         return Place(line, offset - self._starts[line - 1] + 1)
 
     def _cut(self, text: str) -> list[Token]:
+        if lone := re.search("[\ud800-\udfff]", text):
+            raise SparqlSyntax("half of a surrogate pair is no character", place=self.place(lone.start()))
         tokens = []
         offset = 0
         while offset < len(text):
