@@ -50,7 +50,7 @@ def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(f"ASK {{ FILTER({' + '.join('1' for _ in range(limits.NESTING + 1))} = 1) }}", id="a sum"),
+        pytest.param(f"ASK {{ FILTER({' + '.join('1' for _ in range(limits.QUERY_NESTING + 1))} = 1) }}", id="a sum"),
         pytest.param("ASK " + "{" * 20_000, id="groups"),
         pytest.param("ASK { ?s ?p " + "[ ?p " * 10_000, id="blank nodes"),
         pytest.param("ASK { ?s ?p " + "( " * 10_000, id="collections"),
@@ -58,7 +58,7 @@ def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
     ],
 )
 def test_nesting_is_refused_before_it_fills_the_stack(text: str) -> None:
-    with pytest.raises(Unsupported, match=f"nesting deeper than {limits.NESTING}"):
+    with pytest.raises(Unsupported, match=f"nesting deeper than {limits.QUERY_NESTING}"):
         parse(text)
 
 

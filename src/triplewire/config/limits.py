@@ -20,7 +20,7 @@ QUERY_BYTES = 64 * 1024
 PATTERNS = 64
 """Triple patterns of one query. Each is a self-join of the quads table."""
 
-NESTING = 32
+QUERY_NESTING = 32
 """Groups, blank nodes or operators inside one another in a query. The parser and the compiler follow them by calls."""
 
 EXPRESSION_TERMS = 1_000

@@ -43,8 +43,8 @@ class Cursor:
     @contextmanager
     def nested(self) -> Iterator[None]:
         """One level deeper; too deep is refused at the token that would be."""
-        if self._depth >= limits.NESTING:
-            raise self.unsupported(f"nesting deeper than {limits.NESTING}")
+        if self._depth >= limits.QUERY_NESTING:
+            raise self.unsupported(f"nesting deeper than {limits.QUERY_NESTING}")
         self._depth += 1
         yield
         self._depth -= 1
