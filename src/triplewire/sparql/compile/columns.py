@@ -85,6 +85,8 @@ class Stored(Value):
     def rank(self) -> Sql:
         if not self.families & NUMERIC:
             return null()
+        if self.families in ({Family.FLOAT}, {Family.DOUBLE}):
+            return number(4 if Family.DOUBLE in self.families else 3)
         ranks = (("double", 4), ("float", 3), ("decimal", 2))
         typed = [(self._of(name), number(rank)) for name, rank in ranks]
         return self._numbered(case(*typed, default=number(1)))
