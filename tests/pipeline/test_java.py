@@ -43,7 +43,12 @@ def test_a_machine_without_java_gets_the_bundled_one(tmp_path: Path) -> None:
 
 
 def test_the_bundled_java_is_started_without_the_module_that_it_lacks() -> None:
-    command: list[str | Path] = [java.bundled_home() / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Da=b c", "-version"]
+    command: list[str | Path] = [
+        java.bundled_home() / "bin" / "java",
+        "--add-modules=jdk.incubator.vector",
+        "-Da=b c",
+        "-version",
+    ]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from triplewire.bench.machine import Usage, jvm_seconds, usage
 from triplewire.compose.up import Up
@@ -32,6 +35,15 @@ class Broker:
 
     def pipeline(self) -> Usage:
         return usage([self.up.pipeline.pid or 0])
+
+    def edge_seconds(self) -> dict[str, float]:
+        """CPU seconds of the edge by part, as it tells them itself."""
+        with urlopen(f"{self.settings.url}/metrics") as response:
+            families = text_string_to_metric_families(response.read().decode())
+        samples = (
+            sample for family in families if family.name == "triplewire_cpu_seconds" for sample in family.samples
+        )
+        return {sample.labels["part"]: sample.value for sample in samples}
 
     def jvm_seconds(self) -> float:
         return jvm_seconds([self.up.pipeline.pid or 0])

@@ -13,16 +13,16 @@ from deltalake import DeltaTable
 
 from triplewire.bench.broker import Broker, broker
 from triplewire.bench.listening import Heard, listen
-from triplewire.bench.machine import usage
 from triplewire.bench.report import percentile
 from triplewire.bench.workload import Question, body, expected, questions
 from triplewire.client import AsyncClient
 from triplewire.model import parse_token
+from triplewire.telemetry.heartbeats import BEAT_SECONDS
 
 STREAM = "bench"
 BODY_EVENTS = 1_000
 PUBLISHERS = 4
-WARM_UP = 20_000
+WARM_UP = 40_000
 STEADY_RATE = 200
 STEADY_SECONDS = 20
 IDLE_SECONDS = 10.0
@@ -142,13 +142,14 @@ async def _subscribe(run: Run, report: dict[str, Any]) -> list[str]:
 
 async def _throughput(run: Run, events: int) -> dict[str, Any]:
     bodies = _bodies(run.take(events))
-    before = _stages(run)
+    before = await _stages(run)
     began = time.perf_counter()
     upto = await run.publish(bodies)
     accepted = time.perf_counter() - began
     await run.settle(upto)
     took = time.perf_counter() - began
-    after = _stages(run)
+    await asyncio.sleep(BEAT_SECONDS + 1)  # for the heartbeat that tells of the last batch
+    after = await _stages(run)
     return {
         "events_per_s": round(events / took),
         "accepted_per_s": round(events / accepted),
@@ -156,13 +157,20 @@ async def _throughput(run: Run, events: int) -> dict[str, Any]:
     }
 
 
-def _stages(run: Run) -> dict[str, float]:
-    """CPU seconds so far, by what they were spent on."""
+async def _stages(run: Run) -> dict[str, float]:
+    """CPU seconds so far, by what they were spent on. What edge, workers and Spark do beside the named is theirs."""
+    edge = await asyncio.to_thread(run.broker.edge_seconds)
+    worker = run.broker.up.heartbeat().detail["cpu"]
+    jvm, pipeline = run.broker.jvm_seconds(), run.broker.pipeline().cpu
     return {
-        "edge": run.broker.edge().cpu,
-        "pipeline": run.broker.pipeline().cpu,
-        "jvm": run.broker.jvm_seconds(),
-        "load_generator": usage([]).cpu + time.process_time(),
+        "door": edge["door"],
+        "log": edge["log"],
+        "delivery": edge["all"] - edge["door"] - edge["log"],
+        "engine": jvm,
+        "source": pipeline - jvm - worker["kernel"] - worker["store"],
+        "kernel": worker["kernel"],
+        "store": worker["store"],
+        "load_generator": time.process_time(),
     }
 
 

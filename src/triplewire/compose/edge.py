@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from triplewire.log import GroupCommit, SqliteLog, SqliteOutbox, Watch
 from triplewire.query.history import History
 from triplewire.registry import SqliteRegistry
 from triplewire.telemetry.heartbeats import last
+from triplewire.telemetry.metrics import Metrics
 
 ORPHAN_SECONDS = 2.0
 
@@ -61,6 +63,9 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         closing.callback(history.close)
         commits = GroupCommit(log)
         closing.callback(commits.close)
+        metrics = Metrics()
+        metrics.cpu.labels("log").set_function(lambda: commits.counts.cpu)
+        metrics.cpu.labels("all").set_function(time.process_time)
         yield Parts(
             commits=commits,
             log=log,
@@ -73,4 +78,5 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             clock=clock,
             stored=lambda: lake.files().upto,
             routes=routes(Subscriptions(registry, clock)),
+            metrics=metrics,
         )

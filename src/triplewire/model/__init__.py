@@ -1,6 +1,6 @@
 """The words of the system as types: terms, events, positions, subscriptions."""
 
-from triplewire.model.events import ENTRIES, Entry, Event, Headers, Quad
+from triplewire.model.events import ENTRIES, MATTER, Entry, Event, Headers, Quad
 from triplewire.model.matches import MATCHES
 from triplewire.model.positions import END, START, Position, parse_token, token
 from triplewire.model.subscriptions import Kind, Subscription
@@ -9,6 +9,7 @@ __all__ = [
     "END",
     "ENTRIES",
     "MATCHES",
+    "MATTER",
     "START",
     "Entry",
     "Event",

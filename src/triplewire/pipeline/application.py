@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.clock import Clock
@@ -20,15 +19,15 @@ from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES
 from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
 from triplewire.log.ports import Retention
+from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.ports import Ports
-from triplewire.pipeline.queries import start_match, start_store
+from triplewire.pipeline.queries import Work, start_match, start_store
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.warmup import warm
-from triplewire.telemetry.heartbeats import beat
+from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
 
 logger = logging.getLogger(__name__)
 
-BEAT_SECONDS = 2.0
 LOOK_SECONDS = 0.1
 TRIM_BEATS = 150
 """Heartbeats between two looks at what retention lets go: five minutes."""
@@ -56,21 +55,19 @@ class Application:
     def _serve(self, stop: Flag) -> None:
         settings = self.settings
         spark = start_session("triplewire", settings.master, settings.driver_memory)
+        work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext))
         try:
-            warm(spark, self.ports)
-            self._watch(self._started(spark, stop), stop)
+            warm(spark, self.ports, work.costs)
+            self._watch(work, self._started(work, stop), stop)
         finally:
             for query in spark.streams.active:
                 query.stop()
             spark.stop()
 
-    def _started(self, spark: SparkSession, stop: Flag) -> list[StreamingQuery]:
+    def _started(self, work: Work, stop: Flag) -> list[StreamingQuery]:
         """Both queries, once each has passed a mark that is set now: from here on batches are warm."""
-        settings, ports = self.settings, self.ports
-        queries = [
-            start_match(spark, ports, settings.checkpoints, settings.match_interval),
-            start_store(spark, ports, settings.checkpoints, settings.store_interval),
-        ]
+        ports = self.ports
+        queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
@@ -78,11 +75,12 @@ class Application:
             self._beat("starting")
         return queries
 
-    def _watch(self, queries: list[StreamingQuery], stop: Flag) -> None:
+    def _watch(self, work: Work, queries: list[StreamingQuery], stop: Flag) -> None:
         beats = 0
         while not stop.is_set() and not orphaned(self.settings):
             _check(queries)
-            self._beat("ready", **{query.name: _progress(query) for query in queries})
+            progress = {query.name: _progress(query) for query in queries}
+            self._beat("ready", cpu=work.costs.seconds(), **progress)
             if beats % TRIM_BEATS == 0:
                 self._trim()
             beats += 1

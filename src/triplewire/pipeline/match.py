@@ -15,7 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
 from triplewire.matching.evaluator import Evaluator
-from triplewire.model import ENTRIES, MATCHES
+from triplewire.model import MATCHES, MATTER
+from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ports import Registry
 
@@ -23,18 +24,23 @@ _evaluators: dict[object, tuple[Registry, Evaluator]] = {}
 """Of this worker process, by the way in which their registry is opened."""
 
 
-def matched(entries: DataFrame, open_registry: Callable[[], Registry]) -> DataFrame:
+def matched(entries: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:
     """From a frame of `ENTRIES` to a frame of `MATCHES`. A pure function of the entries and of the registry as it
     was at their positions."""
-    return entries.select(*ENTRIES.names).mapInArrow(partial(_match, open_registry), from_arrow_schema(MATCHES))
+    match = partial(_match, open_registry, costs)
+    return entries.select(*MATTER).mapInArrow(match, from_arrow_schema(MATCHES))
 
 
-def _match(open_registry: Callable[[], Registry], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _match(
+    open_registry: Callable[[], Registry], costs: Costs, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     lighten()
     for batch in batches:
         if batch.num_rows:
-            entries = pa.Table.from_batches([batch]).cast(ENTRIES)
-            yield from _evaluator(open_registry, entries).match(entries).to_batches()
+            entries = pa.Table.from_batches([batch])
+            with spending(costs.kernel):
+                matches = _evaluator(open_registry, entries).match(entries)
+            yield from matches.to_batches()
 
 
 def _evaluator(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:

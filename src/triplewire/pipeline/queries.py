@@ -12,10 +12,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.lake.ports import Batch
 from triplewire.pipeline.checkpoints import Checkpoint
+from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.match import matched
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.source import NAME, log_source
 from triplewire.pipeline.store import files, stored
+
+
+@dataclass(frozen=True)
+class Work:
+    """What both queries work with."""
+
+    spark: SparkSession
+    ports: Ports
+    checkpoints: Path
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -28,40 +39,38 @@ class Streaming:
     checkpoint: Checkpoint
 
 
-def start_match(spark: SparkSession, ports: Ports, checkpoints: Path, interval: float) -> StreamingQuery:
+def start_match(work: Work, interval: float) -> StreamingQuery:
     """Every event against every subscription that holds at its position; matches go to the outbox."""
-    checkpoint = Checkpoint(checkpoints / "match")
+    ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "match")
     streaming = Streaming("match", ports.open_outbox("").head(), interval, checkpoint)
     outbox = cache(ports.open_outbox)
 
     def deliver(entries: DataFrame, number: int) -> None:
-        matches = matched(entries, ports.open_registry).toArrow()
+        matches = matched(entries, ports.open_registry, work.costs).toArrow()
         outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
 
-    return _start(spark, ports, streaming, deliver)
+    return _start(work, streaming, deliver)
 
 
-def start_store(spark: SparkSession, ports: Ports, checkpoints: Path, interval: float) -> StreamingQuery:
+def start_store(work: Work, interval: float) -> StreamingQuery:
     """Every event into the lake."""
-    checkpoint = Checkpoint(checkpoints / "store")
+    ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
     lake = ports.open_lake()
     streaming = Streaming("store", lake.files().upto, interval, checkpoint)
 
     def commit(entries: DataFrame, number: int) -> None:
-        written = files(stored(entries, ports.lake_files).toArrow())
+        written = files(stored(entries, ports.lake_files, work.costs).toArrow())
         lake.commit(Batch(checkpoint.id, number, checkpoint.upto(number)), written)
 
-    return _start(spark, ports, streaming, commit)
+    return _start(work, streaming, commit)
 
 
-def _start(
-    spark: SparkSession, ports: Ports, streaming: Streaming, sink: Callable[[DataFrame, int], None]
-) -> StreamingQuery:
-    context = spark.sparkContext
+def _start(work: Work, streaming: Streaming, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
+    context = work.spark.sparkContext
     context.setLocalProperty("spark.scheduler.pool", streaming.name)
-    spark.dataSource.register(log_source(ports.open_log))
+    work.spark.dataSource.register(log_source(work.ports.open_log))
     return (
-        spark.readStream.format(NAME)
+        work.spark.readStream.format(NAME)
         .option("parts", context.defaultParallelism)
         .option("after", streaming.after)
         .load()

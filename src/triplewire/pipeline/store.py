@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
-from triplewire.model import ENTRIES
+from triplewire.model import MATTER
+from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 
 FILES = pa.schema(
@@ -30,21 +31,22 @@ _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""
 
 
-def stored(entries: DataFrame, table: Path) -> DataFrame:
+def stored(entries: DataFrame, table: Path, costs: Costs) -> DataFrame:
     """From a frame of `ENTRIES` to a frame of `FILES`, each of which was written and waits for its commit."""
-    return entries.select(*ENTRIES.names).mapInArrow(partial(_store, table), from_arrow_schema(FILES))
+    return entries.select(*MATTER).mapInArrow(partial(_store, table, costs), from_arrow_schema(FILES))
 
 
 def files(rows: pa.Table) -> list[DataFile]:
     return [DataFile(**row) for row in rows.to_pylist()]
 
 
-def _store(table: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lighten()
     filled = [batch for batch in batches if batch.num_rows]
     if filled:
         if table not in _writers:
             _writers[table] = FileWriter(table)
             keep()
-        file = _writers[table].write(pa.Table.from_batches(filled).cast(ENTRIES))
+        with spending(costs.store):
+            file = _writers[table].write(pa.Table.from_batches(filled))
         yield pa.RecordBatch.from_pylist([vars(file)], schema=FILES)

@@ -9,18 +9,19 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from triplewire.model import ENTRIES
+from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.match import matched
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.store import stored
 
 
-def warm(spark: SparkSession, ports: Ports) -> None:
+def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
     """Start the workers, load the registry in them and run both transforms once over an event that nobody published,
     which is stored in a directory that is thrown away."""
     entries = spark.createDataFrame(_entries()).repartition(spark.sparkContext.defaultParallelism)
-    matched(entries, ports.open_registry).toArrow()
+    matched(entries, ports.open_registry, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
-        stored(entries, Path(scratch)).toArrow()
+        stored(entries, Path(scratch), costs).toArrow()
 
 
 def _entries() -> pa.Table:

@@ -11,6 +11,9 @@ from typing import Any
 
 from triplewire.clock import Clock
 
+BEAT_SECONDS = 2.0
+"""How often a process that is ready says so."""
+
 STALE_SECONDS = 15.0
 """Older than this, a heartbeat means that its process is gone or stuck."""
 

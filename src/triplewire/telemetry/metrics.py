@@ -32,6 +32,7 @@ class Metrics:
         self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
         self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
         self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
+        self.cpu = Gauge("triplewire_cpu_seconds", "CPU time of this process", ["part"], registry=registry)
         self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)
         self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
         self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
