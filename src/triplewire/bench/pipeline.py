@@ -25,7 +25,7 @@ PUBLISHERS = 4
 WARM_UP = 40_000
 STEADY_RATE = 200
 STEADY_SECONDS = 20
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 30.0
 PATIENCE = 120.0
 """Seconds without a new notification after which what is missing counts as lost."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
-from triplewire.sparql import FACETS, compile_event, facets_of, facets_used, params_with_facets, to_sql
+from triplewire.sparql import FACETS, compile_event, facets_of, facets_used, involved, params_with_facets, to_sql
 
 
 class Constants:
@@ -28,7 +29,7 @@ class Constants:
         self._created = False
         self._size = 0
         self._added: dict[int, Subscription] = {}
-        self._sql = _matching_sql(shape, self._table)
+        self._plain = True
 
     def add(self, subscription: Subscription) -> None:
         self._added[subscription.since] = subscription
@@ -37,7 +38,7 @@ class Constants:
         """Forget the subscriptions that were made at these positions."""
         if self.prepare():
             sql = f"DELETE FROM {self._table} WHERE subscription IN (SELECT unnest(?))"
-            (count,) = self._duck.execute(sql, [list(gone)]).fetchone() or (0,)
+            ((count,),) = self._duck.execute(sql, [list(gone)]).fetchall()
             self._size -= count
 
     def prepare(self) -> bool:
@@ -47,9 +48,15 @@ class Constants:
             self._added = {}
         return self._size > 0
 
-    def match_into(self, table: str) -> None:
-        """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`."""
-        self._duck.execute(f"INSERT INTO {table} {self._sql}")
+    def match_into(self, table: str, *, plain: bool) -> None:
+        """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`.
+
+        `plain` says that no number in the batch is an involved one."""
+        self._duck.execute(f"INSERT INTO {table} {self._sql(plain and self._plain)}")
+
+    @lru_cache(maxsize=2)  # noqa: B019 - lives as long as its worker
+    def _sql(self, plain: bool) -> str:
+        return _matching_sql(self.shape, self._table, plain)
 
     def _insert(self, members: Sequence[Subscription]) -> None:
         self._duck.register("added", _rows(members))
@@ -58,6 +65,14 @@ class Constants:
         self._duck.unregister("added")
         self._created = True
         self._size += len(members)
+        self._plain = self._plain and self._plain_since(min(each.since for each in members))
+
+    def _plain_since(self, first: int) -> bool:
+        """Whether no number among the constants of those made from there on is an involved one."""
+        numbers = [index for index, facets in params_with_facets(self.shape.query).items() if "number" in facets]
+        found = to_sql(exp.or_(exp.false(), *(involved("c", f"k{index}") for index in numbers)), "duckdb")
+        sql = f"SELECT count(*) FROM {self._table} AS c WHERE subscription >= ? AND ({found})"
+        return self._duck.execute(sql, [first]).fetchall() == [(0,)]
 
 
 def _rows(members: Sequence[Subscription]) -> pa.Table:
@@ -77,8 +92,8 @@ def _with_facets(shape: Shape, width: int) -> str:
     return to_sql(exp.select(*columns).from_("added"), "duckdb")
 
 
-def _matching_sql(shape: Shape, table: str) -> str:
-    compiled = compile_event(shape.query, solutions=shape.solutions)
+def _matching_sql(shape: Shape, table: str, plain: bool) -> str:
+    compiled = compile_event(shape.query, solutions=shape.solutions, plain=plain)
     for found in compiled.find_all(exp.Table):
         if found.name == "constants":
             found.set("this", exp.to_identifier(table))

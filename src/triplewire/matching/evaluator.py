@@ -21,9 +21,11 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import MATCHES
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
-from triplewire.sparql import explode, to_sql
+from triplewire.sparql import explode, involved, to_sql
 
 _FOUND = "CREATE OR REPLACE TEMP TABLE found (position BIGINT, subscription BIGINT, solutions INTEGER[])"
+
+_INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
 
 
 @dataclass
@@ -55,10 +57,10 @@ class Evaluator:
         live = [each for each in self._shapes.values() if each.prepare()]
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
-        self._load(entries, frozenset().union(*(each.columns for each in live)))
+        plain = self._load(entries, frozenset().union(*(each.columns for each in live)))
         self._duck.execute(_FOUND)
         for each in live:
-            each.match_into("found")
+            each.match_into("found", plain=plain)
         found = pa.table(self._duck.sql("SELECT * FROM found ORDER BY position, subscription")).cast(MATCHES)
         return self._holding(found)
 
@@ -79,10 +81,12 @@ class Evaluator:
             self._shapes[subscription.shape].add(subscription)
             self._members[change.key] = (subscription.shape, subscription.since)
 
-    def _load(self, entries: pa.Table, columns: frozenset[str]) -> None:
+    def _load(self, entries: pa.Table, columns: frozenset[str]) -> bool:
+        """The events as the table `quads`; whether doubles tell all of their numbers apart."""
         self._duck.register("entries", entries)
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE quads AS {_exploding(columns)}")
         self._duck.unregister("entries")
+        return not {"object", "object_number"} <= columns or self._duck.execute(_INVOLVED).fetchall() == [(0,)]
 
     def _holding(self, found: pa.Table) -> pa.Table:
         """Those matches whose subscription was made before the event and ended after it."""

@@ -23,12 +23,14 @@ from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import Work, start_match, start_store
 from triplewire.pipeline.session import start_session
-from triplewire.pipeline.warmup import warm
+from triplewire.pipeline.warmup import keep_warm, warm
 from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
 
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
+WARM_BEATS = 15
+"""Heartbeats between two touches of the workers: half a minute, of the minute that Spark bears with them."""
 TRIM_BEATS = 150
 """Heartbeats between two looks at what retention lets go: five minutes."""
 
@@ -81,6 +83,8 @@ class Application:
             _check(queries)
             progress = {query.name: _progress(query) for query in queries}
             self._beat("ready", cpu=work.costs.seconds(), **progress)
+            if beats % WARM_BEATS == 0:
+                keep_warm(work.spark)
             if beats % TRIM_BEATS == 0:
                 self._trim()
             beats += 1

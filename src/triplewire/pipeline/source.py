@@ -19,7 +19,7 @@ from triplewire.pipeline.workers import lighten
 
 NAME = "triplewire-log"
 
-SMALLEST_PART = 2_000
+SMALLEST_PART = 6_000
 """Positions below which a batch is not cut into parts: a task more costs more than it gains."""
 
 

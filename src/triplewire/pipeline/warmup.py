@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,16 @@ def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
     matched(entries, ports.open_registry, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
         stored(entries, Path(scratch), costs).toArrow()
+
+
+def keep_warm(spark: SparkSession) -> None:
+    """Give a worker next to nothing to do. Spark lets all of them go after a minute in which none was used, and the
+    next event would wait two seconds for new ones."""
+    spark.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def _entries() -> pa.Table:

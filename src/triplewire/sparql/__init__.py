@@ -10,6 +10,7 @@ from triplewire.sparql.compile import (
     facets_of,
     facets_used,
     family_of,
+    involved,
     params_with_facets,
 )
 from triplewire.sparql.dialects import Dialect, to_sql
@@ -35,6 +36,7 @@ __all__ = [
     "facets_of",
     "facets_used",
     "family_of",
+    "involved",
     "params_with_facets",
     "parse",
     "to_sql",

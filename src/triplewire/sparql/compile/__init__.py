@@ -1,5 +1,6 @@
 """Algebra to one relational expression."""
 
+from triplewire.sparql.compile.columns import involved
 from triplewire.sparql.compile.events import compile_event, facets_used, params_with_facets
 from triplewire.sparql.compile.facets import FACETS, QUADS, explode, facets_of
 from triplewire.sparql.compile.history import compile_history
@@ -14,5 +15,6 @@ __all__ = [
     "facets_of",
     "facets_used",
     "family_of",
+    "involved",
     "params_with_facets",
 ]

@@ -49,6 +49,8 @@ class Stored(Value):
     alias: str
     name: str
     families: frozenset[Family] = ANY
+    short: bool = False
+    """No exact number in it has more digits than a double holds."""
 
     def narrowed(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
@@ -92,9 +94,9 @@ class Stored(Value):
         return self._numbered(case(*typed, default=number(1)))
 
     def long(self) -> Sql:
-        return (
-            compare(">", length(self.text()), number(_SHORT_EXACT)) if Family.EXACT in self.families else truth(False)
-        )
+        if self.short or Family.EXACT not in self.families:
+            return truth(False)
+        return compare(">", length(self.text()), number(_SHORT_EXACT))
 
     def time(self) -> Sql:
         return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()
@@ -167,6 +169,13 @@ class Stored(Value):
 
     def _ends(self, end: str) -> Sql:
         return call("TW_ENDS", self.text(), text(end))
+
+
+def involved(alias: str, name: str) -> Sql:
+    """Does the column hold a number that takes more than a comparison of doubles: a float, or one with many digits?"""
+    value = Stored(alias, name, NUMERIC)
+    exact = every(value.among(Family.EXACT), value.long())
+    return every(present(value.number()), some(value.among(Family.FLOAT), exact))
 
 
 @dataclass(frozen=True)

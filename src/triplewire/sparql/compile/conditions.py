@@ -27,6 +27,8 @@ class Scope:
 
     values: Mapping[str, Value] = field(default_factory=dict)
     lets: Lets = field(default_factory=Lets)
+    plain: bool = False
+    """All numbers are such that doubles tell them apart."""
 
     def value(self, expression: Expression) -> Value:
         """The value of any expression; variables that are bound to nothing are errors."""
@@ -36,7 +38,7 @@ class Scope:
             case Const(term):
                 return Known(static(term))
             case Param():
-                return parameter(expression)
+                return parameter(expression, plain=self.plain)
             case Apply("&&" | "||" | "!" | "bound"):
                 return Truth(self.truth(expression))
             case Apply("+" | "-" | "*" | "/", args):
@@ -89,9 +91,9 @@ class Scope:
 _MIRROR = str.maketrans("<>", "><")
 
 
-def parameter(node: Param) -> Value:
+def parameter(node: Param, *, plain: bool = False) -> Value:
     """A constant of the table of constants, of the family that the parameter states."""
-    return Stored(CONSTANTS, f"k{node.index}", frozenset({node.family}) if node.family else ANY)
+    return Stored(CONSTANTS, f"k{node.index}", frozenset({node.family}) if node.family else ANY, short=plain)
 
 
 def _function(op: str) -> Callable[..., Value]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -16,7 +17,7 @@ from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
 _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 
 
-def compile_event(query: Query, *, solutions: bool) -> exp.Select:
+def compile_event(query: Query, *, solutions: bool, plain: bool = False) -> exp.Select:
     """The query over the relations `quads`, which holds the events of a batch, and `constants`.
 
     Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
@@ -26,8 +27,11 @@ def compile_event(query: Query, *, solutions: bool) -> exp.Select:
     for every solution the number of the quad that each pattern took, in the order of `query.patterns`, and
     solution after solution in ascending order. DISTINCT, LIMIT and the projection are left to whoever expands
     the solutions.
+
+    With `plain` it is a shorter query, which an engine plans sooner, for batches and constants that hold no number that
+    is `involved`.
     """
-    plan, outputs, relations = _parts(query)
+    plan, outputs, relations = _parts(query, plain=plain)
     if not solutions:
         return plan.select(outputs[:2], relations).distinct()
     return plan.select(outputs, relations).group_by(number(1), number(2))
@@ -52,9 +56,9 @@ def _columns(query: Query) -> list[exp.Column]:
     return plan.columns(outputs)
 
 
-def _parts(query: Query) -> tuple[Plan, list[Sql], list[exp.Expr]]:
+def _parts(query: Query, *, plain: bool = False) -> tuple[Plan, list[Sql], list[exp.Expr]]:
     """The plan, its three outputs and its relations."""
-    scans = _scans(query)
+    scans = [replace(scan, plain=plain) for scan in _scans(query)]
     base = scans[0].alias if scans else "q0"
     scope, joined = bindings(scans)
     plan = Plan([*_together(scans, base), *joined, *filters(query, scope)], scope.lets)

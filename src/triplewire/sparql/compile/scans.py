@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triplewire.model.terms import TW
-from triplewire.sparql.algebra import Const, Node, Param, Pattern, Query, Var
+from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Query, Var
 from triplewire.sparql.compile.columns import Named, Stored
 from triplewire.sparql.compile.computed import Metadata, Moment
 from triplewire.sparql.compile.conditions import Scope, parameter
 from triplewire.sparql.compile.sql import Sql, column, equal, every, present, text
 from triplewire.sparql.compile.statics import Known, static
-from triplewire.sparql.compile.values import Value
+from triplewire.sparql.compile.values import ANY, Value
 
 VIRTUAL: dict[str, tuple[str, int]] = {
     f"<{TW}stream>": ("stream", -1),
@@ -31,6 +31,8 @@ class Scan:
 
     pattern: Pattern
     alias: str
+    plain: bool = False
+    """All numbers in the relation are such that doubles tell them apart."""
 
     @property
     def header(self) -> str | None:
@@ -43,7 +45,8 @@ class Scan:
         if self.header is None:
             yield self.pattern.subject, Named(self.alias, "subject")
             yield self.pattern.predicate, Named(self.alias, "predicate")
-            yield self.pattern.object, Stored(self.alias, "object")
+            families = ANY - {Family.FLOAT} if self.plain else ANY
+            yield self.pattern.object, Stored(self.alias, "object", families, short=self.plain)
             if self.pattern.graph is not None:
                 yield self.pattern.graph, Named(self.alias, "graph")
         else:
@@ -73,7 +76,7 @@ def bindings(scans: list[Scan]) -> tuple[Scope, list[Sql]]:
             conditions.append(_meets(value, values, node))
     optional = [scan for scan in scans if scan.header in ("source", "application")]
     conditions += [present(column(scan.alias, scan.header)) for scan in optional if scan.header]
-    return Scope(values), list(dict.fromkeys(conditions))
+    return Scope(values, plain=any(scan.plain for scan in scans)), list(dict.fromkeys(conditions))
 
 
 def _one_event(left: Value, right: Value) -> bool:
