@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -16,8 +17,9 @@ class Clock(Protocol):
         """Monotonic seconds: for durations, never for dates."""
 
 
+@dataclass(frozen=True)
 class SystemClock:
-    """The machine's clocks."""
+    """The machine's clocks. One is as good as another, and equal to it."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000

@@ -39,11 +39,11 @@ def _match(
         if batch.num_rows:
             entries = pa.Table.from_batches([batch])
             with spending(costs.kernel):
-                matches = _evaluator(open_registry, entries).match(entries)
+                matches = evaluator_of(open_registry, entries).match(entries)
             yield from matches.to_batches()
 
 
-def _evaluator(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:
+def evaluator_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:
     """This worker's evaluator, knowing every registry change up to the last of the entries."""
     key = _key(open_registry)
     if key not in _evaluators:
@@ -61,5 +61,6 @@ def _evaluator(open_registry: Callable[[], Registry], entries: pa.Table) -> Eval
 
 
 def _key(opener: Callable[[], Registry]) -> object:
-    """Equal for openers that were pickled from one and the same; a partial is not equal to its own copy."""
+    """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
+    to its own copy, but its parts are."""
     return (opener.func, opener.args) if isinstance(opener, partial) else opener

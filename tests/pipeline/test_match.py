@@ -1,0 +1,51 @@
+"""The `match` transform as a worker runs it, without Spark around it."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.matching.subscriptions import registered
+from triplewire.compose.twins import pipeline_ports
+from triplewire.config import Settings
+from triplewire.log.ports import Publication
+from triplewire.model import MATTER
+from triplewire.pipeline import match
+from triplewire.pipeline.ports import Ports
+from triplewire.testing import event
+from triplewire.testing.events import EXAMPLE
+
+EVERYTHING = f"SELECT * {{ ?o a <{EXAMPLE}Observation> }}"
+
+
+def registration(ports: Ports) -> int:
+    changes = registered(0, EVERYTHING)
+    positions = ports.open_registry().put([(each.kind, each.key, each.value) for each in changes])
+    return positions[-1]
+
+
+def batch(ports: Ports, after: int) -> pa.Table:
+    log = ports.open_log()
+    log.append([Publication("test", [event(number) for number in range(3)])])
+    return log.read(after, log.head(), 100).select(MATTER)
+
+
+def test_a_worker_keeps_its_evaluator_from_task_to_task(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    registration(ports)
+    entries = batch(ports, 0)
+    openers = [pickle.loads(pickle.dumps(ports.open_registry)) for _ in range(2)]
+    first, second = (match.evaluator_of(opener, entries) for opener in openers)
+    assert first is second
+
+
+def test_an_evaluator_learns_what_was_registered_since(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    before = batch(ports, 0)
+    assert match.evaluator_of(ports.open_registry, before).match(before).num_rows == 0
+    made = registration(ports)
+    after = batch(ports, made)
+    found = match.evaluator_of(ports.open_registry, after).match(after)
+    assert found["subscription"].to_pylist() == [made] * 3
