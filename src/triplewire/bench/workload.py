@@ -153,7 +153,8 @@ def _other_property(sensor: int, tenths: int) -> Question:
 
 
 def _named(sensor: int, tenths: int) -> Question:
-    where = f'?o sosa:madeBySensor ?s ; sosa:observedProperty ?p FILTER(STRENDS(STR(?s), "/sensor/{sensor}"))'
+    of = f"<{BASE}property/{PROPERTIES[sensor % len(PROPERTIES)]}>"
+    where = f'?o sosa:observedProperty {of} ; sosa:madeBySensor ?s FILTER(STRENDS(STR(?s), "/sensor/{sensor}"))'
     return Question(_select(where), Kind.SIGNAL, sensor, _always)
 
 

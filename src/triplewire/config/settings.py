@@ -22,7 +22,7 @@ class Settings:
     driver_memory: str = "640m"
     match_interval: float = 0.1
     """Seconds between two looks of the `match` query at an idle log."""
-    store_interval: float = 2.0
+    store_interval: float = 1.0
     """Seconds between two looks of the `store` query; each batch becomes a commit of the lake."""
     supervisor: int = 0
     """The process that started this one and without which it stops; 0 for one that stands alone."""

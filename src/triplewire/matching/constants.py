@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from triplewire.matching.shapes import Shape
+from triplewire.matching.shapes import STREAM, Shape
 from triplewire.model import Subscription
-from triplewire.sparql import FACETS, compile_event, facets_of, facets_used, involved, params_with_facets, to_sql
+from triplewire.sparql import (
+    FACETS,
+    Param,
+    Pattern,
+    compile_event,
+    facets_of,
+    facets_used,
+    involved,
+    params_with_facets,
+    to_sql,
+)
 
 
 class Constants:
@@ -30,6 +39,8 @@ class Constants:
         self._size = 0
         self._added: dict[int, Subscription] = {}
         self._plain = True
+        self._planned = 0
+        self._sql: dict[bool, str] = {}
 
     def add(self, subscription: Subscription) -> None:
         self._added[subscription.since] = subscription
@@ -52,11 +63,26 @@ class Constants:
         """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`.
 
         `plain` says that no number in the batch is an involved one."""
-        self._duck.execute(f"INSERT INTO {table} {self._sql(plain and self._plain)}")
+        self._duck.execute(f"INSERT INTO {table} {self._query(plain and self._plain)}")
 
-    @lru_cache(maxsize=2)  # noqa: B019 - lives as long as its worker
-    def _sql(self, plain: bool) -> str:
-        return _matching_sql(self.shape, self._table, plain)
+    def _query(self, plain: bool) -> str:
+        """Made when it is first needed, and again when there are twice as many subscriptions."""
+        if self._size > 2 * self._planned:
+            self._planned, self._sql = self._size, {}
+        if plain not in self._sql:
+            self._sql[plain] = _matching_sql(self.shape, self._table, plain, self._most_telling())
+        return self._sql[plain]
+
+    def _most_telling(self) -> int | None:
+        """The pattern whose constants differ most from subscription to subscription: it leaves the fewest to pair."""
+        named = {
+            number: columns for number, pattern in enumerate(self.shape.query.patterns) if (columns := _names(pattern))
+        }
+        if len(named) < 2:
+            return None
+        counts = ", ".join(f"count(DISTINCT ({', '.join(columns)}))" for columns in named.values())
+        ((*distinct,),) = self._duck.execute(f"SELECT {counts} FROM {self._table}").fetchall()
+        return max(zip(distinct, named, strict=True), key=lambda each: each[0])[1]
 
     def _insert(self, members: Sequence[Subscription]) -> None:
         self._duck.register("added", _rows(members))
@@ -92,8 +118,15 @@ def _with_facets(shape: Shape, width: int) -> str:
     return to_sql(exp.select(*columns).from_("added"), "duckdb")
 
 
-def _matching_sql(shape: Shape, table: str, plain: bool) -> str:
-    compiled = compile_event(shape.query, solutions=shape.solutions, plain=plain)
+def _names(pattern: Pattern) -> list[str]:
+    """The columns of the constants that stand in a stored pattern."""
+    if pattern.predicate == STREAM:
+        return []
+    return [f"k{node.index}" for node in (pattern.subject, pattern.object) if isinstance(node, Param)]
+
+
+def _matching_sql(shape: Shape, table: str, plain: bool, first: int | None) -> str:
+    compiled = compile_event(shape.query, solutions=shape.solutions, plain=plain, first=first)
     for found in compiled.find_all(exp.Table):
         if found.name == "constants":
             found.set("this", exp.to_identifier(table))

@@ -17,7 +17,8 @@ from typing import Any
 from triplewire.model.terms import RDF_TYPE, TW, literal
 from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Pattern, Query, Var, family_of
 
-_BROAD = (Const(RDF_TYPE), Const(f"<{TW}stream>"))
+STREAM = Const(f"<{TW}stream>")
+_BROAD = (Const(RDF_TYPE), STREAM)
 _COMPILED_BY_ENGINES = frozenset({"regex"})
 
 
@@ -83,7 +84,7 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Queries that differ in constants or in the names of variables that
     are not projected have equal shapes. Who listens to one stream asks for one pattern more: what it is named."""
     lifting = _Lifting(keep=frozenset(query.projection) if solutions else frozenset())
-    named = [] if stream is None else [Pattern(Var(""), Const(f"<{TW}stream>"), Const(literal(stream)))]
+    named = [] if stream is None else [Pattern(Var(""), STREAM, Const(literal(stream)))]
     patterns = tuple(lifting.pattern(each) for each in _in_order((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)

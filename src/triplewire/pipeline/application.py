@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.clock import Clock
@@ -60,7 +61,9 @@ class Application:
         work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext))
         try:
             warm(spark, self.ports, work.costs)
-            self._watch(work, self._started(work, stop), stop)
+            queries = self._started(work, stop)
+            _give_back(spark)
+            self._watch(work, queries, stop)
         finally:
             for query in spark.streams.active:
                 query.stop()
@@ -115,6 +118,11 @@ def _check(queries: list[StreamingQuery]) -> None:
 def _progress(query: StreamingQuery) -> dict[str, object]:
     last = query.lastProgress
     return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
+
+
+def _give_back(spark: SparkSession) -> None:
+    """Starting fills the heap with what is never needed again; a collection lets the JVM return it."""
+    spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
 
 
 @contextmanager

@@ -33,6 +33,9 @@ SMALL: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "triplewire.pipeline.daemon",
+    # Its threads would only be in the way of Spark's tasks, one on each core, and of a fork.
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
     "spark.log.structuredLogging.enabled": "false",
 }
 

@@ -17,7 +17,7 @@ from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
 _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 
 
-def compile_event(query: Query, *, solutions: bool, plain: bool = False) -> exp.Select:
+def compile_event(query: Query, *, solutions: bool, plain: bool = False, first: int | None = None) -> exp.Select:
     """The query over the relations `quads`, which holds the events of a batch, and `constants`.
 
     Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
@@ -29,9 +29,9 @@ def compile_event(query: Query, *, solutions: bool, plain: bool = False) -> exp.
     the solutions.
 
     With `plain` it is a shorter query, which an engine plans sooner, for batches and constants that hold no number that
-    is `involved`.
+    is `involved`. `first` is the number of a stored pattern that is to be joined with the constants before the others.
     """
-    plan, outputs, relations = _parts(query, plain=plain)
+    plan, outputs, relations = _parts(query, plain=plain, first=first)
     if not solutions:
         return plan.select(outputs[:2], relations).distinct()
     return plan.select(outputs, relations).group_by(number(1), number(2))
@@ -56,7 +56,7 @@ def _columns(query: Query) -> list[exp.Column]:
     return plan.columns(outputs)
 
 
-def _parts(query: Query, *, plain: bool = False) -> tuple[Plan, list[Sql], list[exp.Expr]]:
+def _parts(query: Query, *, plain: bool = False, first: int | None = None) -> tuple[Plan, list[Sql], list[exp.Expr]]:
     """The plan, its three outputs and its relations."""
     scans = [replace(scan, plain=plain) for scan in _scans(query)]
     base = scans[0].alias if scans else "q0"
@@ -67,7 +67,8 @@ def _parts(query: Query, *, plain: bool = False) -> tuple[Plan, list[Sql], list[
         exp.alias_(column(CONSTANTS, "subscription"), "subscription"),
         exp.alias_(_solutions(scans), "solutions"),
     ]
-    aliases = dict.fromkeys([base, *(scan.alias for scan in scans)])
+    leading = [] if first is None else [scans[first].alias]
+    aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
     tables: list[exp.Expr] = [exp.to_table("quads", alias=alias) for alias in aliases]
     return plan, outputs, [exp.to_table("constants", alias=CONSTANTS), *tables]
 
