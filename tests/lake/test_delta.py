@@ -17,10 +17,10 @@ from triplewire.model import Event
 from triplewire.testing import event
 
 
-def entries(*events: Event) -> pa.Table:
+def entries(*events: Event, first: int = 1) -> pa.Table:
     rows = [
         (at, "test", each.id, each.text, "source", None, 1_000_000, 2_000_000, "text/turtle", None)
-        for at, each in enumerate(events, 1)
+        for at, each in enumerate(events, first)
     ]
     return table([rows])
 

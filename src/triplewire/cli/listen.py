@@ -60,7 +60,9 @@ def subscribe(
     console = Console()
     with Client(url) as client:
         made = client.subscribe(read_text(sparql), kind=kind, stream=stream)
-        if not json:
+        if json:
+            _write(made)
+        else:
             console.print(f"[dim]subscription {made['id']}, from position {made['since']} on[/dim]")
         try:
             for number, message in enumerate(client.notifications(made["id"]), 1):
@@ -74,10 +76,15 @@ def subscribe(
 
 def _show(console: Console, message: dict[str, Any], json: bool) -> None:
     if json:
-        sys.stdout.write(orjson.dumps(message).decode() + "\n")
-        sys.stdout.flush()
+        _write(message)
     else:
         console.print(_lines(message), soft_wrap=True, highlight=False)
+
+
+def _write(message: dict[str, Any]) -> None:
+    """One line of JSON, at once, for whoever reads along."""
+    sys.stdout.write(orjson.dumps(message).decode() + "\n")
+    sys.stdout.flush()
 
 
 def _lines(message: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
+from threading import Thread
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -60,7 +61,6 @@ class Application:
         spark = start_session("triplewire", settings.master, settings.driver_memory)
         work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext))
         try:
-            warm(spark, self.ports, work.costs)
             queries = self._started(work, stop)
             _give_back(spark)
             self._watch(work, queries, stop)
@@ -70,14 +70,17 @@ class Application:
             spark.stop()
 
     def _started(self, work: Work, stop: Flag) -> list[StreamingQuery]:
-        """Both queries, once each has passed a mark that is set now: from here on batches are warm."""
+        """Both queries, once each has passed a mark that is set now, on workers that are warm."""
         ports = self.ports
+        warming = Thread(target=warm, args=(work.spark, ports, work.costs), daemon=True)
+        warming.start()
         queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
             _check(queries)
             self._beat("starting")
+        warming.join()
         return queries
 
     def _watch(self, work: Work, queries: list[StreamingQuery], stop: Flag) -> None:

@@ -1,24 +1,37 @@
 """The daemon that forks Spark's Python workers, with everything imported that they will need.
 
-Workers that are forked after the imports share them: each is there at once and takes a fraction of the memory.
+Workers that are forked after the imports share them: each is there at once and takes a fraction of the memory. Spark
+also starts daemons for workers that only plan; those stay as they are.
 """
 
 from __future__ import annotations
 
-import triplewire.pipeline.workers  # isort: skip - hides what the others would import
+import importlib
+import sys
 
-triplewire.pipeline.workers.lighten()
+from pyspark import daemon
 
-import duckdb  # noqa: E402, F401
-import pyarrow.compute  # noqa: E402
-import pyarrow.parquet  # noqa: E402, F401
-from pyspark import daemon  # noqa: E402
+from triplewire.pipeline.workers import keep, lighten
 
-import triplewire.pipeline.match  # noqa: E402
-import triplewire.pipeline.source  # noqa: E402
-import triplewire.pipeline.store  # noqa: E402
+NEEDED = (
+    "duckdb",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "triplewire.pipeline.match",
+    "triplewire.pipeline.source",
+    "triplewire.pipeline.store",
+)
 
-triplewire.pipeline.workers.keep()
+
+def prepare() -> None:
+    """Import what tasks need. None of it starts a thread that a fork would break."""
+    lighten()
+    for name in NEEDED:
+        importlib.import_module(name)
+    keep()
+
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["pyspark.worker"]:
+        prepare()
     daemon.manager()

@@ -17,9 +17,10 @@ from triplewire.pipeline.store import stored
 
 
 def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
-    """Start the workers, load the registry in them and run both transforms once over an event that nobody published,
-    which is stored in a directory that is thrown away."""
-    entries = spark.createDataFrame(_entries()).repartition(spark.sparkContext.defaultParallelism)
+    """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
+    What it matches is dropped, and it is stored in a directory that is thrown away."""
+    entries = spark.createDataFrame(_entries(ports.open_log().head()))
+    entries = entries.repartition(spark.sparkContext.defaultParallelism)
     matched(entries, ports.open_registry, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
         stored(entries, Path(scratch), costs).toArrow()
@@ -35,10 +36,10 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-def _entries() -> pa.Table:
-    """Two entries at position 0, which no subscription sees: each is made at a position above it."""
+def _entries(position: int) -> pa.Table:
+    """Two entries at a position up to which the registry is to be known."""
     row = {
-        "position": 0,
+        "position": position,
         "stream": "warm-up",
         "event": "urn:triplewire:warm-up",
         "text": '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>',

@@ -1,0 +1,103 @@
+"""History: SPARQL over the lake's files, as an independent engine would answer it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests import generated, oracle
+from tests.lake.test_delta import entries
+from triplewire.errors import QueryLimit, SparqlSyntax, Unsupported
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Batch
+from triplewire.lake.quads import FileWriter
+from triplewire.model import Event
+from triplewire.model.terms import TW
+from triplewire.query.history import Bounds, History
+from triplewire.testing import event
+from triplewire.testing.events import EXAMPLE
+
+
+def history(path: Path, *events: Event, bounds: Bounds | None = None) -> History:
+    """Over a lake that holds the events, in two files."""
+    lake, half = DeltaLake(path), len(events) // 2
+    for number, part in enumerate((events[:half], events[half:])):
+        files = [FileWriter(path).write(entries(*part, first=1 + number * half))] if part else []
+        lake.commit(Batch("q", number, number), files)
+    return History(lake, bounds)
+
+
+def test_an_empty_lake_answers(tmp_path: Path) -> None:
+    asked = History(DeltaLake(tmp_path))
+    assert asked.answer_now("SELECT * { ?s ?p ?o }")["results"]["bindings"] == []
+    assert asked.answer_now("ASK { ?s ?p ?o }") == {"head": {}, "boolean": False}
+
+
+def test_files_are_one_table(tmp_path: Path) -> None:
+    asked = history(tmp_path, *(event(number) for number in range(4)))
+    found = asked.answer_now(f"SELECT ?v {{ ?o <{EXAMPLE}result> ?v FILTER(?v >= 1 && ?v < 3) }}")
+    assert sorted(row["v"]["value"] for row in found["results"]["bindings"]) == ["1", "2"]
+    assert asked.answer_now(f"ASK {{ <{EXAMPLE}observation/3> ?p ?o }}")["boolean"]
+
+
+def test_each_event_is_a_named_graph_and_the_default_graph_is_their_union(tmp_path: Path) -> None:
+    same = f"<{EXAMPLE}s>\t<{EXAMPLE}p>\t<{EXAMPLE}o>"
+    asked = history(tmp_path, Event(f"{EXAMPLE}1", same), Event(f"{EXAMPLE}2", same))
+    assert len(asked.answer_now("SELECT * { GRAPH ?g { ?s ?p ?o } }")["results"]["bindings"]) == 2
+    assert len(asked.answer_now("SELECT * { ?s ?p ?o }")["results"]["bindings"]) == 1
+
+
+def test_what_was_said_of_an_event_can_be_asked_for(tmp_path: Path) -> None:
+    asked = history(tmp_path, event(1), event(2))
+    found = asked.answer_now(
+        f"""PREFIX tw: <{TW}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+        SELECT ?e ?t {{ ?e tw:stream "test" ; tw:source "source" ; tw:time ?t
+                        FILTER(?t < "1970-01-01T00:00:02Z"^^xsd:dateTime) }}"""
+    )
+    assert {row["t"]["value"] for row in found["results"]["bindings"]} == {"1970-01-01T00:00:01Z"}
+    assert {row["e"]["value"] for row in found["results"]["bindings"]} == {event(1).id, event(2).id}
+
+
+def test_generated_queries_agree_with_the_oracle(tmp_path: Path) -> None:
+    random = Random(7)
+    events = [generated.event(random, number) for number in range(40)]
+    asked = history(tmp_path, *events)
+    for _ in range(60):
+        text = generated.sparql(random)
+        if "GRAPH" not in text:
+            text = text.replace("{", "{ GRAPH ?e {", 1) + " }"
+        assert oracle.bag(asked.answer_now(text)) == oracle.solutions(events, text), text
+
+
+def test_limits_end_a_query_by_name(tmp_path: Path) -> None:
+    events = [event(number) for number in range(200)]
+    everything = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(STR(?c) > STR(?l)) }"
+    with pytest.raises(QueryLimit, match="more than 10 rows"):
+        history(tmp_path / "rows", *events, bounds=Bounds(rows=10)).answer_now("SELECT * { ?s ?p ?o }")
+    with pytest.raises(QueryLimit, match="more than"):
+        history(tmp_path / "time", *events, bounds=Bounds(seconds=0.2)).answer_now(everything)
+    with pytest.raises(QueryLimit, match="more than"):
+        history(tmp_path / "memory", *events, bounds=Bounds(memory="20MB", seconds=20)).answer_now(
+            "SELECT DISTINCT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
+        )
+
+
+def test_refusals_say_what_and_where(tmp_path: Path) -> None:
+    asked = History(DeltaLake(tmp_path))
+    with pytest.raises(SparqlSyntax) as syntax:
+        asked.answer_now("SELECT * {\n ?s ?p }")
+    assert syntax.value.place is not None
+    assert syntax.value.place.line == 2
+    with pytest.raises(Unsupported, match="OPTIONAL"):
+        asked.answer_now("SELECT * { ?s ?p ?o OPTIONAL { ?s ?q ?r } }")
+
+
+async def test_several_at_once(tmp_path: Path) -> None:
+    import asyncio
+
+    asked = history(tmp_path, event(1), event(2))
+    answers = await asyncio.gather(*(asked.answer("SELECT * { ?s ?p ?o }") for _ in range(8)))
+    assert {len(each["results"]["bindings"]) for each in answers} == {4}
+    asked.close()
