@@ -1,4 +1,4 @@
-"""Hearing everything that a subscription was told, and knowing that it was everything."""
+"""Hearing everything that a subscription was told, and knowing that it was everything; waiting for the lake."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from triplewire.client import AsyncClient
 from triplewire.client.sse import Parser
 
 
@@ -34,3 +35,9 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
                 assert message.event == "notification", message
                 found.append(orjson.loads(message.data))
         raise AssertionError(f"{id} was closed without an end")
+
+
+async def until_stored(client: AsyncClient, position: str) -> None:
+    """Ask again and again; the health answer itself is what paces the loop."""
+    while ((await client.health())["stored"] or "") < position:
+        pass

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.hearing import hear_all
-from tests.processes.test_oracle import until_stored
+from tests.processes.hearing import hear_all, until_stored
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
 from triplewire.clock import SystemClock

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests import generated, oracle
-from tests.processes.hearing import hear_all
+from tests.processes.hearing import hear_all, until_stored
 from triplewire.client import AsyncClient
 from triplewire.codec import N_QUADS, decode
 from triplewire.compose.up import Up
@@ -55,9 +55,3 @@ async def test_history_equals_the_oracle(broker: Up) -> None:
                 continue
             plain = text.replace(' ?e <https://triplewire.dev/ns#stream> "history" }', " }")
             assert oracle.bag(await client.query(text)) == oracle.solutions(events, plain), text
-
-
-async def until_stored(client: AsyncClient, position: str) -> None:
-    """Ask again and again; the health answer itself is what paces the loop."""
-    while ((await client.health())["stored"] or "") < position:
-        pass

@@ -1,6 +1,5 @@
 """A smart city that publishes: deterministic sensors, days and incidents, and the questions one would ask it."""
 
-from triplewire.simulate.bodies import bench_events
 from triplewire.simulate.cities import DISTRICTS, City
 from triplewire.simulate.incidents import Incident, Trouble
 from triplewire.simulate.scenarios import SCENARIOS, Scenario
@@ -15,5 +14,4 @@ __all__ = [
     "Scenario",
     "Sensor",
     "Trouble",
-    "bench_events",
 ]
