@@ -26,11 +26,12 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Those that start no process but their own, spread over the cores.
 unit: $(STAMP)
-	$(BIN)/pytest -m "not spark and not processes"
+	$(BIN)/pytest -q -n auto -m "not spark and not processes"
 
-test: lint
-	$(BIN)/pytest
+test: lint unit
+	$(BIN)/pytest -m "spark or processes"
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

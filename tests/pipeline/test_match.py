@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from tests.matching.subscriptions import registered
 from triplewire.compose.twins import pipeline_ports
@@ -16,6 +19,15 @@ from triplewire.pipeline import match
 from triplewire.pipeline.ports import Ports
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_worker() -> Iterator[None]:
+    """A worker keeps what it makes for as long as it lives; this process lets it go."""
+    yield
+    match.evaluators.clear()
+    gc.unfreeze()
+
 
 EVERYTHING = f"SELECT * {{ ?o a <{EXAMPLE}Observation> }}"
 

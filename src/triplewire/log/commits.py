@@ -7,7 +7,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ class Counts:
     publications: int = 0
     events: int = 0
     refused: int = 0
-    cpu: float = 0.0
+    cpu: float = field(default=0.0, compare=False)
     """CPU seconds that appending took."""
 
 

@@ -20,7 +20,7 @@ from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ports import Registry
 
-_evaluators: dict[object, tuple[Registry, Evaluator]] = {}
+evaluators: dict[object, tuple[Registry, Evaluator]] = {}
 """Of this worker process, by the way in which their registry is opened."""
 
 
@@ -46,9 +46,9 @@ def _match(
 def evaluator_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:
     """This worker's evaluator, knowing every registry change up to the last of the entries."""
     key = _key(open_registry)
-    if key not in _evaluators:
-        _evaluators[key] = (open_registry(), Evaluator())
-    registry, evaluator = _evaluators[key]
+    if key not in evaluators:
+        evaluators[key] = (open_registry(), Evaluator())
+    registry, evaluator = evaluators[key]
     last = pc.max(entries["position"]).as_py()
     if last > evaluator.version:
         changes = registry.changes(evaluator.version, last)
