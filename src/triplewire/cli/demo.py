@@ -27,6 +27,8 @@ STREAM = "city"
 RATE = 40
 SPEED = 240.0
 """Simulated seconds in a second: a day of the city takes six minutes."""
+DAWN = 7
+"""The hour at which the city's day begins: the morning rush has something to tell at once."""
 TICK_SECONDS = 0.5
 SHOWN = 12
 
@@ -97,7 +99,6 @@ def run_demo(broker: Up, stop: Flag) -> None:
 async def _demo(broker: Up, stop: Flag) -> None:
     scene, console = Scene(broker.settings.url), Console()
     async with AsyncClient(broker.settings.url) as client:
-        scene.published = 0
         listening = [asyncio.create_task(_listen(client, scene, each)) for each in await _subscriptions(client)]
         listening.append(asyncio.create_task(_publish(client, scene)))
         listening.append(asyncio.create_task(_look(client, scene)))
@@ -148,8 +149,8 @@ async def _sentences(scenario: Scenario, notification: Mapping[str, Any]) -> Asy
 
 
 async def _publish(client: AsyncClient, scene: Scene) -> None:
-    """A second of the city every few of ours; a broker that is away for a moment is waited for."""
-    city, began, start = City(), time.monotonic(), datetime.now(UTC)
+    """A day of the city every few minutes; a broker that is away for a moment is waited for."""
+    city, began, start = City(), time.monotonic(), datetime.now(UTC).replace(hour=DAWN, minute=30)
     while True:
         scene.at = start + timedelta(seconds=(time.monotonic() - began) * SPEED)
         events = city.observe(scene.at, round(RATE * TICK_SECONDS))
