@@ -21,6 +21,9 @@ After = Annotated[
 ]
 Count = Annotated[Optional[int], typer.Option("--count", "-n", help="Stop after that many.")]  # noqa: UP045
 
+ATTEMPTS = 8
+"""Broken connections in a row that are borne, about half a minute: a broker may restart, a script must not hang."""
+
 
 def add_to(app: typer.Typer) -> None:
     app.command()(consume)
@@ -36,7 +39,7 @@ def consume(
 ) -> None:
     """Follow a stream: every event, as it happens, until Ctrl-C."""
     console = Console()
-    with Client(url) as client:
+    with Client(url, attempts=ATTEMPTS) as client:
         for number, message in enumerate(client.consume(stream, after=after), 1):
             _show(console, message, json)
             if number == count:
@@ -58,7 +61,7 @@ def subscribe(
 ) -> None:
     """Ask a standing question about each event, and be told when the answer is there, until Ctrl-C."""
     console = Console()
-    with Client(url) as client:
+    with Client(url, attempts=ATTEMPTS) as client:
         made = client.subscribe(read_text(sparql), kind=kind, stream=stream)
         if json:
             _write(made)
