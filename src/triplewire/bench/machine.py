@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -27,6 +28,16 @@ def usage(pids: Iterable[int]) -> Usage:
         except psutil.Error:
             continue
     return Usage(cpu, memory)
+
+
+def reference_ms() -> float:
+    """CPU time of a fixed piece of plain Python, in milliseconds: how fast the machine is just now.
+
+    A shared machine can be half as fast a minute later; figures of two runs compare only together with this one.
+    """
+    began = time.process_time()
+    sum(number * number for number in range(1_000_000))
+    return (time.process_time() - began) * 1_000
 
 
 def jvm_seconds(pids: Iterable[int]) -> float:

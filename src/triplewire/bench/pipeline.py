@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from triplewire.bench.broker import Broker, broker
 from triplewire.bench.listening import Heard, listen
+from triplewire.bench.machine import reference_ms
 from triplewire.bench.report import percentile
 from triplewire.bench.workload import Question, body, expected, questions
 from triplewire.client import AsyncClient
@@ -88,9 +89,11 @@ class Run:
 
 def run(plan: Plan, say: Say) -> dict[str, Any]:
     """Everything that the benchmark measures, by name."""
+    before = reference_ms()
     say("starting the broker")
     with broker() as running:
-        return uvloop.run(_measure(running, plan, say))
+        report = uvloop.run(_measure(running, plan, say))
+    return {**report, "reference_ms": [round(before), round(reference_ms())]}
 
 
 async def _measure(running: Broker, plan: Plan, say: Say) -> dict[str, Any]:
