@@ -93,7 +93,7 @@ def test_nothing_comes_of_nothing() -> None:
     assert evaluator(*registered(1, ABOVE)).match(entries({})).num_rows == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_the_oracle(seed: int) -> None:
     random = Random(seed)
