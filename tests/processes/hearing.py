@@ -38,6 +38,8 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
 
 
 async def until_stored(client: AsyncClient, position: str) -> None:
-    """Ask again and again; the health answer itself is what paces the loop."""
-    while ((await client.health())["stored"] or "") < position:
-        pass
+    """Until everything up to a position is matched and stored. The answers themselves are what paces the loop."""
+    while True:
+        health = await client.health()
+        if min(health["matched"], health["stored"] or "") >= position:
+            return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,6 +86,23 @@ async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(
         assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(number + 1))
         pipeline.terminate()
         assert await pipeline.wait() == 0
+
+
+@pytest.mark.timeout(400)
+async def test_a_lost_checkpoint_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
+    async with edge(settings) as (_, client):
+        made = await client.subscribe(EVERYTHING, kind="bindings")
+        for first in (0, 10):
+            shutil.rmtree(settings.checkpoints, ignore_errors=True)
+            receipt = await client.publish("crash", [event(each) for each in range(first, first + 10)])
+            pipeline = await faulty_pipeline(settings, "never")
+            await until_stored(client, receipt["last"])
+            pipeline.terminate()
+            assert await pipeline.wait() == 0
+        (heard,) = await hear_all(settings.url, [made["id"]])
+        assert [each["event"] for each in heard] == [event(each).id for each in range(20)]
+        rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
+        assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(20))
 
 
 PUBLISHERS, ACKNOWLEDGED, KILLS = 8, 400, 3
