@@ -11,15 +11,11 @@ from triplewire.log.ports import Chunk, Log, Outbox, Publication, Retention
 from triplewire.testing.faults import Fault, Faults
 
 
-class FaultyLog:
-    """A log whose n-th append meets the n-th fault. Reading always works."""
+class _Around:
+    """What a double leaves to the log that it stands around."""
 
-    def __init__(self, log: Log, faults: Iterable[Fault]) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._faults = Faults(faults)
-
-    def append(self, publications: Sequence[Publication]) -> list[range]:
-        return self._faults.strike(lambda: self._log.append(publications))
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         return self._log.read(after, upto, limit)
@@ -31,11 +27,22 @@ class FaultyLog:
         return self._log.trim(retention, before)
 
 
-class GatedLog:
+class FaultyLog(_Around):
+    """A log whose n-th append meets the n-th fault. Reading always works."""
+
+    def __init__(self, log: Log, faults: Iterable[Fault]) -> None:
+        super().__init__(log)
+        self._faults = Faults(faults)
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        return self._faults.strike(lambda: self._log.append(publications))
+
+
+class GatedLog(_Around):
     """A log whose appends wait at a gate: a test decides what else happens while one of them is under way."""
 
     def __init__(self, log: Log) -> None:
-        self._log = log
+        super().__init__(log)
         self.arrived = Event()
         """Set when an append has come to the gate."""
         self.gate = Event()
@@ -45,15 +52,6 @@ class GatedLog:
         self.arrived.set()
         self.gate.wait()
         return self._log.append(publications)
-
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        return self._log.read(after, upto, limit)
-
-    def head(self) -> int:
-        return self._log.head()
-
-    def trim(self, retention: Retention, before: int) -> int:
-        return self._log.trim(retention, before)
 
 
 class FaultyOutbox:
