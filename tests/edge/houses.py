@@ -23,14 +23,15 @@ from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE, iri
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.sparql.algebra import Const, Pattern, Query, Var
+from triplewire.sparql.algebra import Const, Pattern, Var
+from triplewire.sparql.conjunctions import Conjunction
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.testing import Twin, event, publication, twin
 from triplewire.testing.events import EXAMPLE
 
 T = TypeVar("T")
 
-OBSERVATIONS = Query(
+OBSERVATIONS = Conjunction(
     form="select",
     patterns=(
         Pattern(Var("o"), Const(RDF_TYPE), Const(iri(EXAMPLE + "Observation"))),

@@ -12,7 +12,7 @@ import pyoxigraph as ox
 import pytest
 
 from tests.sparql.worlds import PREFIXES, Row, World, with_headers
-from triplewire.sparql import Param, Pattern, Query, Var, compile_history, parse, to_sql
+from triplewire.sparql import Conjunction, Param, Pattern, Var, compile_history, parse, to_sql
 
 FILE = tomllib.loads((Path(__file__).parent / "cases" / "history.toml").read_text())
 CASES = [pytest.param(case, id=case["name"]) for case in FILE["case"]]
@@ -76,6 +76,6 @@ def test_text_of_a_query_cannot_leave_its_quotes() -> None:
 
 
 def test_parameters_have_no_place_in_history() -> None:
-    query = Query("select", (Pattern(Var("s"), Var("p"), Param(0)),))
+    query = Conjunction("select", (Pattern(Var("s"), Var("p"), Param(0)),))
     with pytest.raises(ValueError, match="parameter"):
         compile_history(query)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.model.terms import RDF, XSD
-from triplewire.sparql import UNBOUND, Apply, Const, Pattern, Query, Var, parse
+from triplewire.sparql import UNBOUND, Apply, Conjunction, Const, Pattern, Var, parse
 
 E = "http://example.org/"
 
@@ -147,13 +147,13 @@ def _plain(expression: object) -> object:
 @pytest.mark.parametrize(
     ("text", "query"),
     [
-        ("ask where {}", Query("ask", ())),
-        ("SELECT DISTINCT ?a ?a {} OFFSET 3 LIMIT 2", Query("select", (), (), ("a",), True, 2, 3)),
-        ("SELECT REDUCED * {}", Query("select", ())),
-        ("# nothing\nASK{}#more", Query("ask", ())),
+        ("ask where {}", Conjunction("ask", ())),
+        ("SELECT DISTINCT ?a ?a {} OFFSET 3 LIMIT 2", Conjunction("select", (), (), ("a",), True, 2, 3)),
+        ("SELECT REDUCED * {}", Conjunction("select", ())),
+        ("# nothing\nASK{}#more", Conjunction("ask", ())),
     ],
 )
-def test_forms_and_modifiers(text: str, query: Query) -> None:
+def test_forms_and_modifiers(text: str, query: Conjunction) -> None:
     assert parse(text) == query
 
 

@@ -18,12 +18,12 @@ from triplewire.model import ENTRIES, Event, Headers
 from triplewire.model.terms import TW, XSD
 from triplewire.sparql import (
     Apply,
+    Conjunction,
     Const,
     Expression,
     Node,
     Param,
     Pattern,
-    Query,
     Var,
     compile_event,
     compile_history,
@@ -34,6 +34,7 @@ from triplewire.sparql import (
     parse,
     to_sql,
 )
+from triplewire.sparql.algebra import Exists
 
 Row = tuple[Any, ...]
 PREFIXES = f"PREFIX xsd: <{XSD}>\nPREFIX tw: <{TW}>\nPREFIX : <http://example.org/>\n"
@@ -154,11 +155,11 @@ def with_headers(event: Event, source: str | None, application: str | None) -> E
 class Shape:
     """A query with its constants lifted out, as matching does it."""
 
-    query: Query
+    query: Conjunction
     constants: tuple[str, ...]
 
 
-def lift(query: Query, *, typed: bool) -> Shape:
+def lift(query: Conjunction, *, typed: bool) -> Shape:
     """All constants but predicates become parameters, that state their family or not."""
     found: list[str] = []
 
@@ -169,6 +170,7 @@ def lift(query: Query, *, typed: bool) -> Shape:
         return Param(len(found) - 1, family_of(each.term) if typed else None)
 
     def tree(each: Expression) -> Expression:
+        assert not isinstance(each, Exists)
         return Apply(each.op, tuple(tree(part) for part in each.args)) if isinstance(each, Apply) else node(each)
 
     patterns = tuple(
@@ -201,7 +203,7 @@ def _chunks(numbers: Sequence[int], width: int) -> list[tuple[int, ...]]:
     return [tuple(numbers[start : start + width]) for start in range(0, len(numbers), width)]
 
 
-def expanded(event: Event, query: Query, numbers: tuple[int, ...]) -> Row:
+def expanded(event: Event, query: Conjunction, numbers: tuple[int, ...]) -> Row:
     """The projected terms of a solution that is given as quad numbers."""
     bound: dict[str, str] = {}
     for pattern, number in zip(query.patterns, numbers, strict=True):

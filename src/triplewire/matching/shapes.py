@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from triplewire.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE, TW, literal
-from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Pattern, Query, Var, family_of
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Family, Node, Param, Pattern, Var, family_of
+from triplewire.sparql.algebra import Exists
 
 STREAM = Const(f"<{TW}stream>")
 _BROAD = (Const(RDF_TYPE), STREAM)
@@ -26,7 +28,7 @@ _COMPILED_BY_ENGINES = frozenset({"regex"})
 class Shape:
     """A query with parameters. `solutions` says whether whoever subscribes with it asks for the bindings."""
 
-    query: Query
+    query: Conjunction
     solutions: bool
 
     @cached_property
@@ -60,7 +62,7 @@ class Shape:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        query = Query(
+        query = Conjunction(
             form=value["form"],
             patterns=tuple(_pattern(nodes) for nodes in value["patterns"]),
             filters=tuple(_expression(each) for each in value["filters"]),
@@ -80,7 +82,7 @@ class Lifted:
     constants: tuple[str, ...]
 
 
-def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
+def lift(query: Conjunction, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Queries that differ in constants or in the names of variables that
     are not projected have equal shapes. Who listens to one stream asks for one pattern more: what it is named."""
     lifting = _Lifting(keep=frozenset(query.projection) if solutions else frozenset())
@@ -148,6 +150,8 @@ class _Lifting:
         """In filters the family of a constant belongs to the shape: the plan need not ask what it is."""
         if isinstance(expression, Const):
             return self.node(expression, family_of(expression.term))
+        if isinstance(expression, Exists):
+            raise Unsupported("EXISTS")
         if not isinstance(expression, Apply):
             return self.node(expression)
         if expression.op in _COMPILED_BY_ENGINES:
@@ -171,6 +175,8 @@ def _value(expression: Expression) -> dict[str, Any]:
             return {"param": index, "family": family}
         case Apply(op, args):
             return {"op": op, "args": [_value(each) for each in args]}
+        case Exists():
+            raise Unsupported("EXISTS")
 
 
 def _expression(value: Mapping[str, Any]) -> Expression:

@@ -17,7 +17,7 @@ from triplewire.lake.ports import Lake, Snapshot
 from triplewire.lake.quads import QUADS
 from triplewire.model.results import document, verdict
 from triplewire.sparql import compile_history, parse, to_sql
-from triplewire.sparql.algebra import Query
+from triplewire.sparql.conjunctions import Conjunction
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class History:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, query: Query) -> list[tuple[Any, ...]]:
+    def _run(self, query: Conjunction) -> list[tuple[Any, ...]]:
         snapshot = self._lake.files()
         bounds = self._bounds
         with _connection(snapshot, bounds.memory) as duck:

@@ -13,6 +13,7 @@ from triplewire.sparql.compile import (
     involved,
     params_with_facets,
 )
+from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.syntax import parse
 
@@ -21,6 +22,7 @@ __all__ = [
     "QUADS",
     "UNBOUND",
     "Apply",
+    "Conjunction",
     "Const",
     "Dialect",
     "Expression",
@@ -32,6 +34,7 @@ __all__ = [
     "Var",
     "compile_event",
     "compile_history",
+    "conjunction",
     "explode",
     "facets_of",
     "facets_used",

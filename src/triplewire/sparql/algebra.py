@@ -1,12 +1,15 @@
 """The algebra of a query, as plain values: what the parser makes and the compiler reads.
 
 A node of a pattern is a variable, a constant term, or a parameter (a constant that was lifted out, so that
-queries of one shape share one plan). Expressions are trees of `Apply` over the same three leaves.
+queries of one shape share one plan). Expressions are trees of `Apply` over the same three leaves. Operators are
+those of the SPARQL algebra; each gives a bag of solutions.
+
+Variables that no query text can name: those that start with `_:` are its blank nodes, those that start with `.` are
+made while translating. Neither is what `*` selects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
@@ -16,6 +19,7 @@ class Family(StrEnum):
     """The kinds of term that operators tell apart. A literal whose text its datatype does not allow is OTHER."""
 
     IRI = "iri"
+    BLANK = "blank"
     STRING = "string"
     TAGGED = "tagged"
     EXACT = "exact"
@@ -61,18 +65,37 @@ UNBOUND = Var("")
 
 @dataclass(frozen=True)
 class Apply:
-    """An operator or function applied to arguments. `op` is the SPARQL spelling in lower case: `<`, `&&`, `regex`."""
+    """An operator or function applied to arguments. `op` is the SPARQL spelling in lower case: `<`, `&&`, `regex`;
+    for a cast it is the IRI of the type in brackets."""
 
     op: str
     args: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Var | Const | Param | Apply
+@dataclass(frozen=True)
+class Exists:
+    """Has the pattern a solution, with the variables that have a value here replaced by it?"""
+
+    inner: Operator
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A set function over a group: `count`, `sum`, `min`, `max`, `avg`, `sample`, `group_concat`. No argument is
+    `count(*)`."""
+
+    op: str
+    argument: Expression | None = None
+    distinct: bool = False
+    separator: str = " "
+
+
+Expression: TypeAlias = Var | Const | Param | Apply | Exists
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One triple pattern. `graph` is None for the default graph, which is the union of all events."""
+    """One triple pattern. `graph` is None for the active graph."""
 
     subject: Node
     predicate: Node
@@ -81,29 +104,193 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Query:
-    """Basic graph patterns, all of which must match, and filters, all of which must be true."""
+class Link:
+    """One step along a predicate, an IRI in canonical text."""
 
-    form: Literal["select", "ask"]
-    patterns: tuple[Pattern, ...]
-    filters: tuple[Expression, ...] = ()
-    projection: tuple[str, ...] = ()
-    """Variable names in the order of the result; empty for `ask`."""
+    predicate: Const
+
+
+@dataclass(frozen=True)
+class Inverse:
+    path: Path
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One after the other: `a/b/c`."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    """One or the other: `a|b`."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`path?` (at least 0, at most once), `path*` (at least 0) and `path+` (at least 1): pairs count once."""
+
+    path: Path
+    least: Literal[0, 1]
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Negated:
+    """A step along any predicate but these, forward; and, where `backward` is not None, against any but those."""
+
+    forward: tuple[Const, ...] | None
+    backward: tuple[Const, ...] | None
+
+
+Path: TypeAlias = Link | Inverse | Chain | Either | Repeat | Negated
+
+
+@dataclass(frozen=True)
+class Basic:
+    """Triple patterns that must all match. None of them is the one empty solution."""
+
+    patterns: tuple[Pattern, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Two nodes and the path between them."""
+
+    subject: Node
+    path: Path
+    object: Node
+    graph: Node | None = None
+
+
+@dataclass(frozen=True)
+class Join:
+    left: Operator
+    right: Operator
+
+
+@dataclass(frozen=True)
+class LeftJoin:
+    """OPTIONAL, with the filters that stand directly in its group."""
+
+    left: Operator
+    right: Operator
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class Union:
+    left: Operator
+    right: Operator
+
+
+@dataclass(frozen=True)
+class Minus:
+    left: Operator
+    right: Operator
+
+
+@dataclass(frozen=True)
+class Filter:
+    """All conditions must be true; an error is not."""
+
+    inner: Operator
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Extend:
+    """BIND, and the expressions of SELECT: an error leaves the variable unbound."""
+
+    inner: Operator
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Values:
+    """Solutions that the query states; None is UNDEF."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The inner operator on one named graph, or on each."""
+
+    name: Node
+    inner: Operator
+
+
+@dataclass(frozen=True)
+class Service:
+    """A pattern that another endpoint answers. `text` is the group as it was written, braces included, with the
+    declarations that it needs in front in `prologue`; `names` are the variables that it may bind."""
+
+    endpoint: Node
+    silent: bool
+    prologue: str
+    text: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """GROUP BY: one solution for each group, or, without keys, for all. Binds the keys that have a name (an
+    expression without one has a name of ours) and the aggregates."""
+
+    inner: Operator
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Select:
+    """Projection and solution modifiers, of a sub-query or of the whole: ordered, projected, made distinct, sliced."""
+
+    inner: Operator
+    projection: tuple[str, ...]
     distinct: bool = False
+    reduced: bool = False
+    order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
 
 
-def parameters(query: Query) -> frozenset[int]:
-    """The numbers of the parameters that a query has, in its patterns and filters."""
-    nodes = [node for each in query.patterns for node in (each.subject, each.predicate, each.object, each.graph)]
-    leaves = [leaf for each in query.filters for leaf in _leaves(each)]
-    return frozenset(each.index for each in (*nodes, *leaves) if isinstance(each, Param))
+Operator: TypeAlias = (
+    Basic | Reach | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Graph | Service | Group | Select
+)
 
 
-def _leaves(expression: Expression) -> Iterator[Node]:
-    if isinstance(expression, Apply):
-        for each in expression.args:
-            yield from _leaves(each)
-    else:
-        yield expression
+@dataclass(frozen=True)
+class Dataset:
+    """FROM and FROM NAMED, as terms. None in place of either means everything that was published."""
+
+    default: tuple[str, ...] | None = None
+    named: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole query. The operator is a `Select` in all forms but ASK without modifiers.
+
+    `template` is CONSTRUCT's: a variable that starts with `_:` in it is a new blank node for each solution.
+    `described` is DESCRIBE's: constants, and variables of the projection.
+    """
+
+    form: Literal["select", "ask", "construct", "describe"]
+    where: Operator
+    projection: tuple[str, ...] = ()
+    template: tuple[Pattern, ...] = ()
+    described: tuple[Node, ...] = ()
+    dataset: Dataset = Dataset()

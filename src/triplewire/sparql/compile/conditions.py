@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
-from triplewire.sparql.algebra import Apply, Const, Expression, Param, Var
+from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Param, Var
 from triplewire.sparql.compile.arithmetic import arithmetic
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
@@ -45,6 +45,8 @@ class Scope:
                 return arithmetic(expression.op, [self.value(each) for each in args], self.lets.bind)
             case Apply(op, args):
                 return _function(op)(*(self.value(each) for each in args))
+            case Exists():
+                raise Unsupported("EXISTS")
 
     def truth(self, expression: Expression) -> Sql:
         """TRUE, FALSE or NULL: the effective boolean value of an expression."""

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import Query
 from triplewire.sparql.compile.conditions import CONSTANTS
 from triplewire.sparql.compile.plans import Plan
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
 from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
+from triplewire.sparql.conjunctions import Conjunction
 
 _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 
 
-def compile_event(query: Query, *, solutions: bool, plain: bool = False, first: int | None = None) -> exp.Select:
+def compile_event(query: Conjunction, *, solutions: bool, plain: bool = False, first: int | None = None) -> exp.Select:
     """The query over the relations `quads`, which holds the events of a batch, and `constants`.
 
     Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
@@ -37,7 +37,7 @@ def compile_event(query: Query, *, solutions: bool, plain: bool = False, first: 
     return plan.select(outputs, relations).group_by(number(1), number(2))
 
 
-def params_with_facets(query: Query) -> Mapping[int, frozenset[str]]:
+def params_with_facets(query: Conjunction) -> Mapping[int, frozenset[str]]:
     """Which columns of each parameter the compiled query reads: `term` for its text, else names of facets."""
     found: dict[int, set[str]] = {}
     for each in _columns(query):
@@ -46,17 +46,19 @@ def params_with_facets(query: Query) -> Mapping[int, frozenset[str]]:
     return {index: frozenset(facets) for index, facets in sorted(found.items())}
 
 
-def facets_used(query: Query) -> frozenset[str]:
+def facets_used(query: Conjunction) -> frozenset[str]:
     """The columns of `quads` that the compiled query reads, solutions included."""
     return frozenset(each.name for each in _columns(query) if each.table != CONSTANTS)
 
 
-def _columns(query: Query) -> list[exp.Column]:
+def _columns(query: Conjunction) -> list[exp.Column]:
     plan, outputs, _ = _parts(query)
     return plan.columns(outputs)
 
 
-def _parts(query: Query, *, plain: bool = False, first: int | None = None) -> tuple[Plan, list[Sql], list[exp.Expr]]:
+def _parts(
+    query: Conjunction, *, plain: bool = False, first: int | None = None
+) -> tuple[Plan, list[Sql], list[exp.Expr]]:
     """The plan, its three outputs and its relations."""
     scans = [replace(scan, plain=plain) for scan in _scans(query)]
     base = scans[0].alias if scans else "q0"
@@ -73,7 +75,7 @@ def _parts(query: Query, *, plain: bool = False, first: int | None = None) -> tu
     return plan, outputs, [exp.to_table("constants", alias=CONSTANTS), *tables]
 
 
-def _scans(query: Query) -> list[Scan]:
+def _scans(query: Conjunction) -> list[Scan]:
     """Stored patterns take rows of their own; headers are the same on every row of an event."""
     stored = [index for index, pattern in enumerate(query.patterns) if not virtual(pattern)]
     shared = f"q{stored[0] if stored else 0}"

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import Node, Pattern, Query, Var, parameters
+from triplewire.sparql.algebra import Node, Pattern, Var
 from triplewire.sparql.compile.conditions import Scope
 from triplewire.sparql.compile.plans import Plan
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
 from triplewire.sparql.compile.sql import VARCHAR, Sql, cast, column, equal, is_null, null, number
+from triplewire.sparql.conjunctions import Conjunction, parameters
 
 
-def compile_history(query: Query) -> exp.Select:
+def compile_history(query: Conjunction) -> exp.Select:
     """The query over the relations `quads` and `events`.
 
     A SELECT has one VARCHAR column `v0`, `v1`, … for each variable of `query.projection`, in its order, because
@@ -61,7 +62,7 @@ def _positions(scans: list[Scan]) -> list[Sql]:
     return conditions
 
 
-def _projected(query: Query, scope: Scope) -> list[Sql]:
+def _projected(query: Conjunction, scope: Scope) -> list[Sql]:
     if not query.projection:
         return [_UNIT]
     texts = [scope.value(Var(name)).text() for name in query.projection]
@@ -73,13 +74,13 @@ def _ask(solutions: exp.Select) -> exp.Select:
     return exp.select(exp.alias_(answer, "answer")).from_(solutions.subquery("solutions"))
 
 
-def _sliced(query: Query, select: exp.Select, default: int | None = None) -> exp.Select:
+def _sliced(query: Conjunction, select: exp.Select, default: int | None = None) -> exp.Select:
     limit = default if query.limit is None else query.limit
     select = select if limit is None else select.limit(limit)
     return select.offset(query.offset) if query.offset else select
 
 
-def _select(query: Query, scans: list[Scan], plan: Plan, outputs: list[Sql]) -> exp.Select:
+def _select(query: Conjunction, scans: list[Scan], plan: Plan, outputs: list[Sql]) -> exp.Select:
     """The default graph is a set of triples: one that two events hold counts once, where counting matters."""
     counted = (query.form == "select" and not query.distinct) or query.offset > 0
     used = plan.columns(outputs)

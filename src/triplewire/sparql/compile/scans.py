@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triplewire.model.terms import TW
-from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Query, Var
+from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Var
 from triplewire.sparql.compile.columns import Named, Stored
 from triplewire.sparql.compile.computed import Metadata, Moment
 from triplewire.sparql.compile.conditions import Scope, parameter
 from triplewire.sparql.compile.sql import Sql, column, equal, every, present, text
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import ANY, Value
+from triplewire.sparql.conjunctions import Conjunction
 
 VIRTUAL: dict[str, tuple[str, int]] = {
     f"<{TW}stream>": ("stream", -1),
@@ -109,5 +110,5 @@ def same(left: Value, right: Value) -> Sql:
     return equal(left.text(), right.text())
 
 
-def filters(query: Query, scope: Scope) -> list[Sql]:
+def filters(query: Conjunction, scope: Scope) -> list[Sql]:
     return [scope.holds(each) for each in query.filters]

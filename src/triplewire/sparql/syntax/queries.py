@@ -7,7 +7,8 @@ from typing import Literal
 
 from triplewire.config import limits
 from triplewire.errors import BodyTooLarge
-from triplewire.sparql.algebra import Pattern, Query, Var
+from triplewire.sparql.algebra import Pattern, Var
+from triplewire.sparql.conjunctions import Conjunction
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.expressions import expression
 from triplewire.sparql.syntax.patterns import group
@@ -18,7 +19,7 @@ _MODIFIERS = ("GROUP", "HAVING", "ORDER", "VALUES")
 
 
 @lru_cache(maxsize=512)
-def parse(text: str) -> Query:
+def parse(text: str) -> Conjunction:
     """The algebra of a query.
 
     Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that we do not run, both with the
@@ -51,7 +52,7 @@ def _reference(cursor: Cursor) -> str:
     return address(cursor)
 
 
-def _query(cursor: Cursor) -> Query:
+def _query(cursor: Cursor) -> Conjunction:
     if cursor.at("CONSTRUCT", "DESCRIBE"):
         raise cursor.unsupported(cursor.token.word)
     if cursor.at(*_UPDATES):
@@ -87,14 +88,16 @@ def _refuse_expression(cursor: Cursor) -> None:
     raise cursor.unsupported("SELECT expression", opening)
 
 
-def _where(cursor: Cursor, form: Literal["select", "ask"], projection: tuple[str, ...] | None, distinct: bool) -> Query:
+def _where(
+    cursor: Cursor, form: Literal["select", "ask"], projection: tuple[str, ...] | None, distinct: bool
+) -> Conjunction:
     if cursor.at("FROM"):
         raise cursor.unsupported("FROM")
     cursor.accept("WHERE")
     found = group(cursor)
     limit, offset = _slice(cursor)
     names = _visible(found.patterns) if projection is None else projection
-    return Query(form, found.patterns, found.filters, names, distinct, limit, offset)
+    return Conjunction(form, found.patterns, found.filters, names, distinct, limit, offset)
 
 
 def _slice(cursor: Cursor) -> tuple[int | None, int]:

@@ -1,0 +1,111 @@
+"""Conjunctions: queries that are triple patterns and filters and nothing else, as one flat value.
+
+They are what the quick ways of matching take. Scopes are gone in them: a filter that used a variable from outside of
+its group has `UNBOUND` in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from triplewire.sparql.algebra import (
+    UNBOUND,
+    Apply,
+    Basic,
+    Dataset,
+    Expression,
+    Filter,
+    Graph,
+    Join,
+    Node,
+    Operator,
+    Param,
+    Pattern,
+    Query,
+    Select,
+    Var,
+)
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    """Triple patterns, all of which must match, and filters, all of which must be true."""
+
+    form: Literal["select", "ask"]
+    patterns: tuple[Pattern, ...]
+    filters: tuple[Expression, ...] = ()
+    projection: tuple[str, ...] = ()
+    """Variable names in the order of the result; empty for `ask`."""
+    distinct: bool = False
+    limit: int | None = None
+    offset: int = 0
+
+
+def parameters(query: Conjunction) -> frozenset[int]:
+    """The numbers of the parameters that a query has, in its patterns and filters."""
+    nodes = [node for each in query.patterns for node in (each.subject, each.predicate, each.object, each.graph)]
+    leaves = [leaf for each in query.filters for leaf in _leaves(each)]
+    return frozenset(each.index for each in (*nodes, *leaves) if isinstance(each, Param))
+
+
+def conjunction(query: Query) -> Conjunction | None:
+    """The query as a conjunction; None if it is more than that."""
+    select = query.where if isinstance(query.where, Select) else Select(query.where, query.projection)
+    flat = None if select.order or query.dataset != Dataset() else _flat(select.inner)
+    if flat is None or query.form not in ("select", "ask"):
+        return None
+    form: Literal["select", "ask"] = "select" if query.form == "select" else "ask"
+    return Conjunction(form, *flat, query.projection, select.distinct, select.limit, select.offset)
+
+
+def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern, ...], tuple[Expression, ...]] | None:
+    match operator:
+        case Basic(patterns):
+            return tuple(replace(each, graph=each.graph or graph) for each in patterns), ()
+        case Join(left, right):
+            parts = _flat(left, graph), _flat(right, graph)
+            return (
+                None
+                if parts[0] is None or parts[1] is None
+                else (
+                    (*parts[0][0], *parts[1][0]),
+                    (*parts[0][1], *parts[1][1]),
+                )
+            )
+        case Graph(name, inner) if graph is None:
+            found = _flat(inner, name)
+            return found if found and found[0] else None
+        case Filter(inner, conditions):
+            found = _flat(inner, graph)
+            scoped = None if found is None else [_scoped(each, _names(found[0])) for each in conditions]
+            if found is None or scoped is None or None in scoped:
+                return None
+            return found[0], (*found[1], *(each for each in scoped if each is not None))
+    return None
+
+
+def _names(patterns: tuple[Pattern, ...]) -> set[str]:
+    nodes = [node for each in patterns for node in (each.subject, each.predicate, each.object, each.graph)]
+    return {node.name for node in nodes if isinstance(node, Var)}
+
+
+def _scoped(expression: Expression, seen: set[str]) -> Expression | None:
+    match expression:
+        case Var(name):
+            return expression if name in seen else UNBOUND
+        case Apply(op, args):
+            inner = [_scoped(each, seen) for each in args]
+            known = tuple(each for each in inner if each is not None)
+            return Apply(op, known) if len(known) == len(inner) else None
+        case _:
+            return expression if not hasattr(expression, "inner") else None
+
+
+def _leaves(expression: Expression) -> Iterator[Node]:
+    if isinstance(expression, Apply):
+        for each in expression.args:
+            yield from _leaves(each)
+    elif isinstance(expression, Var | Param):
+        yield expression
