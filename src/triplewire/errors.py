@@ -4,6 +4,7 @@ TriplewireError
 ├── InputError            the caller's input is wrong; the same input will fail again
 │   ├── MalformedRdf          a document that does not parse, with line and column
 │   ├── UnknownMediaType      a syntax we do not speak, with those we do
+│   ├── NotAcceptable         no format that the caller takes, with those that there are
 │   ├── BodyTooLarge          over a limit, with the limit
 │   ├── SparqlSyntax          a query that does not parse, with line and column
 │   ├── Unsupported           a query we understand but do not run, with the construct and its place
@@ -11,6 +12,7 @@ TriplewireError
 ├── NotFound              no such stream, subscription or event
 ├── StorageFull           the disk refused a write; nothing was acknowledged
 ├── QueryLimit            a query ran over a named limit; a smaller one may pass
+│   └── AnswerTooLarge        its answer did; a part of it may be asked for
 └── Unavailable           a part that is needed does not answer; try again later
 """
 
@@ -55,6 +57,15 @@ class UnknownMediaType(InputError):
         self.known = known
 
 
+class NotAcceptable(InputError):
+    """What was asked for comes in none of the formats that the caller takes. `known` lists those that there are."""
+
+    def __init__(self, given: str, known: tuple[str, ...]) -> None:
+        super().__init__(f"{given} cannot be given; there are {', '.join(known)}")
+        self.given = given
+        self.known = known
+
+
 class BodyTooLarge(InputError):
     """A body over its limit in bytes."""
 
@@ -91,6 +102,10 @@ class StorageFull(TriplewireError):
 
 class QueryLimit(TriplewireError):
     """A query passed one of its limits and was ended."""
+
+
+class AnswerTooLarge(QueryLimit):
+    """A query whose answer has more rows or bytes than one answer may have."""
 
 
 class Unavailable(TriplewireError):

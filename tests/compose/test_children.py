@@ -10,9 +10,10 @@ import pytest
 
 from triplewire.bench.broker import free_port
 from triplewire.clock import ManualClock
-from triplewire.compose.children import LONGEST_PAUSE, Child, environment, stop_all
+from triplewire.compose.children import LONGEST_PAUSE, Child, stop_all
 from triplewire.compose.up import Up
 from triplewire.config import Settings
+from triplewire.config.settings import environment
 from triplewire.errors import Unavailable
 
 
@@ -22,7 +23,7 @@ def ended(child: Child) -> None:
 
 
 def test_settings_survive_the_way_to_a_child(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path, host="0.0.0.0", port=99, store_interval=2.5, supervisor=7)
+    settings = Settings(data=tmp_path, host="0.0.0.0", port=99, store_interval=2.5, supervisor=7, services=("http://a", "http://b"))
     assert Settings.from_environment(environment(settings)) == settings
 
 

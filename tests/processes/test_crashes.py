@@ -18,8 +18,9 @@ from tests.processes.hearing import hear_all, until_stored
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
 from triplewire.clock import SystemClock
-from triplewire.compose.children import Child, environment
+from triplewire.compose.children import Child
 from triplewire.config import Settings
+from triplewire.config.settings import environment
 from triplewire.errors import TriplewireError
 from triplewire.log import SqliteLog
 from triplewire.testing import event

@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triplewire.clock import Clock
 from triplewire.config import Settings
-from triplewire.config.settings import PREFIX
+from triplewire.config.settings import environment
 
 LONGEST_PAUSE = 30.0
 """Seconds between two starts of a child that keeps failing; the first is after one second, then twice as long."""
@@ -85,11 +85,6 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """Settings as the variables from which a child reads them back."""
-    return {PREFIX + each.name.upper(): str(getattr(settings, each.name)) for each in fields(settings)}
 
 
 def stop_all(children: Sequence[Child]) -> None:

@@ -51,16 +51,52 @@ LISTENERS = 15_000
 """Open listening connections of one edge process: below the usual limit of open files."""
 
 QUERY_SECONDS = 30.0
-"""Run time of one SPARQL query over history."""
+"""From the first step of a SPARQL query over history to its last byte: a slow reader holds its process that long."""
 
 QUERY_MEMORY = "2GB"
-"""Memory of one SPARQL query over history."""
+"""Memory of one SPARQL query over history. Nothing is spilled to the disk."""
+
+QUERY_PROCESS_BYTES = 768 * 1024 * 1024
+"""What a query's process may have beside that: code, stacks of threads, the answer's formatting."""
 
 QUERY_ROWS = 1_000_000
 """Rows in the answer of one SPARQL query over history."""
 
+ANSWER_BYTES = 1024**3
+"""Bytes in the answer of one SPARQL query over history: a million rows of a kilobyte."""
+
 QUERIES_AT_ONCE = 2
-"""SPARQL queries over history that run at the same time; others wait their turn."""
+"""SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
+
+QUERIES_WAITING = 64
+"""SPARQL queries that wait for a process. Above it a client is told 503: at worst these wait for 16 minutes."""
+
+QUERY_GRACE_SECONDS = 1.0
+"""How long a process may take to give up a query that was cancelled or ran out of time. Then it is killed."""
+
+WORKER_START_SECONDS = 30.0
+"""How long the process of queries may take to start; half a second is usual."""
+
+CHUNK_BYTES = 64 * 1024
+"""One piece of an answer on its way out. A few of them are all that an edge holds of one answer."""
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""Terms that are formatted at once; a formatter needs about eight times as much for a moment."""
+
+BATCH_ROWS = 8_192
+"""Solutions that an engine hands over at once: the first of them leave when so many are known, or all."""
+
+DATASET_GRAPHS = 256
+"""Graphs that the parameters of one request name; each is a comparison with every quad."""
+
+SERVICE_SECONDS = 10.0
+"""How long another endpoint may take for one SERVICE; the time of the query goes on meanwhile."""
+
+SERVICE_BYTES = 8 * 1024 * 1024
+"""What another endpoint may answer; it is parsed in memory: at worst about eight times this."""
+
+SERVICE_ROWS = 10_000
+"""Solutions of one SERVICE. They become a part of the query's SQL."""
 
 LOG_AGE_SECONDS = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""

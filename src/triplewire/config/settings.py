@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from triplewire.config import limits
+
 PREFIX = "TRIPLEWIRE_"
 
 
@@ -24,6 +26,15 @@ class Settings:
     """Seconds between two looks of the `match` query at an idle log."""
     store_interval: float = 1.0
     """Seconds between two looks of the `store` query; each batch becomes a commit of the lake."""
+    query_processes: int = limits.QUERIES_AT_ONCE
+    """How many SPARQL queries over history run at once, each in a process of its own."""
+    query_seconds: float = limits.QUERY_SECONDS
+    query_memory: str = limits.QUERY_MEMORY
+    query_rows: int = limits.QUERY_ROWS
+    spark_bytes: int = 16 * 1024**3
+    """Above so many bytes of files a query goes to Spark, unless it says otherwise."""
+    services: tuple[str, ...] = ()
+    """The endpoints that SERVICE may ask; in the environment with spaces between them."""
     supervisor: int = 0
     """The process that started this one and without which it stops; 0 for one that stands alone."""
 
@@ -62,12 +73,18 @@ class Settings:
         return cls(**given)
 
 
+def environment(settings: Settings) -> dict[str, str]:
+    """Settings as the variables from which another process reads them back."""
+    values = {PREFIX + each.name.upper(): getattr(settings, each.name) for each in fields(settings)}
+    return {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
+
+
 _KINDS = {int: "a whole number", float: "a number"}
 
 
 def _value(name: str, text: str, kind: Callable[[str], Any]) -> Any:  # noqa: ANN401 - of the field's own type
     try:
-        return kind(text)
+        return tuple(text.split()) if kind is tuple else kind(text)
     except ValueError:
         raise ValueError(f"{name}={text!r} is not {_KINDS.get(kind, 'right')}") from None  # type: ignore[call-overload]
 
