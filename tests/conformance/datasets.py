@@ -16,7 +16,7 @@ from tests.conformance.manifests import Case
 
 _SKIPPED = r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
 _FROM = re.compile(
-    rf"(?P<skip>{_SKIPPED})|(?P<from>\bFROM\s+(?:NAMED\s+)?)?<(?P<iri>[^<>\"{{}}|^`\\\s]*)>|#[^\n]*",
+    rf"(?P<skip>{_SKIPPED})|(?P<from>(?<![?$:\w])FROM\s+(?:NAMED\s+)?)?<(?P<iri>[^<>\"{{}}|^`\\\s]*)>|#[^\n]*",
     re.IGNORECASE | re.DOTALL,
 )
 _BASE = re.compile(r"\bBASE\s*<([^>]*)>", re.IGNORECASE)

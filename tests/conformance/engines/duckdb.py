@@ -1,0 +1,65 @@
+"""DuckDB: compiled queries over tables in memory."""
+
+from __future__ import annotations
+
+from threading import Timer
+
+import duckdb
+
+from tests.conformance.datasets import Dataset
+from tests.conformance.engines import relations
+from tests.conformance.engines.answers import answer
+from tests.conformance.engines.ports import Refused
+from tests.conformance.results import Answer
+from triplewire.errors import SparqlSyntax, Unsupported
+from triplewire.sparql import compile_query, parse_query
+from triplewire.sparql.dialects import duckdb as dialect
+
+_SECONDS = 60.0
+"""How long a query may take: the suites are small, so what takes longer does not end."""
+
+
+class DuckDB:
+    """One connection for all cases, as making one is slow."""
+
+    regimes = frozenset({"Simple"})
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._dataset = Dataset()
+        relations.make(self._connection, self._dataset)
+        if hasattr(dialect, "prepare"):
+            dialect.prepare(self._connection)
+
+    def parse(self, text: str, base: str) -> None:
+        refuse(text, base)
+
+    def load(self, dataset: Dataset) -> None:
+        # Neighbours in a suite mostly share their data.
+        if dataset != self._dataset:
+            relations.make(self._connection, dataset)
+            self._dataset = dataset
+
+    def run(self, text: str, base: str) -> Answer:
+        query = relations.scoped(parse_query(text, base), self._dataset)
+        compiled = compile_query(query, "duckdb")
+        alarm = Timer(_SECONDS, self._connection.interrupt)
+        alarm.start()
+        try:
+            return answer(compiled, self._connection.execute(compiled.sql).to_arrow_table())
+        finally:
+            alarm.cancel()
+
+
+def refuse(text: str, base: str) -> None:
+    """Raises Refused for what our parser takes for no query."""
+    try:
+        parse_query(text, base)
+    except SparqlSyntax as error:
+        raise Refused(str(error)) from error
+    except Unsupported:
+        return
+
+
+def start() -> DuckDB:
+    return DuckDB()

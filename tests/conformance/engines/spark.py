@@ -1,0 +1,54 @@
+"""Spark: the same queries through Spark SQL, in one session for the whole run."""
+
+from __future__ import annotations
+
+import duckdb
+
+from tests.conformance.datasets import Dataset
+from tests.conformance.engines import relations
+from tests.conformance.engines.answers import answer
+from tests.conformance.engines.duckdb import refuse
+from tests.conformance.results import Answer
+from triplewire.pipeline.session import start_session
+from triplewire.query import spark
+from triplewire.sparql import compile_query, parse_query
+
+_VIEWS = ("quads", "events")
+
+
+class Spark:
+    """DuckDB makes the tables, as it does for the lake; Spark reads them."""
+
+    regimes = frozenset({"Simple"})
+
+    def __init__(self) -> None:
+        self._tables = duckdb.connect(config={"threads": 1})
+        self._session = start_session("conformance", "local[2]", "1g")
+        # Times have no zone in our tables.
+        self._session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+        self._dataset = Dataset()
+        self._make(self._dataset)
+
+    def parse(self, text: str, base: str) -> None:
+        refuse(text, base)
+
+    def load(self, dataset: Dataset) -> None:
+        # Neighbours in a suite mostly share their data.
+        if dataset != self._dataset:
+            self._make(dataset)
+            self._dataset = dataset
+
+    def _make(self, dataset: Dataset) -> None:
+        relations.make(self._tables, dataset)
+        for name in _VIEWS:
+            table = self._tables.table(name).to_arrow_table()
+            self._session.createDataFrame(table).createOrReplaceTempView(name)
+
+    def run(self, text: str, base: str) -> Answer:
+        query = relations.scoped(parse_query(text, base), self._dataset)
+        compiled = compile_query(query, "spark")
+        return answer(compiled, spark.run(self._session, compiled))
+
+
+def start() -> Spark:
+    return Spark()
