@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,12 @@ def gather(places: Iterable[Path], only: str = "") -> list[Case]:
     return [case for manifest in find(places) for case in cases(manifest) if only in case.name]
 
 
+def put(found: Iterable[Case], name: str) -> Report:
+    """Put the cases to the engine of this name, one after the other."""
+    with closing(start(name)) as engine:
+        return Report(name, tuple(run(case, engine) for case in found))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a report. Failed cases are what it reports, so only a folder without a manifest is an error."""
     given = _options().parse_args(arguments)
@@ -29,9 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NoManifest as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    engine = start(given.engine)
     followed = track(found, given.engine, console=Console(stderr=True), transient=True, disable=given.json)
-    report = Report(given.engine, tuple(run(case, engine) for case in followed))
+    report = put(followed, given.engine)
     if given.json:
         sys.stdout.write(as_json(report) + "\n")
     else:

@@ -46,9 +46,12 @@ class DuckDB:
         alarm = Timer(_SECONDS, self._connection.interrupt)
         alarm.start()
         try:
-            return answer(compiled, self._connection.execute(compiled.sql).to_arrow_table())
+            return answer(compiled, self._connection.sql(compiled.sql).to_arrow_table())
         finally:
             alarm.cancel()
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def refuse(text: str, base: str) -> None:

@@ -43,6 +43,9 @@ class Oxigraph:
         given = None if self._dataset.spare else names
         return answer(self._store.query(text, base_iri=base, named_graphs=given))
 
+    def close(self) -> None:
+        self._store = ox.Store()
+
 
 def start() -> Oxigraph:
     return Oxigraph()

@@ -29,6 +29,9 @@ class Engine(Protocol):
     def run(self, text: str, base: str) -> Answer:
         """The answer on what was loaded last."""
 
+    def close(self) -> None:
+        """Give back what it holds."""
+
 
 def start(name: str) -> Engine:
     """Start one of `ENGINES`."""

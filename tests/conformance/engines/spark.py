@@ -49,6 +49,10 @@ class Spark:
         compiled = compile_query(query, "spark")
         return answer(compiled, spark.run(self._session, compiled))
 
+    def close(self) -> None:
+        self._session.stop()
+        self._tables.close()
+
 
 def start() -> Spark:
     return Spark()
