@@ -64,6 +64,10 @@ DIFFERENT: dict[str, tuple[Expected, Answer]] = {
         rows("_:a _:b", "_:b _:c", "_:c _:a"),
         rows("_:a _:b", "_:b _:a", "_:c _:c"),
     ),
+    "two cycles of three are not one of six": (
+        rows("_:a _:b", "_:b _:c", "_:c _:a", "_:d _:e", "_:e _:f", "_:f _:d"),
+        rows("_:a _:b", "_:b _:c", "_:c _:d", "_:d _:e", "_:e _:f", "_:f _:a"),
+    ),
     "numbers of two datatypes": (rows("1"), rows("1.0")),
     "other numbers": (rows("1.0e0"), rows("1.1e0")),
     "many digits": (rows("1.0000000000000000000000000000001"), rows("1.0000000000000000000000000000002")),
