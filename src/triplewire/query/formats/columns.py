@@ -1,0 +1,168 @@
+"""Columns of terms, a whole batch at a time: what kind each term is, its parts, and rows put together from cells.
+
+Terms are canonical N-Triples text, kept as bytes here, so that cutting them needs no look at their characters. No
+function loops over cells in Python, but for text with escapes, where one call of the JSON parser takes all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TypeAlias
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.config import limits
+
+Column: TypeAlias = pa.BinaryArray
+
+
+class Kind(Enum):
+    """Kinds of term that formats write differently."""
+
+    IRI = "iri"
+    BLANK = "blank"
+    PLAIN = "plain"
+    TYPED = "typed"
+    TAGGED = "tagged"
+    TRIPLE = "triple"
+
+
+Writers = Mapping[Kind, Callable[[Column], Column]]
+"""For each kind, what makes cells of terms that are all of it."""
+
+_END = 2**31 - 1
+
+_TRIPLE = r"(?s)^<<\( (?P<subject>\S+) (?P<predicate>\S+) (?P<object>.*) \)>>$"
+
+
+def columns_of(batch: pa.RecordBatch, count: int) -> list[Column]:
+    """The first columns of a batch, as bytes."""
+    return [_binary(batch.column(index)) for index in range(count)]
+
+
+def _binary(column: pa.Array) -> Column:
+    return column.cast(pa.string()).view(pa.binary())
+
+
+def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are small enough to be formatted at once; none of them is empty."""
+    for batch in batches:
+        yield from _halved(batch)
+
+
+def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= 1 or batch.nbytes <= limits.BATCH_BYTES:
+        if batch.num_rows:
+            yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _halved(batch.slice(0, middle))
+    yield from _halved(batch.slice(middle))
+
+
+def cells(terms: Column, writers: Writers) -> Column:
+    """A cell for each term, by its kind; null where the term is."""
+    made = pa.nulls(len(terms), pa.binary())
+    for kind, mask in _masks(terms):
+        if pc.any(mask).as_py():
+            made = pc.replace_with_mask(made, mask, writers[kind](terms.filter(mask)))
+    return made
+
+
+def _masks(terms: Column) -> Iterator[tuple[Kind, pa.BooleanArray]]:
+    bracket, triple = _starts(terms, "<"), _starts(terms, "<<")
+    yield Kind.IRI, pc.and_not(bracket, triple)
+    yield Kind.TRIPLE, triple
+    yield Kind.BLANK, _starts(terms, "_")
+    quoted, plain, typed = _starts(terms, '"'), _ends(terms, '"'), _ends(terms, ">")
+    yield Kind.PLAIN, pc.and_(quoted, plain)
+    yield Kind.TYPED, pc.and_(quoted, typed)
+    yield Kind.TAGGED, pc.and_not(pc.and_not(quoted, plain), typed)
+
+
+def _starts(terms: Column, text: str) -> pa.BooleanArray:
+    return pc.fill_null(pc.starts_with(terms, text), False)
+
+
+def _ends(terms: Column, text: str) -> pa.BooleanArray:
+    return pc.fill_null(pc.ends_with(terms, text), False)
+
+
+def inner(terms: Column) -> Column:
+    """What stands between the first and the last character: an address, or the body of a plain literal."""
+    return pc.binary_slice(terms, 1, -1)
+
+
+def after(texts: Column, count: int) -> Column:
+    """All but the first bytes: of a blank node, its label."""
+    return pc.binary_slice(texts, count, _END)
+
+
+def typed(terms: Column) -> tuple[Column, Column]:
+    """Bodies, still escaped, and the addresses of their datatypes."""
+    bodies, datatypes = _parts(terms)
+    return bodies, pc.binary_slice(datatypes, len("^^<"), -1)
+
+
+def tagged(terms: Column) -> tuple[Column, Column]:
+    """Bodies, still escaped, and their language tags, each with its direction behind `--` if it has one."""
+    bodies, tags = _parts(terms)
+    return bodies, after(tags, len("@"))
+
+
+def _parts(terms: Column) -> tuple[Column, Column]:
+    """What stands before the last quotation mark, without the first, and what stands behind it."""
+    halves = pc.split_pattern(terms, '"', max_splits=1, reverse=True)
+    return after(pc.list_element(halves, 0), 1), pc.list_element(halves, 1)
+
+
+def triple(terms: Column) -> list[Column]:
+    """Subjects, predicates and objects of triple terms."""
+    found = pc.extract_regex(terms, _TRIPLE)
+    return [found.field(name) for name in ("subject", "predicate", "object")]
+
+
+def unescaped(bodies: Column) -> Column:
+    """Lexical forms. Every escape of canonical N-Triples is one of JSON."""
+    mask = pc.match_substring(bodies, "\\")
+    if not pc.any(mask).as_py():
+        return bodies
+    text = joined(bodies.filter(mask), b'","')
+    found = pa.array(orjson.loads(b'["' + text + b'"]'), pa.string())
+    return pc.replace_with_mask(bodies, mask, found.view(pa.binary()))
+
+
+def between(*parts: Column | bytes) -> Column:
+    """Columns and constants, side by side."""
+    return pc.binary_join_element_wise(*(_scalar(part) for part in parts), _scalar(b""))
+
+
+def _scalar(part: Column | bytes) -> Column | pa.Scalar:
+    return pa.scalar(part, pa.binary()) if isinstance(part, bytes) else part
+
+
+def side_by_side(columns: list[Column], separator: bytes, count: int) -> Column:
+    """One text for each of `count` rows: its cells with the separator between; a null is empty."""
+    if not columns:
+        return pa.repeat(pa.scalar(b"", pa.binary()), count)
+    return pc.binary_join_element_wise(*columns, _scalar(separator), null_handling="replace", null_replacement=b"")
+
+
+def joined(texts: Column, separator: bytes) -> bytes:
+    """All texts of a column as one."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    return bytes(pc.binary_join(whole, _scalar(separator))[0].as_buffer())
+
+
+def streamed(head: bytes, bodies: Iterable[bytes], tail: bytes, separator: bytes = b"") -> Iterator[bytes]:
+    """Head, bodies and tail, with the separator between bodies. The head goes out with the first body: until then
+    an error can still be told as an error."""
+    before = head
+    begun = False
+    for body in bodies:
+        yield before + body
+        before, begun = separator, True
+    yield tail if begun else head + tail
