@@ -37,11 +37,16 @@ class TriplewireError(Exception):
 
 
 class InputError(TriplewireError):
-    """The input is wrong; trying again will not help. `place` points into it where that is known."""
+    """The input is wrong; trying again will not help.
 
-    def __init__(self, message: str, *, place: Place | None = None) -> None:
+    `place` points into it where that is known. `excerpt` is then the line there, or what stands around the place in
+    a long one, and under it a line with a caret; it may be empty.
+    """
+
+    def __init__(self, message: str, *, place: Place | None = None, excerpt: str = "") -> None:
         super().__init__(message)
         self.place = place
+        self.excerpt = excerpt
 
 
 class MalformedRdf(InputError):
@@ -81,11 +86,11 @@ class SparqlSyntax(InputError):
 class Unsupported(InputError):
     """A construct that is legal SPARQL but outside the language that we run; `construct` names it."""
 
-    def __init__(self, construct: str, *, place: Place | None = None, hint: str = "") -> None:
+    def __init__(self, construct: str, *, place: Place | None = None, hint: str = "", excerpt: str = "") -> None:
         where = f" at {place}" if place else ""
-        super().__init__(f"{construct} is not supported{where}{': ' + hint if hint else ''}")
+        message = f"{construct} is not supported{where}{': ' + hint if hint else ''}"
+        super().__init__(message, place=place, excerpt=excerpt)
         self.construct = construct
-        self.place = place
 
 
 class BadRequest(InputError):

@@ -24,7 +24,8 @@ def cases(name: str) -> list[Any]:
 def test_a_construct_outside_the_language_is_named_with_its_place(case: dict[str, Any]) -> None:
     with pytest.raises(Unsupported) as refused:
         parse(case["query"])
-    assert (refused.value.construct, refused.value.place) == (case["construct"], Place(*case["place"]))
+    place = Place(*case["place"]) if "place" in case else None
+    assert (refused.value.construct, refused.value.place) == (case["construct"], place)
 
 
 @pytest.mark.parametrize("case", cases("syntax.toml"))

@@ -14,17 +14,24 @@ NESTING = 128
 EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
-QUERY_BYTES = 64 * 1024
-"""SPARQL text. As much takes the parser a tenth of a second."""
+QUERY_BYTES = 1024 * 1024
+"""SPARQL text. As much, of which only VALUES can be, takes the parser about two seconds."""
 
-PATTERNS = 64
-"""Triple patterns of one query. Each is a self-join of the quads table."""
+REMEMBERED_QUERY_CHARACTERS = 16 * 1024
+"""A query whose algebra is remembered, 512 of them: longer ones would fill memory and are seldom asked twice."""
 
-QUERY_NESTING = 32
-"""Groups, blank nodes or operators inside one another in a query. The parser and the compiler follow them by calls."""
+PATTERNS = 256
+"""Triple patterns and steps of paths of one query. Each is a self-join of the quads table."""
 
-EXPRESSION_TERMS = 1_000
-"""Variables, constants and calls in the filters of one query. Each may become a kilobyte of SQL."""
+QUERY_NESTING = 64
+"""Levels of a query: groups, operators and expressions inside one another. Parser and compiler follow them by calls,
+at most some ten for each; a thousand overflow the stack."""
+
+QUERY_GROUPS = 4_096
+"""Groups in braces of one query, branches of UNION among them. Each may become a sub-query of its own."""
+
+EXPRESSION_TERMS = 10_000
+"""Variables, constants and calls in the expressions of one query. Each may become a kilobyte of SQL."""
 
 SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 """The JSON that makes subscriptions."""

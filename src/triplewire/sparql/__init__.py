@@ -15,7 +15,7 @@ from triplewire.sparql.compile import (
 )
 from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
-from triplewire.sparql.syntax import parse
+from triplewire.sparql.syntax import parse, parse_query
 
 __all__ = [
     "FACETS",
@@ -42,5 +42,6 @@ __all__ = [
     "involved",
     "params_with_facets",
     "parse",
+    "parse_query",
     "to_sql",
 ]

@@ -1,39 +1,65 @@
-"""The cursor: where the parser is in the text, and what the text has declared so far."""
+"""The cursor: where the parser is in the text, and what the text has said so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
 
 from triplewire.config import limits
 from triplewire.errors import Place, SparqlSyntax, Unsupported
+from triplewire.sparql.algebra import Aggregate
+from triplewire.sparql.syntax.scopes import Scoped
 from triplewire.sparql.syntax.tokens import Source, Token
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of the grammar that are used in a circle: by what they are made of."""
+
+    group: Callable[[Cursor], Scoped]
+    select: Callable[[Cursor], Scoped]
 
 
 class Cursor:
-    """Moves over the tokens of one query. Holds prefixes, base, and the blocks in which blank labels were seen."""
+    """Moves over the tokens of one query. Holds what was declared, counted and put off until the end."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, base: str | None, rules: Rules) -> None:
         self._source = Source(text)
-        self._index = 0
+        self._tokens = self._source.tokens()
         self._fresh = 0
         self._depth = 0
-        self._terms = 0
+        self._counts: dict[str, int] = {}
+        self._heights: dict[int, tuple[object, int]] = {}
+        self.rules = rules
+        self.base = base
         self.prefixes: dict[str, str] = {}
-        self.base: str | None = None
+        self.addresses: dict[tuple[str, str | None], str] = {}
+        """IRIs as they were written, with the base, and what they mean."""
         self.blocks: dict[str, int] = {}
-
-    @property
-    def token(self) -> Token:
-        return self._source.tokens[self._index]
-
-    @property
-    def following(self) -> Token:
-        """The token after this one; at the end, the end."""
-        return self._source.tokens[min(self._index + 1, len(self._source.tokens) - 1)]
+        """Blank node labels, each with the basic graph pattern in which it was seen."""
+        self.aggregates: dict[Aggregate, str] | None = None
+        """The aggregates of this SELECT with their variables; None where none may stand."""
+        self.refusal: Unsupported | None = None
+        """What is to be raised once the whole text has parsed."""
+        self.last = Token("end", "", 0)
+        """The token that was taken last."""
+        self._check_characters()
+        self.token = next(self._tokens)
+        self.following = next(self._tokens, self.token)
+        self._check()
 
     def place(self, token: Token | None = None) -> Place:
         return self._source.place((token or self.token).offset)
+
+    def since(self, first: Token) -> str:
+        """The text from a token to the one that was taken last."""
+        return self._source.text[first.offset : self.last.end]
 
     def fresh(self) -> int:
         """A number that was not given before."""
@@ -44,34 +70,48 @@ class Cursor:
     def nested(self) -> Iterator[None]:
         """One level deeper; too deep is refused at the token that would be."""
         if self._depth >= limits.QUERY_NESTING:
-            raise self.unsupported(f"nesting deeper than {limits.QUERY_NESTING}")
+            raise self._too_deep()
         self._depth += 1
         yield
         self._depth -= 1
 
-    def count_term(self) -> None:
-        """One more term of an expression."""
-        self._terms += 1
-        if self._terms > limits.EXPRESSION_TERMS:
-            raise self.unsupported(f"more than {limits.EXPRESSION_TERMS} terms in filters")
+    def over(self, made: _Made, *below: object) -> _Made:
+        """What was made, once it is known not to be too high a tree over these.
+
+        Chains lean to the left, so a tree may be high where the text is not nested.
+        """
+        height = 1 + max((self._heights[id(each)][1] for each in below if id(each) in self._heights), default=0)
+        if height > limits.QUERY_NESTING:
+            raise self._too_deep()
+        # keeping the object keeps its number from being given to another
+        self._heights[id(made)] = made, height
+        return made
+
+    def count(self, what: str, limit: int, more: int = 1, token: Token | None = None) -> None:
+        """Some more of what a query may have only so many of."""
+        self._counts[what] = self._counts.get(what, 0) + more
+        if self._counts[what] > limit:
+            raise self.unsupported(f"more than {limit} {what}", token)
 
     def take(self) -> Token:
-        token = self.token
+        self.last = token = self.token
         if token.kind != "end":
-            self._index += 1
+            self.token = self.following
+            self.following = next(self._tokens, self.token)
+            if self.token.kind == "bad":
+                self._check()
         return token
 
-    def at(self, *texts: str) -> bool:
+    def at(self, *keys: str) -> bool:
         """Is the token one of these marks, or one of these keywords (in upper case)?"""
-        token = self.token
-        return token.word in texts if token.kind == "word" else token.kind == "mark" and token.text in texts
+        return self.token.key in keys
 
-    def accept(self, *texts: str) -> Token | None:
-        return self.take() if self.at(*texts) else None
+    def accept(self, *keys: str) -> Token | None:
+        return self.take() if self.token.key in keys else None
 
-    def expect(self, *texts: str) -> Token:
-        if not self.at(*texts):
-            raise self.wrong(" or ".join(f"`{text}`" for text in texts))
+    def expect(self, *keys: str) -> Token:
+        if self.token.key not in keys:
+            raise self.wrong(" or ".join(f"`{key}`" for key in keys))
         return self.take()
 
     def expect_kind(self, kind: str, what: str) -> Token:
@@ -83,8 +123,29 @@ class Cursor:
         """The error for a token that does not fit here."""
         token = token or self.token
         found = "the end of the text" if token.kind == "end" else f"`{token.text[:40]}`"
-        place = self.place(token)
-        return SparqlSyntax(f"expected {expected}, found {found} at {place}", place=place)
+        return self._error(f"expected {expected}, found {found} at", token)
 
     def unsupported(self, construct: str, token: Token | None = None, hint: str = "") -> Unsupported:
-        return Unsupported(construct, place=self.place(token), hint=hint)
+        token = token or self.token
+        excerpt = self._source.excerpt(token.offset)
+        return Unsupported(construct, place=self.place(token), hint=hint, excerpt=excerpt)
+
+    def refuse(self, construct: str, token: Token | None = None, hint: str = "") -> None:
+        """Puts a refusal off until the text has parsed: what is wrong in it is said first."""
+        if self.refusal is None:
+            self.refusal = self.unsupported(construct, token, hint)
+
+    def _too_deep(self) -> Unsupported:
+        return self.unsupported(f"nesting deeper than {limits.QUERY_NESTING}")
+
+    def _check(self) -> None:
+        if self.token.kind == "bad":
+            raise self._error(f"{self.token.text!r} begins no SPARQL token at", self.token)
+
+    def _check_characters(self) -> None:
+        if lone := _SURROGATE.search(self._source.text):
+            raise self._error("half of a surrogate pair is no character:", Token("bad", "", lone.start()))
+
+    def _error(self, message: str, token: Token) -> SparqlSyntax:
+        place = self.place(token)
+        return SparqlSyntax(f"{message} {place}", place=place, excerpt=self._source.excerpt(token.offset))

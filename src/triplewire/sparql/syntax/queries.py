@@ -1,49 +1,63 @@
-"""Queries: prologue, form, pattern and solution modifiers."""
+"""Queries: the prologue and the four forms."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
 from triplewire.config import limits
 from triplewire.errors import BodyTooLarge
-from triplewire.sparql.algebra import Pattern, Var
-from triplewire.sparql.conjunctions import Conjunction
-from triplewire.sparql.syntax.cursor import Cursor
-from triplewire.sparql.syntax.expressions import expression
-from triplewire.sparql.syntax.patterns import group
-from triplewire.sparql.syntax.terms import address
+from triplewire.sparql.algebra import Basic, Dataset, Node, Pattern, Query, Var
+from triplewire.sparql.syntax.cursor import Cursor, Rules
+from triplewire.sparql.syntax.groups import group
+from triplewire.sparql.syntax.scopes import Scoped, visible
+from triplewire.sparql.syntax.selections import clause, leveled, select, selected, where
+from triplewire.sparql.syntax.terms import address, at_iri, iri, string, variable_or_iri
+from triplewire.sparql.syntax.triples import Triples
 
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
-_MODIFIERS = ("GROUP", "HAVING", "ORDER", "VALUES")
+_NOTHING = Scoped(Basic(), (), Basic())
 
 
-@lru_cache(maxsize=512)
-def parse(text: str) -> Conjunction:
-    """The algebra of a query.
+def parse_query(text: str, base: str | None = None) -> Query:
+    """The algebra of a query. `base` is what its relative IRIs are relative to where it does not say so itself.
 
     Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that we do not run, both with the
     place, and BodyTooLarge over the limit.
     """
+    if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
+        return _remembered(text, base)
     if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the SPARQL text", limits.QUERY_BYTES)
-    cursor = Cursor(text)
+    return _parsed(text, base)
+
+
+@lru_cache(maxsize=512)
+def _remembered(text: str, base: str | None) -> Query:
+    return _parsed(text, base)
+
+
+def _parsed(text: str, base: str | None) -> Query:
+    cursor = Cursor(text, base, Rules(group, select))
     _prologue(cursor)
     query = _query(cursor)
     if cursor.token.kind != "end":
         raise cursor.wrong("the end of the query")
+    if cursor.refusal is not None:
+        raise cursor.refusal
     return query
 
 
 def _prologue(cursor: Cursor) -> None:
-    while keyword := cursor.accept("PREFIX", "BASE"):
-        if keyword.word == "BASE":
+    while keyword := cursor.accept("PREFIX", "BASE", "VERSION"):
+        if keyword.key == "VERSION":
+            cursor.refuse(f"VERSION {string(cursor)}", keyword)
+        elif keyword.key == "BASE":
             cursor.base = _reference(cursor)
-            continue
-        name = cursor.expect_kind("name", "a prefix that ends in `:`")
-        if not name.text.endswith(":") or name.text.count(":") != 1:
-            raise cursor.wrong("a prefix that ends in `:`", name)
-        cursor.prefixes[name.text[:-1]] = _reference(cursor)
+        else:
+            name = cursor.expect_kind("name", "a prefix that ends in `:`")
+            if not name.text.endswith(":") or name.text.count(":") != 1:
+                raise cursor.wrong("a prefix that ends in `:`", name)
+            cursor.prefixes[name.text[:-1]] = _reference(cursor)
 
 
 def _reference(cursor: Cursor) -> str:
@@ -52,68 +66,78 @@ def _reference(cursor: Cursor) -> str:
     return address(cursor)
 
 
-def _query(cursor: Cursor) -> Conjunction:
-    if cursor.at("CONSTRUCT", "DESCRIBE"):
-        raise cursor.unsupported(cursor.token.word)
+def _query(cursor: Cursor) -> Query:
     if cursor.at(*_UPDATES):
         raise cursor.unsupported("SPARQL Update", hint="events are published, not updated")
-    if cursor.expect("SELECT", "ASK").word == "ASK":
-        return _where(cursor, "ask", (), False)
-    distinct = bool(cursor.accept("DISTINCT"))
-    if not distinct:
-        cursor.accept("REDUCED")
-    return _where(cursor, "select", _projection(cursor), distinct)
+    if cursor.at("SELECT"):
+        return _select(cursor)
+    form = cursor.expect("SELECT", "ASK", "CONSTRUCT", "DESCRIBE").key
+    return {"ASK": _ask, "CONSTRUCT": _construct, "DESCRIBE": _describe}[form](cursor)
 
 
-def _projection(cursor: Cursor) -> tuple[str, ...] | None:
-    """The names to select; None for `*`."""
-    if cursor.accept("*"):
-        return None
-    names: list[str] = []
-    while cursor.token.kind == "variable" or cursor.at("("):
-        if cursor.at("("):
-            _refuse_expression(cursor)
-        token = cursor.take()
-        if token.text[1:] not in names:
-            names.append(token.text[1:])
-    if not names:
-        raise cursor.wrong("`*` or a variable")
-    return tuple(names)
+def _select(cursor: Cursor) -> Query:
+    wanted = clause(cursor)
+    dataset = _dataset(cursor)
+    found = selected(cursor, wanted)
+    return Query("select", found.whole, found.names, dataset=dataset)
 
 
-def _refuse_expression(cursor: Cursor) -> None:
-    """Parses the expression first, because what is wrong inside it is the better message."""
-    opening = cursor.take()
-    expression(cursor)
-    raise cursor.unsupported("SELECT expression", opening)
+def _ask(cursor: Cursor) -> Query:
+    dataset = _dataset(cursor)
+    level = leveled(cursor, where(cursor), {})
+    made = level.projected(())
+    return Query("ask", made if level.modified else made.inner, dataset=dataset)
 
 
-def _where(
-    cursor: Cursor, form: Literal["select", "ask"], projection: tuple[str, ...] | None, distinct: bool
-) -> Conjunction:
-    if cursor.at("FROM"):
-        raise cursor.unsupported("FROM")
-    cursor.accept("WHERE")
-    found = group(cursor)
-    limit, offset = _slice(cursor)
-    names = _visible(found.patterns) if projection is None else projection
-    return Conjunction(form, found.patterns, found.filters, names, distinct, limit, offset)
+def _construct(cursor: Cursor) -> Query:
+    template = _template(cursor) if cursor.at("{") else None
+    dataset = _dataset(cursor)
+    if template is None:
+        cursor.expect("WHERE")
+        template = _template(cursor)
+        pattern = Scoped(Basic(template), _names(template), Basic(template))
+    else:
+        pattern = where(cursor)
+    names = _names(template)
+    return Query("construct", leveled(cursor, pattern, {}).projected(names), names, template, dataset=dataset)
 
 
-def _slice(cursor: Cursor) -> tuple[int | None, int]:
-    given: dict[str, int] = {}
-    while True:
-        if cursor.at(*_MODIFIERS):
-            word = cursor.token.word
-            raise cursor.unsupported(f"{word} BY" if word in ("GROUP", "ORDER") else word)
-        if not cursor.at("LIMIT", "OFFSET") or cursor.token.word in given:
-            return given.get("LIMIT"), given.get("OFFSET", 0)
-        word = cursor.take().word
-        given[word] = int(cursor.expect_kind("integer", "a whole number").text)
+def _template(cursor: Cursor) -> tuple[Pattern, ...]:
+    cursor.expect("{")
+    triples = Triples(cursor, None)
+    while not cursor.accept("}"):
+        triples.statement("a triple or `}`")
+        if not cursor.accept(".") and not cursor.at("}"):
+            raise cursor.wrong("`.`, `;`, `,` or `}`")
+    return tuple(each for each in triples.found if isinstance(each, Pattern))
 
 
-def _visible(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
-    """What `*` stands for: every variable of the patterns that has a name, in reading order."""
-    nodes = [node for each in patterns for node in (each.graph, each.subject, each.predicate, each.object)]
-    names = [node.name for node in nodes if isinstance(node, Var) and not node.name.startswith("_:")]
-    return tuple(dict.fromkeys(names))
+def _names(template: tuple[Pattern, ...]) -> tuple[str, ...]:
+    nodes = (node for each in template for node in (each.subject, each.predicate, each.object))
+    return tuple(dict.fromkeys(visible(nodes)))
+
+
+def _describe(cursor: Cursor) -> Query:
+    star = cursor.accept("*")
+    described = () if star else _described(cursor)
+    dataset = _dataset(cursor)
+    level = leveled(cursor, where(cursor) if cursor.at("WHERE", "{") else _NOTHING, {})
+    names = level.names if star else tuple(dict.fromkeys(visible(described)))
+    nodes = tuple(Var(name) for name in names) if star else described
+    return Query("describe", level.projected(names), names, described=nodes, dataset=dataset)
+
+
+def _described(cursor: Cursor) -> tuple[Node, ...]:
+    found = [variable_or_iri(cursor, "DESCRIBE")]
+    while cursor.token.kind == "variable" or at_iri(cursor):
+        found.append(variable_or_iri(cursor, "DESCRIBE"))
+    return tuple(dict.fromkeys(found))
+
+
+def _dataset(cursor: Cursor) -> Dataset:
+    default: list[str] = []
+    named: list[str] = []
+    while cursor.accept("FROM"):
+        graphs = named if cursor.accept("NAMED") else default
+        graphs.append(iri(cursor).term)
+    return Dataset(tuple(default), tuple(named)) if default or named else Dataset()

@@ -1,0 +1,189 @@
+"""Groups: what stands in braces, translated as section 18.2.2 of the SPARQL specification says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from triplewire.config import limits
+from triplewire.sparql.algebra import (
+    Basic,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Join,
+    LeftJoin,
+    Minus,
+    Operator,
+    Pattern,
+    Service,
+    Union,
+)
+from triplewire.sparql.syntax.cursor import Cursor
+from triplewire.sparql.syntax.expressions import constraint, expression
+from triplewire.sparql.syntax.scopes import Scoped, visible
+from triplewire.sparql.syntax.terms import variable, variable_or_iri
+from triplewire.sparql.syntax.triples import Triples
+from triplewire.sparql.syntax.values import values
+
+_EXPECTED = "a triple pattern, OPTIONAL, FILTER, GRAPH, another element of a group or `}`"
+
+
+def group(cursor: Cursor) -> Scoped:
+    """A group in braces, or a sub-query in them."""
+    opening = cursor.expect("{")
+    cursor.count("groups", limits.QUERY_GROUPS, token=opening)
+    outside, cursor.aggregates = cursor.aggregates, None
+    with cursor.nested():
+        found = cursor.rules.select(cursor) if cursor.at("SELECT") else Elements(cursor).group()
+    cursor.expect("}")
+    cursor.aggregates = outside
+    return found
+
+
+def joined(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
+    """All of them, in order. Balanced, so that many are not deep; the empty pattern adds nothing and is left out."""
+    kept = [part for part in parts if part != Basic()]
+    return _folded(cursor, kept, Join) if kept else Basic()
+
+
+def _folded(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Union]) -> Operator:
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    halves = _folded(cursor, parts[:middle], kind), _folded(cursor, parts[middle:], kind)
+    return cursor.over(kind(*halves), *halves)
+
+
+class Elements:
+    """Collects the elements of one group."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._parts: list[Operator] = []
+        self._filters: list[Expression] = []
+        self._names: dict[str, None] = {}
+        self._triples = Triples(cursor, cursor.fresh())
+        self._seen = 0
+        self._kinds: dict[str, Callable[[], None]] = {
+            "OPTIONAL": self._optional,
+            "{": self._union,
+            "GRAPH": self._graph,
+            "BIND": self._bind,
+            "VALUES": self._values,
+            "MINUS": self._minus,
+            "SERVICE": self._service,
+        }
+
+    def group(self) -> Scoped:
+        cursor = self._cursor
+        while not cursor.at("}"):
+            if kind := self._kinds.get(cursor.token.key):
+                self._end_triples()
+                kind()
+                cursor.accept(".")
+            elif cursor.accept("FILTER"):
+                self._filters.append(constraint(cursor))
+                cursor.accept(".")
+            else:
+                self._statement()
+        bare, conditions = self._so_far(), tuple(self._filters)
+        whole = cursor.over(Filter(bare, conditions), bare, *conditions) if conditions else bare
+        return Scoped(whole, tuple(self._names), bare, conditions)
+
+    def _statement(self) -> None:
+        """One subject's triples, and the dot that must part them from more."""
+        cursor = self._cursor
+        self._triples.statement(_EXPECTED)
+        for each in self._triples.found[self._seen :]:
+            predicate = each.predicate if isinstance(each, Pattern) else None
+            self._show(visible((each.subject, predicate, each.object)))
+        self._seen = len(self._triples.found)
+        if not cursor.accept(".") and not cursor.at("}", "FILTER", *self._kinds):
+            raise cursor.wrong("`.`, `;`, `,` or `}`")
+
+    def _show(self, names: Iterable[str]) -> None:
+        self._names.update(dict.fromkeys(names))
+
+    def _end_triples(self) -> None:
+        """Runs of patterns are one basic graph pattern each; paths stand between them."""
+        run: list[Pattern] = []
+        for each in self._triples.found:
+            if isinstance(each, Pattern):
+                run.append(each)
+                continue
+            self._parts += [Basic(tuple(run)), each]
+            run = []
+        self._parts.append(Basic(tuple(run)))
+        self._triples = Triples(self._cursor, self._cursor.fresh())
+        self._seen = 0
+
+    def _so_far(self) -> Operator:
+        self._end_triples()
+        return joined(self._cursor, self._parts)
+
+    def _replace(self, made: Operator, *below: object) -> None:
+        self._parts = [self._cursor.over(made, *below)]
+
+    def _optional(self) -> None:
+        self._cursor.take()
+        left, inner = self._so_far(), group(self._cursor)
+        self._replace(LeftJoin(left, inner.bare, inner.conditions), left, inner.bare, *inner.conditions)
+        self._show(inner.names)
+
+    def _minus(self) -> None:
+        self._cursor.take()
+        left, right = self._so_far(), group(self._cursor)
+        self._replace(Minus(left, right.whole), left, right.whole)
+
+    def _bind(self) -> None:
+        cursor = self._cursor
+        cursor.take()
+        cursor.expect("(")
+        value = expression(cursor)
+        cursor.expect("AS")
+        if cursor.token.text[1:] in self._names:
+            raise cursor.wrong("a variable that is not yet in scope")
+        name = variable(cursor)
+        cursor.expect(")")
+        left = self._so_far()
+        self._replace(Extend(left, name, value), left, value)
+        self._show((name,))
+
+    def _union(self) -> None:
+        branches = [group(self._cursor)]
+        while self._cursor.accept("UNION"):
+            branches.append(group(self._cursor))
+        self._parts.append(_folded(self._cursor, [each.whole for each in branches], Union))
+        for each in branches:
+            self._show(each.names)
+
+    def _graph(self) -> None:
+        self._cursor.take()
+        name = variable_or_iri(self._cursor, "GRAPH")
+        inner = group(self._cursor)
+        self._parts.append(self._cursor.over(Graph(name, inner.whole), inner.whole))
+        self._show((*visible((name,)), *inner.names))
+
+    def _values(self) -> None:
+        self._cursor.take()
+        found = values(self._cursor)
+        self._parts.append(found)
+        self._show(found.names)
+
+    def _service(self) -> None:
+        cursor = self._cursor
+        cursor.take()
+        silent = bool(cursor.accept("SILENT"))
+        endpoint = variable_or_iri(cursor, "SERVICE")
+        opening, refusal = cursor.token, cursor.refusal
+        inner = group(self._cursor)
+        # what we do not know, the other endpoint may
+        cursor.refusal = refusal
+        self._parts.append(Service(endpoint, silent, _prologue(cursor), cursor.since(opening), inner.names))
+        self._show((*visible((endpoint,)), *inner.names))
+
+
+def _prologue(cursor: Cursor) -> str:
+    base = [f"BASE <{cursor.base}>\n"] if cursor.base is not None else []
+    return "".join((*base, *(f"PREFIX {name}: <{address}>\n" for name, address in cursor.prefixes.items())))
