@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
+from triplewire.client.answers import How
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.codec import N_QUADS
 from triplewire.model import Event, Kind
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class BlockingAnswer:
+    """An answer that has begun: its media type, and its bytes as they come."""
+
+    content_type: str
+    _pieces: Callable[[], Iterator[bytes]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces()
 
 
 class Client:
@@ -65,8 +79,20 @@ class Client:
     def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
         return self._each(self._client.notifications(id, after, on_gap=on_gap))
 
-    def query(self, sparql: str) -> Json:
-        return self._run(self._client.query(sparql))
+    def query(self, sparql: str, **how: Unpack[How]) -> Json:
+        return self._run(self._client.query(sparql, **how))
+
+    def rows(self, sparql: str, **how: Unpack[How]) -> Iterator[Json]:
+        return self._each(self._client.rows(sparql, **how))
+
+    @contextmanager
+    def answer(self, sparql: str, **how: Unpack[How]) -> Iterator[BlockingAnswer]:
+        asked = self._client.answer(sparql, **how)
+        answer = self._run(asked.__aenter__())
+        try:
+            yield BlockingAnswer(answer.content_type, lambda: self._each(aiter(answer)))
+        finally:
+            self._run(asked.__aexit__(None, None, None))
 
     def health(self) -> Json:
         return self._run(self._client.health())
@@ -74,7 +100,7 @@ class Client:
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def _each(self, feed: AsyncGenerator[Json, None]) -> Iterator[Json]:
+    def _each(self, feed: AsyncGenerator[Result, None]) -> Iterator[Result]:
         try:
             while True:
                 yield self._run(_next(feed))
@@ -84,5 +110,5 @@ class Client:
             self._run(feed.aclose())
 
 
-async def _next(feed: AsyncGenerator[Json, None]) -> Json:
+async def _next(feed: AsyncGenerator[Result, None]) -> Result:
     return await anext(feed)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import aiohttp
 import orjson
 
+from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, encode
@@ -19,6 +20,8 @@ from triplewire.errors import Unavailable
 from triplewire.model import Event, Kind
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
+_ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
+"""A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
 _HEADERS = {"id": "Event-Id", "source": "Source-Id", "application": "Application-Id", "time": "Timestamp"}
 
 Json = dict[str, Any]
@@ -112,11 +115,37 @@ class AsyncClient:
         """What matched, by default since the subscription was made; ends when the subscription does."""
         return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
 
-    async def query(self, sparql: str) -> Json:
+    async def query(self, sparql: str, **how: Unpack[How]) -> Json:
         """A SPARQL 1.1 JSON results document over everything that was ever published."""
-        headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
-        answer: Json = await self._call("POST", "/sparql", data=sparql.encode(), headers=headers)
-        return answer
+        how["format"] = "json"
+        async with self.answer(sparql, **how) as answer:
+            document: Json = orjson.loads(b"".join([piece async for piece in answer]))
+        return document
+
+    async def rows(self, sparql: str, **how: Unpack[How]) -> AsyncGenerator[Json, None]:
+        """The solutions of a SELECT as they are found: terms by variable, as in the JSON results format."""
+        how["format"] = "json"
+        rows = Rows()
+        async with self.answer(sparql, **how) as answer:
+            async for piece in answer:
+                for row in rows.feed(piece):
+                    yield row
+
+    @asynccontextmanager
+    async def answer(self, sparql: str, **how: Unpack[How]) -> AsyncIterator[Answer]:
+        """The answer in any format, byte for byte; who leaves before its end ends the query."""
+        headers = {"Content-Type": "application/sparql-query", "Accept": "*/*"}
+        options: Any = {"params": {name: str(value) for name, value in how.items()}, "headers": headers}
+        try:
+            response = await self._open().post(
+                f"{self._url}/sparql", data=sparql.encode(), timeout=_ANSWER_TIMEOUT, **options
+            )
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
+        async with response:
+            if response.status >= 400:
+                raise error_of(response.status, await response.read())
+            yield Answer(response.content_type, response.content)
 
     async def health(self) -> Json:
         """How things stand, good or bad."""
