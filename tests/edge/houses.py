@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -18,10 +18,12 @@ from triplewire.client.sse import Message, Parser
 from triplewire.edge import Parts, application
 from triplewire.edge.app import EDGE, Edge
 from triplewire.edge.server import runner_of
+from triplewire.errors import TriplewireError
 from triplewire.log import GroupCommit, MemoryOutbox
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE, iri
+from triplewire.query.requests import QueryRequest
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql.algebra import Const, Pattern, Var
 from triplewire.sparql.conjunctions import Conjunction
@@ -48,11 +50,30 @@ class Restless:
         return True
 
 
-class Echo:
-    """Answers every query with the query."""
+@dataclass
+class Said:
+    """An answer whose pieces are known. One that is an error is raised."""
 
-    async def answer(self, text: str) -> Mapping[str, Any]:
-        return {"head": {"vars": []}, "results": {"bindings": []}, "text": text}
+    pieces: Sequence[bytes | TriplewireError]
+    content_type: str = "application/sparql-results+json"
+    deadline: float = float("inf")
+    closed: bool = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            if isinstance(piece, TriplewireError):
+                raise piece
+            yield piece
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Echo:
+    """Answers every query with what it was asked."""
+
+    async def ask(self, request: QueryRequest) -> Said:
+        return Said([orjson.dumps(request.to_json())])
 
 
 @dataclass
@@ -193,4 +214,4 @@ def body(*events: Event) -> bytes:
     return "".join(lines).encode()
 
 
-__all__ = ["Ear", "House", "body", "data", "event", "house", "run"]
+__all__ = ["Ear", "House", "Said", "body", "data", "event", "house", "run"]

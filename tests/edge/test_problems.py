@@ -144,7 +144,7 @@ def test_a_log_that_is_away_is_503_with_retry_after() -> None:
         ("PUT", "/streams/test", 405),
         ("GET", "/subscriptions/unknown/notifications", 404),
         ("GET", "/streams/test?after=soon", 400),
-        ("GET", "/sparql", 400),
+        ("GET", "/sparql?query=", 400),
     ],
 )
 def test_every_refusal_is_a_problem_document(method: str, path: str, status: int) -> None:
@@ -187,6 +187,8 @@ def test_an_unforeseen_error_is_500_and_says_nothing_of_the_inside() -> None:
         (errors.SparqlSyntax("x", place=errors.Place(1, 2)), 400),
         (errors.Unsupported("MINUS", place=errors.Place(3, 4)), 422),
         (errors.QueryLimit("x"), 503),
+        (errors.AnswerTooLarge("x"), 413),
+        (errors.NotAcceptable("x", ("y",)), 406),
         (errors.Unavailable("x"), 503),
         (errors.StorageFull("x"), 507),
         (errors.NotFound("x"), 404),

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import duckdb
 import pytest
 
 from tests import generated, oracle
 from tests.lake.test_delta import entries
-from triplewire.errors import QueryLimit, SparqlSyntax, Unsupported
+from triplewire.errors import AnswerTooLarge, QueryLimit, SparqlSyntax, Unsupported
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
 from triplewire.model import Event
 from triplewire.model.terms import TW
-from triplewire.query.history import Bounds, History
+from triplewire.query.duck import Duck
+from triplewire.query.history import Elsewhere, History
+from triplewire.query.requests import Bounds, QueryRequest
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -26,11 +30,16 @@ def history(path: Path, *events: Event, bounds: Bounds | None = None) -> History
     for number, part in enumerate((events[:half], events[half:])):
         files = [FileWriter(path).write(entries(*part, first=1 + number * half))] if part else []
         lake.commit(Batch("q", number, number), files)
-    return History(lake, bounds)
+    return over(lake, path, bounds)
+
+
+def over(lake: DeltaLake, path: Path, bounds: Bounds | None = None) -> History:
+    bounds = bounds or Bounds()
+    return History(lake, Duck(path, bounds.memory), bounds)
 
 
 def test_an_empty_lake_answers(tmp_path: Path) -> None:
-    asked = History(DeltaLake(tmp_path))
+    asked = over(DeltaLake(tmp_path), tmp_path)
     assert asked.answer_now("SELECT * { ?s ?p ?o }")["results"]["bindings"] == []
     assert asked.answer_now("ASK { ?s ?p ?o }") == {"head": {}, "boolean": False}
 
@@ -85,7 +94,7 @@ def test_limits_end_a_query_by_name(tmp_path: Path) -> None:
 
 
 def test_refusals_say_what_and_where(tmp_path: Path) -> None:
-    asked = History(DeltaLake(tmp_path))
+    asked = over(DeltaLake(tmp_path), tmp_path)
     with pytest.raises(SparqlSyntax) as syntax:
         asked.answer_now("SELECT * {\n ?s ?p }")
     assert syntax.value.place is not None
@@ -94,10 +103,66 @@ def test_refusals_say_what_and_where(tmp_path: Path) -> None:
         asked.answer_now("SELECT * { ?s ?p ?o OPTIONAL { ?s ?q ?r } }")
 
 
-async def test_several_at_once(tmp_path: Path) -> None:
-    import asyncio
+def test_a_new_commit_is_seen_by_the_next_query(tmp_path: Path) -> None:
+    lake = DeltaLake(tmp_path)
+    asked = over(lake, tmp_path)
+    for number in range(3):
+        assert len(asked.answer_now("SELECT * { GRAPH ?g { ?s ?p ?o } }")["results"]["bindings"]) == 2 * number
+        lake.commit(Batch("q", number, number), [FileWriter(tmp_path).write(entries(event(number), first=1 + number))])
 
-    asked = history(tmp_path, event(1), event(2))
-    answers = await asyncio.gather(*(asked.answer("SELECT * { ?s ?p ?o }") for _ in range(8)))
-    assert {len(each["results"]["bindings"]) for each in answers} == {4}
-    asked.close()
+
+def test_after_a_limit_the_next_query_is_answered(tmp_path: Path) -> None:
+    asked = history(tmp_path, *(event(number) for number in range(200)), bounds=Bounds(seconds=0.2))
+    for _ in range(2):
+        with pytest.raises(QueryLimit, match="ask for less"):
+            asked.answer_now("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(STR(?c) > STR(?l)) }")
+        assert asked.answer_now(f"ASK {{ <{EXAMPLE}observation/3> ?p ?o }}")["boolean"]
+
+
+def test_an_answer_over_its_bytes_is_too_large(tmp_path: Path) -> None:
+    asked = history(tmp_path, event(1), bounds=Bounds(bytes=50))
+    with pytest.raises(AnswerTooLarge, match="50 bytes; add a LIMIT"):
+        asked.answer_now("SELECT * { ?s ?p ?o }")
+
+
+def test_much_to_read_is_for_the_other_engine_unless_the_query_says_otherwise(tmp_path: Path) -> None:
+    history(tmp_path, event(1))
+    asked = History(DeltaLake(tmp_path), Duck(tmp_path), spark_bytes=10)
+    for engine in ("auto", "spark"):
+        with pytest.raises(Elsewhere):
+            take(asked, QueryRequest("ASK { ?s ?p ?o }", engine=engine))
+    assert b"true" in take(asked, QueryRequest("ASK { ?s ?p ?o }", engine="duckdb"))
+
+
+def take(asked: History, request: QueryRequest) -> bytes:
+    with asked.alarm(request) as alarm:
+        return b"".join(asked.answer(request, alarm).chunks)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """SQL that no compiler would make."""
+
+    sql: str
+    form: str = "select"
+    projection: tuple[str, ...] = ("x",)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "COPY (SELECT 1) TO '{directory}/../out.csv'",
+        "ATTACH '{directory}/../other.db'",
+        "INSTALL httpfs",
+        "SET memory_limit = '100GB'",
+        "SET enable_external_access = true",
+        "SELECT * FROM snapshot",
+    ],
+)
+def test_no_sql_leaves_the_lake(tmp_path: Path, sql: str) -> None:
+    """Should a query ever become SQL that it must not be, then files, settings and our own variables stay closed."""
+    lake = tmp_path / "lake"
+    snapshot = DeltaLake(lake).files()
+    with pytest.raises((duckdb.Error, AttributeError)):
+        list(Duck(lake).batches(Plan(sql.format(directory=lake)), snapshot, Bounds()))

@@ -46,8 +46,12 @@ def _place(document: Mapping[str, Any]) -> Place | None:
     return Place(document["line"], document["column"]) if {"line", "column"} <= set(document) else None
 
 
+def _excerpt(document: Mapping[str, Any]) -> str:
+    return str(document.get("excerpt", ""))
+
+
 def _simple(kind: type[errors.InputError]) -> Callable[[str, Mapping[str, Any]], TriplewireError]:
-    return lambda detail, document: kind(detail, place=_place(document))
+    return lambda detail, document: kind(detail, place=_place(document), excerpt=_excerpt(document))
 
 
 def _worded(made: TriplewireError, detail: str) -> TriplewireError:
@@ -57,25 +61,28 @@ def _worded(made: TriplewireError, detail: str) -> TriplewireError:
 
 
 def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.Unsupported(str(document.get("construct", "")), place=_place(document)), detail)
+    construct = str(document.get("construct", ""))
+    return _worded(errors.Unsupported(construct, place=_place(document), excerpt=_excerpt(document)), detail)
 
 
 def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
 
 
+def _format(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return _worded(errors.NotAcceptable("", tuple(document.get("known", ()))), detail)
+
+
 def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
-
-
-def _query_limit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return errors.QueryLimit(detail)
 
 
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     **{name: _simple(kind) for name, kind in _SIMPLE.items()},
     "Unsupported": _unsupported,
     "UnknownMediaType": _media_type,
+    "NotAcceptable": _format,
     "BodyTooLarge": _too_large,
-    "QueryLimit": _query_limit,
+    "QueryLimit": lambda detail, document: errors.QueryLimit(detail),
+    "AnswerTooLarge": lambda detail, document: errors.AnswerTooLarge(detail),
 }

@@ -49,12 +49,6 @@ def inside(lines: bytes, syntax: Syntax) -> bytes:
     return _CUTS.get(syntax, bytes)(body)
 
 
-def document(lines: bytes, syntax: Syntax) -> bytes:
-    """A whole document of lines of N-Triples."""
-    around = frame(syntax)
-    return around.head + (inside(lines, syntax) if lines else b"") + around.tail
-
-
 def _cut_array(body: bytes) -> bytes:
     return body.strip()[1:-1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,14 +14,17 @@ import uvloop
 
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.config.settings import orphaned
+from triplewire.config.settings import environment, orphaned
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.app import Parts, application
 from triplewire.edge.server import serve_until_signalled
 from triplewire.lake.delta import DeltaLake
 from triplewire.log import GroupCommit, SqliteLog, SqliteOutbox, Watch
-from triplewire.query.history import History
+from triplewire.query.pools import Pool
+from triplewire.query.processes import Launch
+from triplewire.query.queries import Queries
+from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.telemetry.heartbeats import last
 from triplewire.telemetry.metrics import Metrics
@@ -59,8 +63,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
         lake = DeltaLake(settings.lake)
-        history = History(lake)
-        closing.callback(history.close)
+        queries = _queries(settings)
+        closing.callback(queries.close)
         commits = GroupCommit(log)
         closing.callback(commits.close)
         metrics = Metrics()
@@ -71,12 +75,21 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             log=log,
             registry=registry,
             outbox=outbox,
-            answers=history,
+            answers=queries,
             log_watch=Watch(settings.log),
             outbox_watch=Watch(settings.outbox),
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
             routes=routes(Subscriptions(registry, clock)),
+            services=settings.services,
             metrics=metrics,
         )
+
+
+def _queries(settings: Settings) -> Queries:
+    """Processes of their own, which read the same settings; the first of them starts while the edge already serves."""
+    launch = Launch((sys.executable, "-m", "triplewire.compose.query"), environment(settings))
+    queries = Queries(Pool(launch, Bounds.from_settings(settings), processes=settings.query_processes))
+    queries.start()
+    return queries

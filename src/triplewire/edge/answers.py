@@ -2,52 +2,73 @@
 
 from __future__ import annotations
 
-import orjson
+import asyncio
+import logging
+
 from aiohttp import web
 
-from triplewire.config import limits
-from triplewire.edge.ports import Answers
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.edge.descriptions import description
+from triplewire.edge.ports import Answer, Answers
+from triplewire.edge.questions import accepted, question
+from triplewire.errors import BadRequest, TriplewireError
+from triplewire.query.requests import QueryRequest
 
-RESULTS = "application/sparql-results+json"
-_QUERY = "application/sparql-query"
-_FORM = "application/x-www-form-urlencoded"
-_TAKEN = frozenset({RESULTS, "application/json", "application/*", "*/*"})
+logger = logging.getLogger(__name__)
 
 
 class Questions:
     """Takes queries over HTTP."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, *, federated: bool = False) -> None:
+        """`federated` says whether SERVICE may ask any endpoint."""
         self._answers = answers
+        self._federated = federated
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/sparql", self.get, allow_head=False), web.post("/sparql", self.post)]
 
-    async def get(self, request: web.Request) -> web.Response:
-        return await self._answer(request, request.query.get("query"))
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        """Without a query, what there is to ask."""
+        asked = await question(request)
+        if asked is None:
+            return description(request, accepted(request), federated=self._federated)
+        return await self._answer(request, asked)
 
-    async def post(self, request: web.Request) -> web.Response:
-        """The query is the body, or the field `query` of a form."""
-        if (request.content_length or 0) > 4 * limits.QUERY_BYTES:
-            raise BodyTooLarge("the query", limits.QUERY_BYTES)
-        if request.content_type == _QUERY:
-            return await self._answer(request, await request.text())
-        if request.content_type == _FORM:
-            field = (await request.post()).get("query")
-            return await self._answer(request, field if isinstance(field, str) else None)
-        raise UnknownMediaType(request.headers.get("Content-Type", ""), (_QUERY, _FORM))
-
-    async def _answer(self, request: web.Request, text: str | None) -> web.Response:
-        _check_accept(request.headers.get("Accept", "*/*"))
-        if not text:
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        asked = await question(request)
+        if asked is None:
             raise BadRequest("there is no query; give it as ?query=, as a form field, or as the body")
-        if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
-            raise BodyTooLarge("the query", limits.QUERY_BYTES)
-        return web.Response(body=orjson.dumps(await self._answers.answer(text)), content_type=RESULTS)
+        return await self._answer(request, asked)
+
+    async def _answer(self, request: web.Request, asked: QueryRequest) -> web.StreamResponse:
+        answer = await self._answers.ask(asked)
+        try:
+            return await _sent(request, answer)
+        finally:
+            answer.close()
 
 
-def _check_accept(accept: str) -> None:
-    essences = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    if not essences & _TAKEN:
-        raise web.HTTPNotAcceptable(text=f"{accept} cannot be given; results come as {RESULTS}")
+async def _sent(request: web.Request, answer: Answer) -> web.StreamResponse:
+    """The answer, piece by piece as it is found. One that ends before it is whole is cut off, so that no client
+    takes it for the whole."""
+    pieces = aiter(answer)
+    # What is refused before the first piece is there can still be told.
+    first = await anext(pieces, b"")
+    response = web.StreamResponse(headers={"Content-Type": answer.content_type, "Vary": "Accept"})
+    await response.prepare(request)
+    try:
+        async with asyncio.timeout_at(answer.deadline):
+            await response.write(first)
+            async for piece in pieces:
+                await response.write(piece)
+            await response.write_eof()
+    except (TriplewireError, TimeoutError) as error:
+        logger.warning("an answer was cut off: %s", error or "it was read too slowly")
+        _cut(request)
+    return response
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
+    raise ConnectionResetError("cut off")

@@ -47,6 +47,8 @@ class Parts:
     stored: Callable[[], int] | None = None
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
+    services: tuple[str, ...] = ()
+    """The endpoints that SERVICE may ask."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
     metrics: Metrics = field(default_factory=Metrics)
@@ -74,7 +76,7 @@ class Edge:
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
             Deliveries(self.matches, reception),
-            Questions(parts.answers),
+            Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners),
         )
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]

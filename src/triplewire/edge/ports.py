@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
 from triplewire.log.ports import Log, Publication
+from triplewire.query.requests import QueryRequest
 
 
 class Commits(Protocol):
@@ -31,8 +32,25 @@ class Watching(Protocol):
         """Whether there may be something new since the last call; the first call says yes."""
 
 
+class Answer(Protocol):
+    """An answer that has begun. Whoever got it takes it to its end, or closes it."""
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def deadline(self) -> float:
+        """By the loop's clock: when whoever takes it must be done."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Its pieces, as they are found. Raises QueryLimit; what was taken before is then not the whole."""
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+
+
 class Answers(Protocol):
     """SPARQL over history."""
 
-    async def answer(self, text: str) -> Mapping[str, Any]:
-        """A SPARQL 1.1 JSON results document. Raises InputError, QueryLimit or Unavailable."""
+    async def ask(self, request: QueryRequest) -> Answer:
+        """An answer that has begun. Raises InputError, QueryLimit or Unavailable."""

@@ -17,11 +17,13 @@ RETRY_SECONDS = 1
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownMediaType, 415),
+    (errors.NotAcceptable, 406),
     (errors.BodyTooLarge, 413),
     (errors.Unsupported, 422),
     (errors.InputError, 400),
     (errors.NotFound, 404),
     (errors.StorageFull, 507),
+    (errors.AnswerTooLarge, 413),
     (errors.QueryLimit, 503),
     (errors.Unavailable, 503),
 )
@@ -30,6 +32,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 _TITLES = {
     "MalformedRdf": "The RDF document does not parse",
     "UnknownMediaType": "The media type is not known",
+    "NotAcceptable": "There is no format that the client takes",
     "BodyTooLarge": "The body is too large",
     "SparqlSyntax": "The SPARQL text does not parse",
     "Unsupported": "The SPARQL construct is not supported",
@@ -37,10 +40,11 @@ _TITLES = {
     "NotFound": "Nothing of that name is here",
     "StorageFull": "The disk is full; nothing was acknowledged",
     "QueryLimit": "The query went over a limit",
+    "AnswerTooLarge": "The answer is too large",
     "Unavailable": "A part that is needed does not answer now",
 }
 
-_EXTRAS = ("construct", "known", "limit")
+_EXTRAS = ("construct", "known", "limit", "excerpt")
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +62,7 @@ def of_error(error: errors.TriplewireError) -> web.Response:
     """What a client is told about one of our own errors."""
     status = next((status for known, status in _STATUS if isinstance(error, known)), 500)
     kind = type(error).__name__
-    extras = {name: getattr(error, name) for name in _EXTRAS if hasattr(error, name)}
+    extras = {name: getattr(error, name) for name in _EXTRAS if getattr(error, name, None)}
     place = getattr(error, "place", None)
     if place is not None:
         extras |= {"line": place.line, "column": place.column}

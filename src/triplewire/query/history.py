@@ -1,98 +1,101 @@
-"""History: SPARQL over everything that was ever published, answered by DuckDB from the lake's files."""
+"""History: SPARQL over everything that was ever published, answered in the process that asks."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from threading import Timer
-from typing import Any
+from typing import Any, Literal
 
-import duckdb
+import orjson
+import pyarrow as pa
 
-from triplewire.config.limits import QUERIES_AT_ONCE, QUERY_MEMORY, QUERY_ROWS, QUERY_SECONDS
-from triplewire.errors import QueryLimit
-from triplewire.lake.ports import Lake, Snapshot
-from triplewire.lake.quads import QUADS
-from triplewire.model.results import document, verdict
-from triplewire.sparql import compile_history, parse, to_sql
-from triplewire.sparql.conjunctions import Conjunction
+from triplewire.config import limits
+from triplewire.errors import AnswerTooLarge
+from triplewire.lake.ports import Lake
+from triplewire.query.alarms import Alarm
+from triplewire.query.compilers import compiled
+from triplewire.query.engines import Engine, is_for_spark
+from triplewire.query.formats import choose
+from triplewire.query.requests import Bounds, QueryRequest
+
+
+class Elsewhere(Exception):
+    """Not for this engine: the other one is to be asked."""
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What one query may use before it is ended."""
+class Answer:
+    """The media type of an answer and its text, which is made while it is taken. It must be taken to its end, or
+    closed, before the next query."""
 
-    seconds: float = QUERY_SECONDS
-    memory: str = QUERY_MEMORY
-    rows: int = QUERY_ROWS
+    content_type: str
+    chunks: Iterator[bytes]
 
 
 class History:
-    """Answers queries, a few at a time, each in a thread of its own; others wait their turn."""
+    """Answers one query at a time with one engine."""
 
-    def __init__(self, lake: Lake, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        engine: Engine,
+        bounds: Bounds | None = None,
+        *,
+        dialect: Literal["duckdb", "spark"] = "duckdb",
+        spark_bytes: int | None = None,
+    ) -> None:
+        """`spark_bytes` is None where nobody else can be asked."""
         self._lake = lake
-        self._bounds = bounds or Bounds()
-        self._threads = ThreadPoolExecutor(QUERIES_AT_ONCE, thread_name_prefix="query")
+        self._engine = engine
+        self.bounds = bounds or Bounds()
+        self._dialect: Literal["duckdb", "spark"] = dialect
+        self._spark_bytes = spark_bytes
 
-    async def answer(self, text: str) -> Mapping[str, Any]:
-        """A SPARQL JSON results document. Raises SparqlSyntax, Unsupported or QueryLimit."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.answer_now, text)
+    def answer(self, request: QueryRequest, alarm: Alarm) -> Answer:
+        """Raises SparqlSyntax, Unsupported, NotAcceptable or Elsewhere; and QueryLimit, now or while the answer is
+        taken."""
+        bounds = self.bounds.within(request.seconds)
+        plan = compiled(request, self._dialect)
+        alarm.check()
+        chosen = choose(plan.form, request.accept, request.format)
+        snapshot = self._lake.files()
+        if self._spark_bytes is not None and is_for_spark(request.engine, snapshot, self._spark_bytes):
+            raise Elsewhere
+        batches = _counted(self._engine.batches(plan, snapshot, bounds), bounds.rows, alarm)
+        chunks = chosen.write(plan.form, plan.projection, batches)
+        return Answer(chosen.content_type, _measured(chunks, bounds.bytes))
+
+    def alarm(self, request: QueryRequest) -> Alarm:
+        """Watches over the time of a request from now on."""
+        return Alarm(self._engine, self.bounds.within(request.seconds).seconds)
 
     def answer_now(self, text: str) -> Mapping[str, Any]:
-        """The same, in the calling thread."""
-        query = parse(text)
-        rows = self._run(query)
-        if query.form == "ask":
-            return verdict(bool(rows[0][0]))
-        return document(query.projection, rows)
+        """A SPARQL JSON results document."""
+        request = QueryRequest(text, format="json")
+        with self.alarm(request) as alarm:
+            document: Mapping[str, Any] = orjson.loads(b"".join(self.answer(request, alarm).chunks))
+        return document
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _run(self, query: Conjunction) -> list[tuple[Any, ...]]:
-        snapshot = self._lake.files()
-        bounds = self._bounds
-        with _connection(snapshot, bounds.memory) as duck:
-            alarm = Timer(bounds.seconds, duck.interrupt)
-            alarm.start()
-            try:
-                rows = duck.execute(to_sql(compile_history(query), "duckdb")).fetchmany(bounds.rows + 1)
-            except duckdb.InterruptException:
-                raise QueryLimit(f"the query ran for more than {bounds.seconds:g} s; ask for less at a time") from None
-            except duckdb.OutOfMemoryException:
-                raise QueryLimit(
-                    f"the query needs more than {bounds.memory} of memory; ask for less at a time"
-                ) from None
-            finally:
-                alarm.cancel()
-        if len(rows) > bounds.rows:
-            raise QueryLimit(f"the answer has more than {bounds.rows} rows; add a LIMIT")
-        return rows
+        self._engine.close()
 
 
-def _connection(snapshot: Snapshot, memory: str) -> duckdb.DuckDBPyConnection:
-    duck = duckdb.connect(config={"memory_limit": memory, "autoload_known_extensions": False, "threads": 2})
-    duck.execute("SET TimeZone = 'UTC'")
-    duck.execute(f"CREATE TEMP VIEW quads AS {_quads(snapshot)}")
-    metadata = "position, graph, stream, source, application, time, received"
-    duck.execute(f"CREATE TEMP VIEW events AS SELECT {metadata} FROM quads WHERE quad = 0")
-    return duck
+def _counted(batches: Iterable[pa.RecordBatch], most: int, alarm: Alarm) -> Iterator[pa.RecordBatch]:
+    count = 0
+    for batch in batches:
+        alarm.check()
+        count += batch.num_rows
+        if count > most:
+            raise AnswerTooLarge(f"the answer has more than {most} rows; add a LIMIT")
+        yield batch
 
 
-def _quads(snapshot: Snapshot) -> str:
-    """The table's files as one relation. Paths come from the table's own log, never from a user."""
-    if not snapshot.files:
-        columns = ", ".join(f"CAST(NULL AS {_type(field.name)}) AS {field.name}" for field in QUADS)
-        return f"SELECT {columns} WHERE false"
-    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in snapshot.files)
-    plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in ("object_time", "time", "received"))
-    return f"SELECT * REPLACE ({plain}) FROM read_parquet([{paths}])"
-
-
-def _type(name: str) -> str:
-    if name in ("object_time", "time", "received"):
-        return "TIMESTAMP"
-    return {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE"}.get(name, "VARCHAR")
+def _measured(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """The chunks, in pieces that are small enough to be sent."""
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > most:
+            raise AnswerTooLarge(f"the answer has more than {most} bytes; add a LIMIT")
+        for start in range(0, len(chunk), limits.CHUNK_BYTES):
+            yield chunk[start : start + limits.CHUNK_BYTES]

@@ -1,0 +1,114 @@
+"""DuckDB as an engine: one connection, kept, with the files of the lake's newest version as its only relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.errors import Unavailable
+from triplewire.lake.ports import Snapshot
+from triplewire.lake.quads import QUADS
+from triplewire.query.compilers import Compiled
+from triplewire.query.engines import over_memory, over_time
+from triplewire.query.requests import Bounds
+
+_TIMES = ("object_time", "time", "received")
+_HEADERS = "position, graph, stream, source, application, time, received"
+
+
+class Duck:
+    """Runs queries one after the other. No SQL reaches files outside of `directory`, or any setting."""
+
+    def __init__(self, directory: Path, memory: str = limits.QUERY_MEMORY) -> None:
+        self._duck = duckdb.connect(config=_configuration(memory))
+        self._version: int | None = None
+        # Files never change once they are written.
+        self._duck.execute("SET parquet_metadata_cache = true")
+        self._duck.execute("SET TimeZone = 'UTC'")
+        # From here on only the lake can be read, and nothing of this can be changed.
+        self._duck.execute(f"SET allowed_directories = [{_quoted(str(directory.absolute()))}]")
+        self._duck.execute("SET enable_external_access = false")
+        self._duck.execute("SET lock_configuration = true")
+
+    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        with _translated(bounds):
+            self._see(snapshot)
+            reader = self._duck.sql(compiled.sql).to_arrow_reader(limits.BATCH_ROWS)
+        while True:
+            with _translated(bounds):
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+            yield batch
+
+    def interrupt(self) -> None:
+        self._duck.interrupt()
+
+    def close(self) -> None:
+        self._duck.close()
+
+    def _see(self, snapshot: Snapshot) -> None:
+        """Make the views, if the table has changed since."""
+        if snapshot.version == self._version:
+            return
+        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {_quads(snapshot)}")
+        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_HEADERS} FROM quads WHERE quad = 0")
+        self._version = snapshot.version
+
+
+def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str]]:
+    return {
+        "memory_limit": memory,
+        "temp_directory": "",
+        "threads": 2,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        # The names of our own variables are no relations.
+        "python_enable_replacements": False,
+        # The order of rows is that of ORDER BY, or none: rows then leave as they are found.
+        "preserve_insertion_order": False,
+    }
+
+
+@contextmanager
+def _translated(bounds: Bounds) -> Iterator[None]:
+    """The engine's errors as ours. Those of the Arrow reader have lost their class, but for the first words."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise over_time(bounds.seconds) from None
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise over_memory(bounds.memory) from None
+    except OSError as error:
+        words = str(error)
+        if words.startswith("INTERRUPT"):
+            raise over_time(bounds.seconds) from None
+        if words.startswith("Out of Memory"):
+            raise over_memory(bounds.memory) from None
+        raise Unavailable(f"the engine gave up: {words[:200]}") from error
+
+
+def _quads(snapshot: Snapshot) -> str:
+    """The table's files as one relation. Paths come from the table's own log, never from a user."""
+    if not snapshot.files:
+        columns = ", ".join(f"CAST(NULL AS {_type(field.name)}) AS {field.name}" for field in QUADS)
+        return f"SELECT {columns} WHERE false"
+    paths = ", ".join(_quoted(path) for path in snapshot.files)
+    plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in _TIMES)
+    return f"SELECT * REPLACE ({plain}) FROM read_parquet([{paths}])"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _type(name: str) -> str:
+    if name in _TIMES:
+        return "TIMESTAMP"
+    return {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE"}.get(name, "VARCHAR")

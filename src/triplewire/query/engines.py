@@ -1,0 +1,47 @@
+"""Engines: what runs a compiled query over a snapshot of the lake, and which of them runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Protocol
+
+import pyarrow as pa
+
+from triplewire.errors import QueryLimit
+from triplewire.lake.ports import Snapshot
+from triplewire.query.compilers import Compiled
+from triplewire.query.requests import Bounds
+
+
+class Engine(Protocol):
+    """Runs one query at a time."""
+
+    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
+
+    def interrupt(self) -> None:
+        """End the query that runs, if there is one. May be called from any thread, any number of times."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+def over_time(seconds: float) -> QueryLimit:
+    return QueryLimit(f"the query ran for more than {seconds:g} s; ask for less at a time")
+
+
+def over_memory(memory: str) -> QueryLimit:
+    return QueryLimit(f"the query needs more than {memory} of memory; ask for less at a time")
+
+
+@lru_cache(maxsize=4)
+def estimated_bytes(snapshot: Snapshot) -> int:
+    """How much there is to read at worst. A file that is not on a local disk does not count."""
+    return sum(os.path.getsize(path) for path in snapshot.files if os.path.isabs(path) and os.path.exists(path))
+
+
+def is_for_spark(engine: str, snapshot: Snapshot, spark_bytes: int) -> bool:
+    """Whether a query that wishes for `engine` is one for Spark: by its wish, or because there is much to read."""
+    return engine == "spark" or (engine == "auto" and estimated_bytes(snapshot) > spark_bytes)

@@ -1,0 +1,131 @@
+"""A worker whose engine does what markers in the query say. Run as a program, as an edge runs the real one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Event as Flag
+
+import pyarrow as pa
+
+from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.query.compilers import Compiled
+from triplewire.query.confines import confine
+from triplewire.query.engines import over_time
+from triplewire.query.history import History
+from triplewire.query.processes import Launch
+from triplewire.query.requests import Bounds
+from triplewire.query.worker import Worker
+
+MEMORY = "64MB"
+ROWS_AT_ONCE = 1_000
+BATCH_BYTES = ROWS_AT_ONCE * 100
+
+
+def query(marker: str) -> str:
+    """A query that the engine takes for an order."""
+    return f'SELECT ?s {{ ?s ?p "{marker}" }}'
+
+
+def launch(counter: Path | None = None) -> Launch:
+    """`counter` is a file that grows by a byte for each batch that is made."""
+    root = str(Path(__file__).parents[2])
+    environment: Mapping[str, str] = {"PYTHONPATH": root, "COUNTER": str(counter or os.devnull)}
+    return Launch((sys.executable, "-m", "tests.query.scripted"), environment)
+
+
+class NoLake:
+    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+        raise NotImplementedError
+
+    def files(self) -> Snapshot:
+        return Snapshot(-1, 0, ())
+
+
+class Scripted:
+    """Tells its process id, unless there is an order."""
+
+    def __init__(self) -> None:
+        self._interrupted = Flag()
+
+    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        self._interrupted.clear()
+        for marker, order in self._orders.items():
+            if f'"{marker}"' in compiled.sql:
+                yield from order(self, bounds)
+                return
+        yield _rows(f"<urn:pid:{os.getpid()}>", 1)
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _flood(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """Never ends by itself."""
+        while not self._interrupted.is_set():
+            with open(os.environ["COUNTER"], "ab") as counter:
+                counter.write(b".")
+            yield _rows('"' + "x" * 88 + '"', ROWS_AT_ONCE)
+        raise over_time(bounds.seconds)
+
+    def _wait(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """Finds nothing, but obeys."""
+        while not self._interrupted.wait():
+            yield _rows("<urn:never>", 1)
+        raise over_time(bounds.seconds)
+
+    def _hang(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """Does not obey."""
+        Flag().wait()
+        yield _rows("<urn:never>", 1)
+
+    def _die(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield _rows("<urn:never>", 1)
+
+    def _die_later(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        yield _rows("<urn:first>", ROWS_AT_ONCE)
+        yield from self._die(bounds)
+
+    def _fail_later(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        yield _rows("<urn:first>", ROWS_AT_ONCE)
+        raise over_time(bounds.seconds)
+
+    def _eat(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        """More memory than there is for it, outside of any engine."""
+        meal = [bytearray(16 * 1024 * 1024) for _ in range(1_000)]
+        yield _rows("<urn:never>", len(meal))
+
+    def _stumble(self, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        yield _rows("<urn:never>", 1 // len(""))
+
+    _orders = {  # noqa: RUF012
+        "FLOOD": _flood,
+        "WAIT": _wait,
+        "HANG": _hang,
+        "DIE": _die,
+        "DIE LATER": _die_later,
+        "FAIL LATER": _fail_later,
+        "EAT": _eat,
+        "STUMBLE": _stumble,
+    }
+
+
+def _rows(term: str, count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([term] * count, pa.string())], ["v0"])
+
+
+def main() -> None:
+    confine(MEMORY)
+    bounds = Bounds(seconds=60, memory=MEMORY)
+    Worker(socket.socket(fileno=int(sys.argv[1])), History(NoLake(), Scripted(), bounds)).run()
+
+
+if __name__ == "__main__":
+    main()
