@@ -35,6 +35,7 @@ from triplewire.sparql import (
     to_sql,
 )
 from triplewire.sparql.algebra import Exists
+from triplewire.sparql.dialects.duckdb import prepare
 
 Row = tuple[Any, ...]
 PREFIXES = f"PREFIX xsd: <{XSD}>\nPREFIX tw: <{TW}>\nPREFIX : <http://example.org/>\n"
@@ -97,7 +98,9 @@ class World:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    connection = duckdb.connect(config={"threads": 1})
+    prepare(connection)
+    return connection
 
 
 @cache

@@ -44,11 +44,12 @@ def arithmetic(op: str, values: list[Value], bind: Bind) -> Value:
     """The result of `+`, `-`, `*` or `/`, unary or binary; an error for anything but numbers."""
     if not all(value.families & NUMERIC for value in values):
         return Value()
-    named = [_named(value, bind) for value in values]
-    return _unary(op, named[0], bind) if len(named) == 1 else _binary(op, named[0], named[1], bind)
+    parts = [named(value, bind) for value in values]
+    return _unary(op, parts[0], bind) if len(parts) == 1 else _binary(op, parts[0], parts[1], bind)
 
 
-def _named(value: Value, bind: Bind) -> Number:
+def named(value: Value, bind: Bind) -> Number:
+    """The parts of a number under names."""
     parts = (bind(value.rank()), bind(value.exact()), bind(value.number()))
     return Number(*parts, value.families & NUMERIC)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -29,7 +30,7 @@ from triplewire.sparql.compile.sql import (
     truth,
     try_cast,
 )
-from triplewire.sparql.compile.values import ANY, IRI, NUMERIC, Value
+from triplewire.sparql.compile.values import ANY, IRI, NOT_LITERAL, NUMERIC, Value
 
 CHECKED = ("boolean", "decimal", "float", "double", *INTEGERS)
 """The types of XML Schema, by local name, whose lexical forms are looked at."""
@@ -51,6 +52,8 @@ class Stored(Value):
     families: frozenset[Family] = ANY
     short: bool = False
     """No exact number in it has more digits than a double holds."""
+    certain: bool = True
+    """It has a value in every row; otherwise NULL is an unbound variable, or an error."""
 
     def narrowed(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
@@ -71,8 +74,8 @@ class Stored(Value):
 
     def datatype(self) -> Sql:
         if self.families == {Family.STRING}:
-            return text(XSD_STRING)
-        return null() if self.families == IRI else self.facet("datatype")
+            return self._surely(text(XSD_STRING))
+        return null() if self.families <= set(NOT_LITERAL) else self.facet("datatype")
 
     def language(self) -> Sql:
         return self.facet("language") if Family.TAGGED in self.families else null()
@@ -112,20 +115,27 @@ class Stored(Value):
         return case((self.among(Family.BOOLEAN), among(self.text(), yes)))
 
     def bound(self) -> Sql:
-        return truth(True)
+        return truth(True) if self.certain else present(self.text())
 
     def ill_typed(self) -> Sql:
         return every(self.among(Family.OTHER), some(*(self._of(name) for name in CHECKED)))
 
     def literal(self) -> Sql:
-        if self.families & {Family.IRI, Family.OTHER}:
+        if self.families & {*NOT_LITERAL, Family.OTHER}:
             return self._starts('"')
-        return truth(True)
+        return self._surely(truth(True))
+
+    def _surely(self, known: Sql) -> Sql:
+        """What is known of every value, where there is one."""
+        return known if self.certain else case((self.bound(), known))
 
     def _test(self, families: list[Family]) -> Sql:
         if Family.OTHER in families:
-            rest = [family for family in Family if family in self.families and family not in families]
-            return negate(self._test(rest))
+            known = [family for family in Family if family in self.families and family not in families]
+            return self._surely(negate(self._test(known)))
+        if set(families) >= set(NOT_LITERAL):
+            rest = [self._test(others)] if (others := [each for each in families if each not in NOT_LITERAL]) else []
+            return some(every(negate(self._starts('"')), negate(self._starts("<<"))), *rest)
         return some(*(self._is(family) for family in self._merged(families)))
 
     def _merged(self, families: list[Family]) -> list[Family | None]:
@@ -140,6 +150,8 @@ class Stored(Value):
                 return present(self.number())
             case Family.IRI:
                 return every(self._starts("<"), negate(self._starts("<<")))
+            case Family.BLANK:
+                return self._starts("_:")
             case Family.STRING:
                 return every(self._starts('"'), self._ends('"'))
             case Family.TAGGED:
@@ -179,8 +191,25 @@ def involved(alias: str, name: str) -> Sql:
 
 
 @dataclass(frozen=True)
+class Derived(Stored):
+    """A term that was computed as text, with its facets made when they are asked for."""
+
+    alias: str = ""
+    name: str = ""
+    certain: bool = False
+    made: Sql = field(default_factory=null)
+    made_facet: Callable[[str], Sql] = field(default=lambda _: null())
+
+    def text(self) -> Sql:
+        return self.made
+
+    def facet(self, name: str) -> Sql:
+        return self.made_facet(name)
+
+
+@dataclass(frozen=True)
 class Named(Value):
-    """A term in subject, predicate or graph position: always an IRI."""
+    """A term in subject, predicate or graph position: an IRI, or, if `families` say so, a blank node."""
 
     alias: str
     name: str
@@ -190,7 +219,18 @@ class Named(Value):
         return column(self.alias, self.name)
 
     def string(self) -> Sql:
-        return call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        return case((self.among(Family.IRI), inner))
 
     def bound(self) -> Sql:
         return truth(True)
+
+    def literal(self) -> Sql:
+        return truth(False)
+
+    def narrowed(self, *families: Family) -> Value:
+        return replace(self, families=self.families & set(families))
+
+    def _test(self, families: list[Family]) -> Sql:
+        blank = call("TW_STARTS", self.text(), text("_:"))
+        return blank if families == [Family.BLANK] else negate(blank)

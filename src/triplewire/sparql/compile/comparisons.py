@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.computed import Text
 from triplewire.sparql.compile.numbers import compare_numbers
 from triplewire.sparql.compile.sql import (
     Sql,
@@ -13,43 +14,27 @@ from triplewire.sparql.compile.sql import (
     compare,
     equal,
     every,
-    is_null,
     is_true,
     negate,
     null,
     some,
-    text,
     truth,
 )
-from triplewire.sparql.compile.values import NUMERIC, Value
+from triplewire.sparql.compile.values import NOT_LITERAL, NUMERIC, Value
 
-_NOT_LITERAL = frozenset({Family.IRI})
 _NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 _TIMES = (Family.DATETIME, Family.DATE)
+_BY_TEXT = frozenset({Family.IRI, Family.BLANK, Family.STRING, Family.TAGGED, Family.OTHER})
+"""Families in which terms are equal only if they are the same."""
 _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
 """How far a time without a zone may lie from the same time in UTC."""
 
 
 def same_term(left: Value, right: Value) -> Sql:
-    """Are they the same term? By text where both have one, else by their parts."""
-    both = every(left.bound(), right.bound())
+    """Are they the same term? Of terms with one text each, by that."""
     if not left.families & right.families:
-        return case((both, truth(False)))
-    if _stored(left, right):
-        return equal(left.text(), right.text())
-    parts = (
-        equal(_or_empty(left.datatype()), _or_empty(right.datatype())),
-        equal(_or_empty(left.language()), _or_empty(right.language())),
-    )
-    return case((both, every(equal(left.string(), right.string()), *parts)))
-
-
-def _stored(left: Value, right: Value) -> bool:
-    return not is_null(left.text()) and not is_null(right.text())
-
-
-def _or_empty(value: Sql) -> Sql:
-    return text("") if is_null(value) else exp.Coalesce(this=value, expressions=[text("")])
+        return case((every(left.bound(), right.bound()), truth(False)))
+    return equal(left.text(), right.text())
 
 
 def equals(left: Value, right: Value) -> Sql:
@@ -69,7 +54,7 @@ def equals(left: Value, right: Value) -> Sql:
 def holds_equal(left: Value, right: Value) -> Sql:
     """TRUE exactly where `=` is; elsewhere FALSE or NULL. Simple enough for joins where the families are known."""
     shared = left.families & right.families
-    if _stored(left, right) and shared and shared <= {Family.IRI, Family.STRING, Family.TAGGED, Family.OTHER}:
+    if shared and shared <= _BY_TEXT and not any(isinstance(each, Text) for each in (left, right)):
         return equal(left.text(), right.text())
     if left.families <= NUMERIC or right.families <= NUMERIC:
         return compare_numbers("=", left, right)
@@ -140,6 +125,6 @@ def _same(left: Value, right: Value) -> list[tuple[Sql, Sql]]:
 
 
 def _both_literal_one_unknown(left: Value, right: Value) -> Sql:
-    literal = [negate(each.among(*_NOT_LITERAL)) for each in (left, right)]
+    literal = [negate(each.among(*NOT_LITERAL)) for each in (left, right)]
     unknown = [each.among(Family.OTHER) for each in (left, right)]
     return every(*literal, some(*unknown))

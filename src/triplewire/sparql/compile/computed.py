@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from triplewire.model.terms import XSD, XSD_STRING
+from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.lexicals import floating_text
 from triplewire.sparql.compile.sql import (
-    FLOAT,
     VARCHAR,
     Sql,
     call,
     case,
     cast,
-    compare,
+    coalesce,
     concat,
-    equal,
+    is_null,
     negate,
+    null,
     number,
     present,
+    select_by,
     text,
     truth,
-    try_cast,
 )
 from triplewire.sparql.compile.values import IRI, NUMERIC, Value
+
+_RANKS = {
+    4: ("double", Family.DOUBLE),
+    3: ("float", Family.FLOAT),
+    2: ("decimal", Family.EXACT),
+    1: ("integer", Family.EXACT),
+}
+
+
+def typed(lexical: Sql, datatype: str) -> Sql:
+    """The text of a literal whose lexical form holds nothing to escape."""
+    return null() if is_null(lexical) else concat(text('"'), lexical, text(f'"^^<{datatype}>'))
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,9 @@ class Truth(Value):
 
     condition: Sql
     families: frozenset[Family] = frozenset({Family.BOOLEAN})
+
+    def text(self) -> Sql:
+        return typed(self.string(), XSD + "boolean")
 
     def string(self) -> Sql:
         return case((self.condition, text("true")), (negate(self.condition), text("false")))
@@ -70,19 +85,29 @@ class Number(Value):
     def long(self) -> Sql:
         return truth(Family.EXACT in self.families)
 
+    def text(self) -> Sql:
+        if is_null(self.made_number):
+            return null()
+        return concat(text('"'), self.string(), self._by_rank(lambda name: text(f'"^^<{XSD}{name}>')))
+
     def datatype(self) -> Sql:
-        names = ((1, "integer"), (2, "decimal"), (3, "float"), (4, "double"))
-        typed = [(equal(self.made_rank, number(rank)), text(XSD + name)) for rank, name in names]
-        return case((self.bound(), case(*typed)))
+        return case((self.bound(), self._by_rank(lambda name: text(XSD + name))))
 
     def string(self) -> Sql:
-        exact = compare("<=", self.made_rank, number(2))
-        single = cast(try_cast(self.made_number, FLOAT), VARCHAR)
-        return case(
-            (exact, call("TW_DECIMAL_TEXT", self.made_exact)),
-            (equal(self.made_rank, number(3)), floating_text(self.made_number, single)),
-            default=floating_text(self.made_number, cast(self.made_number, VARCHAR)),
-        )
+        return self._by_rank(self._digits)
+
+    def _digits(self, name: str) -> Sql:
+        match name:
+            case "double":
+                return call("TW_DOUBLE_TEXT", self.made_number)
+            case "float":
+                return call("TW_FLOAT_TEXT", self.made_number)
+        return call("TW_DECIMAL_TEXT", self.made_exact)
+
+    def _by_rank(self, make: Callable[[str], Sql]) -> Sql:
+        """What is made of the name of the type."""
+        ranks = {rank: make(name) for rank, (name, family) in _RANKS.items() if family in self.families}
+        return select_by(self.made_rank, ranks)
 
     def bound(self) -> Sql:
         return present(self.made_number)
@@ -95,19 +120,54 @@ class Number(Value):
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A string without tag that was computed."""
+    """A string that was computed. `tag` is its language, NULL where it has none."""
 
     value: Sql
     families: frozenset[Family] = frozenset({Family.STRING})
+    tag: Sql = field(default_factory=null)
+
+    def text(self) -> Sql:
+        if is_null(self.value):
+            return null()
+        quoted = concat(text('"'), call("TW_ESCAPE", self.value), text('"'))
+        return quoted if is_null(self.tag) else concat(quoted, coalesce(concat(text("@"), self.tag), text("")))
 
     def string(self) -> Sql:
         return self.value
 
     def datatype(self) -> Sql:
-        return case((self.bound(), text(XSD_STRING)))
+        plain = text(XSD_STRING)
+        kind = plain if is_null(self.tag) else case((present(self.tag), text(RDF_LANG_STRING)), default=plain)
+        return case((self.bound(), kind))
+
+    def language(self) -> Sql:
+        return self.tag
 
     def bound(self) -> Sql:
         return present(self.value)
+
+    def _test(self, families: list[Family]) -> Sql:
+        tagged = present(self.tag)
+        return case((self.bound(), tagged if families == [Family.TAGGED] else negate(tagged)))
+
+
+def tagged(value: Sql, tag: Sql) -> Text:
+    """A string in the language of the tag, or without one where that is NULL."""
+    return Text(value) if is_null(tag) else Text(value, frozenset({Family.STRING, Family.TAGGED}), tag)
+
+
+@dataclass(frozen=True)
+class Blank(Value):
+    """A blank node that was made, given without its `_:`."""
+
+    label: Sql
+    families: frozenset[Family] = frozenset({Family.BLANK})
+
+    def text(self) -> Sql:
+        return concat(text("_:"), self.label)
+
+    def bound(self) -> Sql:
+        return present(self.label)
 
 
 @dataclass(frozen=True)
@@ -118,7 +178,7 @@ class Address(Value):
     families: frozenset[Family] = IRI
 
     def text(self) -> Sql:
-        return concat(text("<"), self.value, text(">"))
+        return null() if is_null(self.value) else concat(text("<"), self.value, text(">"))
 
     def string(self) -> Sql:
         return self.value

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Param, Var
-from triplewire.sparql.compile.arithmetic import arithmetic
+from triplewire.sparql.compile.addresses import blank
+from triplewire.sparql.compile.choices import either, first
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
 from triplewire.sparql.compile.computed import Truth
-from triplewire.sparql.compile.functions import FUNCTIONS, effective
+from triplewire.sparql.compile.functions import FUNCTIONS, NAMING, VOLATILE, effective, held
 from triplewire.sparql.compile.plans import Lets
 from triplewire.sparql.compile.sql import Sql, every, negate, some
 from triplewire.sparql.compile.statics import Known, static
@@ -29,6 +30,11 @@ class Scope:
     lets: Lets = field(default_factory=Lets)
     plain: bool = False
     """All numbers are such that doubles tell them apart."""
+    exists: Callable[[Exists], Sql] | None = None
+    """Whether a pattern has a solution here."""
+    now: Value = field(default_factory=Value)
+    blanks: Sql | None = None
+    """What tells solutions apart, for the blank nodes that they make."""
 
     def value(self, expression: Expression) -> Value:
         """The value of any expression; variables that are bound to nothing are errors."""
@@ -39,14 +45,35 @@ class Scope:
                 return Known(static(term))
             case Param():
                 return parameter(expression, plain=self.plain)
-            case Apply("&&" | "||" | "!" | "bound"):
+            case Apply("&&" | "||" | "!" | "bound") | Exists():
                 return Truth(self.truth(expression))
-            case Apply("+" | "-" | "*" | "/", args):
-                return arithmetic(expression.op, [self.value(each) for each in args], self.lets.bind)
+            case Apply("now"):
+                return self.now
+            case Apply("if", (condition, yes, no)):
+                return either(self.truth(condition), self.value(yes), self.value(no), self.lets.bind)
+            case Apply("coalesce", args):
+                return first([self._held(each) for each in args], self.lets.bind)
+            case Apply("bnode", (label,)):
+                return blank(self.lets.bind, self._held(label), self.blanks)
             case Apply(op, args):
-                return _function(op)(*(self.value(each) for each in args))
-            case Exists():
-                raise Unsupported("EXISTS")
+                return self._applied(op, args)
+
+    def _applied(self, op: str, args: tuple[Expression, ...]) -> Value:
+        if op in FUNCTIONS:
+            return FUNCTIONS[op](*(self._lean(each) for each in args))
+        if op in NAMING:
+            return NAMING[op](self.lets.bind, *(self._held(each) for each in args))
+        if op in VOLATILE and not args:
+            return VOLATILE[op](self.lets.bind, len(self.lets.values))
+        raise Unsupported(op.upper())
+
+    def _held(self, expression: Expression) -> Value:
+        return held(self.value(expression), self.lets.bind)
+
+    def _lean(self, expression: Expression) -> Value:
+        """Conditions inside of others are named, because they grow with each operator around them."""
+        found = self.value(expression)
+        return held(found, self.lets.bind) if isinstance(found, Truth) else found
 
     def truth(self, expression: Expression) -> Sql:
         """TRUE, FALSE or NULL: the effective boolean value of an expression."""
@@ -59,6 +86,10 @@ class Scope:
                 return negate(self.truth(inner))
             case Apply("bound", (inner,)):
                 return self.value(inner).bound()
+            case Exists():
+                if self.exists is None:
+                    raise Unsupported("EXISTS")
+                return self.exists(expression)
         found = self.value(expression)
         return found.condition if isinstance(found, Truth) else effective(found)
 
@@ -96,9 +127,3 @@ _MIRROR = str.maketrans("<>", "><")
 def parameter(node: Param, *, plain: bool = False) -> Value:
     """A constant of the table of constants, of the family that the parameter states."""
     return Stored(CONSTANTS, f"k{node.index}", frozenset({node.family}) if node.family else ANY, short=plain)
-
-
-def _function(op: str) -> Callable[..., Value]:
-    if op not in FUNCTIONS:
-        raise Unsupported(op.upper())
-    return FUNCTIONS[op]

@@ -1,4 +1,4 @@
-"""Facets: the typed columns of a term, computed from its text by the engine, for DuckDB.
+"""Facets: the typed columns of a term, computed from its text by the engine.
 
 The text is canonical N-Triples, so a literal's last quote is its closing one, and numbers and times hold no
 escapes. Each facet asks the cheapest question first, because most terms are IRIs.
@@ -14,13 +14,11 @@ from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.compile.sql import (
     DOUBLE,
     FLOAT,
-    TIMESTAMP,
     Sql,
     call,
     case,
     cast,
     concat,
-    equal,
     every,
     length,
     number,
@@ -131,11 +129,11 @@ def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
 
 
 def _starts(term: Sql, start: str) -> Sql:
-    return call("STARTS_WITH", term, text(start))
+    return call("TW_STARTS", term, text(start))
 
 
 def _ends(term: Sql, end: str) -> Sql:
-    return call("ENDS_WITH", term, text(end))
+    return call("TW_ENDS", term, text(end))
 
 
 def _split_part(term: Sql, part: int) -> Sql:
@@ -147,6 +145,7 @@ def _kind(term: Sql) -> Sql:
     return case(
         (_starts(term, '"'), text("literal")),
         (_starts(term, "<<"), text("triple")),
+        (_starts(term, "_:"), text("blank")),
         default=text("iri"),
     )
 
@@ -192,30 +191,18 @@ def _time(term: Sql) -> Sql:
     literal = case(
         (
             _typed(term, "dateTime"),
-            _valid(_inside(term, "dateTime"), DATETIME_FORM, _instant(_inside(term, "dateTime"))),
+            _valid(_inside(term, "dateTime"), DATETIME_FORM, call("TW_INSTANT", _inside(term, "dateTime"))),
         ),
         (_typed(term, "date"), _valid(_inside(term, "date"), DATE_FORM + ZONE_FORM, _midnight(_inside(term, "date")))),
     )
     return case((every(_starts(term, '"'), _ends(term, ">")), literal))
 
 
-def _instant(lexical: Sql) -> Sql:
-    """The instant in UTC. Without a zone, or in Z, a plain cast does; it would ignore any other zone."""
-    shifted = call("MAKE_TIMESTAMP", call("EPOCH_US", try_cast(lexical, exp.DataType.build("TIMESTAMPTZ"))))
-    return case((_shifted(lexical), shifted), default=try_cast(lexical, TIMESTAMP))
-
-
 def _midnight(lexical: Sql) -> Sql:
     """The instant at which a date starts."""
-    date = call("REGEXP_EXTRACT", lexical, text(DATE_FORM))
+    date = call("TW_EXTRACT", lexical, text(DATE_FORM), number(0))
     zone = call("SUBSTRING", lexical, exp.Add(this=length(date), expression=number(1)))
-    return _instant(concat(date, text("T00:00:00"), zone))
-
-
-def _shifted(lexical: Sql) -> Sql:
-    """Does it end in a zone other than Z?"""
-    colon = equal(call("SUBSTRING", lexical, number(-3), number(1)), text(":"))
-    return every(colon, call("CONTAINS", text("+-"), call("SUBSTRING", lexical, number(-6), number(1))))
+    return call("TW_INSTANT", concat(date, text("T00:00:00"), zone))
 
 
 def _typed(term: Sql, name: str) -> Sql:
@@ -232,7 +219,7 @@ def _inside(term: Sql, name: str) -> Sql:
 
 
 def _valid(lexical: Sql, form: str, value: Sql) -> Sql:
-    return case((call("REGEXP_FULL_MATCH", lexical, text(form)), value))
+    return case((call("TW_FULL_MATCH", lexical, text(form)), value))
 
 
 _MAKERS: Mapping[str, Callable[[Sql], Sql]] = {

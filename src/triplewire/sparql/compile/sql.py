@@ -6,7 +6,7 @@ in every engine and are spelled by the modules in `dialects`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -114,11 +114,19 @@ def present(value: Sql) -> Sql:
 
 
 def length(value: Sql) -> Sql:
-    return exp.Length(this=value)
+    return null() if is_null(value) else exp.Length(this=value)
 
 
 def concat(*parts: Sql) -> Sql:
     return exp.Concat(expressions=list(parts), safe=False, coalesce=False)
+
+
+def coalesce(*values: Sql) -> Sql:
+    """The first that is not NULL."""
+    kept = [each for each in values if not is_null(each)]
+    if not kept or len(kept) == 1 or _constant(kept[0]):
+        return kept[0] if kept else null()
+    return exp.Coalesce(this=kept[0], expressions=kept[1:])
 
 
 def negate(condition: Sql) -> Sql:
@@ -156,6 +164,15 @@ def case(*branches: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
         return null() if default is None else default
     ifs = [exp.If(this=condition, true=result) for condition, result in kept]
     return exp.Case(ifs=ifs, default=None if default is None or is_null(default) else default)
+
+
+def select_by(value: Sql, results: Mapping[int, Sql]) -> Sql:
+    """The result for the number that the value is; the last for all others."""
+    if isinstance(value, exp.Literal):
+        return results.get(int(value.name), null())
+    *rest, (_, last) = results.items()
+    ifs = [exp.If(this=number(key), true=result) for key, result in rest]
+    return exp.Case(this=value, ifs=ifs, default=last) if ifs else last
 
 
 def _constant(value: Sql) -> bool:

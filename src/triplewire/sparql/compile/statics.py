@@ -68,6 +68,8 @@ def family_of(term: str) -> Family:
 def static(term: str) -> Static:
     if is_iri(term):
         return Static(term, Family.IRI, term[1:-1])
+    if term.startswith("_:"):
+        return Static(term, Family.BLANK, term)
     if not is_literal(term):
         return Static(term, Family.OTHER, term)
     parts = parse_literal(term)
@@ -142,6 +144,8 @@ class Known(Value):
         return text(self.static.term)
 
     def string(self) -> Sql:
+        if self.static.family == Family.BLANK:
+            return null()
         if "\0" in self.static.lexical:
             # engines end their text at a zero character
             return call("TW_UNESCAPE", text(literal(self.static.lexical)[1:-1]))

@@ -6,18 +6,17 @@ of values is in `columns`, `statics` and `computed`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.sql import (
-    Sql,
-    case,
-    negate,
-    null,
-    truth,
-)
+from triplewire.sparql.compile.sql import Sql, case, negate, null, truth
 
 ANY = frozenset(Family)
 NUMERIC = frozenset({Family.EXACT, Family.FLOAT, Family.DOUBLE})
 IRI = frozenset({Family.IRI})
+NOT_LITERAL = (Family.IRI, Family.BLANK)
+STRINGS = (Family.STRING, Family.TAGGED)
+TIMES = (Family.DATETIME, Family.DATE)
 
 
 class Value:
@@ -26,7 +25,7 @@ class Value:
     families: frozenset[Family] = frozenset()
 
     def text(self) -> Sql:
-        """The whole term in canonical text; NULL also for values that were computed."""
+        """The whole term in canonical text."""
         return null()
 
     def string(self) -> Sql:
@@ -72,7 +71,7 @@ class Value:
 
     def literal(self) -> Sql:
         """Is it a literal? NULL for an error."""
-        return case((self.bound(), negate(self.among(Family.IRI))))
+        return case((self.bound(), negate(self.among(*NOT_LITERAL))))
 
     def ill_typed(self) -> Sql:
         """Is it a literal that claims to be a number or a boolean and is not?"""
@@ -93,3 +92,14 @@ class Value:
 
     def _test(self, families: list[Family]) -> Sql:
         raise NotImplementedError
+
+
+def facet_of(value: Value, name: str) -> Sql:
+    """What a column beside the text holds of the value: its `datatype`, `language`, `number` or `time`."""
+    made: Mapping[str, Callable[[], Sql]] = {
+        "datatype": value.datatype,
+        "language": value.language,
+        "number": value.number,
+        "time": value.time,
+    }
+    return made[name]()

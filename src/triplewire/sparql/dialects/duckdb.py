@@ -6,9 +6,44 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
 import duckdb
+from duckdb import DuckDBPyConnection
+from duckdb.func import PythonUDFType
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import Sql, call, case, concat, equal, text
+from triplewire.sparql.compile.sql import (
+    DECIMAL,
+    FLOAT,
+    TIMESTAMP,
+    VARCHAR,
+    Sql,
+    binary,
+    call,
+    case,
+    cast,
+    concat,
+    double,
+    equal,
+    every,
+    length,
+    negate,
+    null,
+    number,
+    text,
+    try_cast,
+)
+from triplewire.sparql.dialects.natives import NATIVES
+from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, replacement, translated
+
+_HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
+
+
+def prepare(connection: DuckDBPyConnection) -> None:
+    """Makes the functions known that DuckDB has not. Once for a database; again does nothing."""
+    for name, (count, function) in NATIVES.items():
+        try:
+            connection.create_function(name, function, ["VARCHAR"] * count, "VARCHAR", type=PythonUDFType.ARROW)
+        except duckdb.CatalogException:
+            return
 
 
 def _unescape(body: Sql) -> Sql:
@@ -16,24 +51,48 @@ def _unescape(body: Sql) -> Sql:
     return call("JSON_EXTRACT_STRING", concat(text('"'), body, text('"')), text("$"))
 
 
+def _escape(value: Sql) -> Sql:
+    """JSON escapes what canonical N-Triples does, but for three characters."""
+    made = call("ARRAY_SLICE", cast(call("TO_JSON", value), VARCHAR), number(2), number(-2))
+    for code in (0x7F, 0xFFFE, 0xFFFF):
+        made = call("REPLACE", made, call("CHR", number(code)), text(f"\\u{code:04X}"))
+    return case((call("REGEXP_MATCHES", value, text(SPECIAL)), made), default=value)
+
+
+SPECIAL = r'["\\\x00-\x1f\x7f\x{FFFE}\x{FFFF}]'
+"""The characters that canonical N-Triples escapes in a literal."""
+
+
 def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
-    """A pattern that the engine does not take is an error of the filter, not of the query.
+    """A pattern that the engine does not take is an error of the expression, not of the query.
 
     TRY does that for patterns in columns. A constant one is compiled when the query is planned, which TRY does not
     reach, so the engine is asked beforehand.
     """
-    if isinstance(pattern, exp.Literal) and not _accepted(pattern.name):
-        return exp.null()
-    return call("TRY", call("REGEXP_MATCHES", value, flagged(pattern, flags)))
+    if known := constants(pattern, flags):
+        found = _known(known[0], known[1])
+        return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else null()
+    return call("TRY", call("REGEXP_MATCHES", value, call("tw_pattern", pattern, flags)))
+
+
+def constants(*values: Sql) -> list[str]:
+    """The texts of constants; none if one of the values is not one."""
+    return [each.name for each in values] if all(_is_text(each) for each in values) else []
+
+
+def _is_text(value: Sql) -> bool:
+    return isinstance(value, exp.Literal) and value.is_string
 
 
 @lru_cache(maxsize=1024)
-def _accepted(pattern: str) -> bool:
+def _known(pattern: str, flags: str) -> Regex | None:
+    """The pattern in RE2's words, if it is one and RE2 takes it."""
     try:
-        _engine().cursor().execute("SELECT REGEXP_MATCHES('', $1)", [pattern]).fetchall()
-    except duckdb.Error:
-        return False
-    return True
+        found = translated(pattern, flags, "re2")
+        _engine().cursor().execute("SELECT REGEXP_MATCHES('', $1)", [found.text]).fetchall()
+    except (InvalidPattern, duckdb.Error):
+        return None
+    return found
 
 
 @cache
@@ -41,13 +100,20 @@ def _engine() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def flagged(pattern: Sql, flags: Sql, suffix: str = "") -> Sql:
-    """The pattern with its flags in front, where there are any."""
-    if isinstance(flags, exp.Literal):
-        return concat(text(f"(?{flags.this}{suffix})"), pattern) if flags.this else pattern
-    return concat(
-        case((equal(flags, text("")), text("")), default=concat(text("(?"), flags, text(f"{suffix})"))), pattern
-    )
+def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
+    """A pattern that matches nothing at all is an error, too."""
+    made, instead = call("tw_pattern", pattern, flags), call("tw_replacement", pattern, by, flags)
+    if known := constants(pattern, flags):
+        if not (found := _known(known[0], known[1])):
+            return null()
+        made = text(found.text)
+    if given := constants(pattern, by, flags):
+        try:
+            instead = text(replacement(given[1], translated(given[0], given[2], "re2").groups, given[2], "re2"))
+        except InvalidPattern:
+            return null()
+    empty = call("TRY", call("REGEXP_MATCHES", text(""), made))
+    return case((negate(empty), call("TRY", call("REGEXP_REPLACE", value, made.copy(), instead, text("g")))))
 
 
 def _flat_list(*items: Sql) -> Sql:
@@ -60,13 +126,103 @@ def _decimal_text(value: Sql) -> Sql:
     return call("RTRIM", digits, text("."))
 
 
+def _floating_text(value: Sql, rounded: Sql) -> Sql:
+    """Most numbers are near enough to 1 for DuckDB to write them without an exponent."""
+    written = cast(rounded, VARCHAR)
+    near = exp.Between(this=exp.Abs(this=value), low=double(1e-4), high=double(1e15))
+    plain = call("RTRIM", call("RTRIM", written, text("0")), text("."))
+    return case((near, plain), default=call("tw_digits", written.copy()))
+
+
+def _cased(name: str) -> Callable[[Sql], Sql]:
+    """DuckDB maps letters one by one; where some are not ASCII, that is not the whole mapping of Unicode."""
+
+    def made(value: Sql) -> Sql:
+        ascii_only = equal(call("STRLEN", value), length(value))
+        return case((ascii_only, call(name, value)), default=call(f"tw_{name.lower()}", value))
+
+    return made
+
+
+def _instant(lexical: Sql) -> Sql:
+    """The instant in UTC. Without a zone, or in Z, a plain cast does; it would ignore any other zone."""
+    shifted = call("MAKE_TIMESTAMP", call("EPOCH_US", try_cast(lexical, exp.DataType.build("TIMESTAMPTZ"))))
+    return case((_shifted(lexical), shifted), default=try_cast(lexical, TIMESTAMP))
+
+
+def _shifted(lexical: Sql) -> Sql:
+    """Does it end in a zone other than Z?"""
+    colon = equal(call("SUBSTRING", lexical, number(-3), number(1)), text(":"))
+    return every(colon, call("CONTAINS", text("+-"), call("SUBSTRING", lexical, number(-6), number(1))))
+
+
+def _sum(value: Sql) -> Sql:
+    """By parts, so that no sum is too long for the engine before it is too long for us."""
+    whole = call("SUM", call("TRUNC", value))
+    rest = call("SUM", binary(exp.Sub, value, call("TRUNC", value)))
+    return try_cast(binary(exp.Add, try_cast(whole, DECIMAL), try_cast(rest, DECIMAL)), DECIMAL)
+
+
+def _mean(total: Sql, count: Sql) -> Sql:
+    """A decimal by an integer: DuckDB divides integers exactly, and a decimal without its point is one."""
+    return _let("total", total, lambda held: _divided(held, call("NULLIF", count, number(0))))
+
+
+def _divided(total: Sql, count: Sql) -> Sql:
+    digits = cast(call("REPLACE", cast(total, VARCHAR), text("."), text("")), _HUGE)
+    return _let("digits", cast(exp.IntDiv(this=digits, expression=count), VARCHAR), _with_point)
+
+
+def _with_point(digits: Sql) -> Sql:
+    """The eighteen last digits behind a point."""
+    sign = case((call("STARTS_WITH", digits, text("-")), text("-")), default=text(""))
+    padded = call("LPAD", call("LTRIM", digits, text("-")), number(40), text("0"))
+    fraction = call("RIGHT", padded, number(18))
+    return try_cast(concat(sign, call("LEFT", padded, number(-18)), text("."), fraction), DECIMAL)
+
+
+def _let(name: str, value: Sql, make: Callable[[Sql], Sql]) -> Sql:
+    """What is made of a value that is long, with the value written once."""
+    rule = exp.Lambda(this=make(exp.to_identifier(name)), expressions=[exp.to_identifier(name)])
+    listed = exp.Transform(this=exp.Array(expressions=[value]), expression=rule)
+    return call("LIST_EXTRACT", listed, number(1))
+
+
 SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_STARTS": lambda value, start: call("STARTS_WITH", value, start),
     "TW_ENDS": lambda value, end: call("ENDS_WITH", value, end),
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
+    "TW_POSITION": lambda value, part: call("STRPOS", value, part),
+    "TW_FULL_MATCH": lambda value, form: call("REGEXP_FULL_MATCH", value, form),
+    "TW_EXTRACT": lambda value, form, group: call("REGEXP_EXTRACT", value, form, group),
+    "TW_TRIM": lambda value: call("TRIM", value, text(" \t\n\r")),
     "TW_UNESCAPE": _unescape,
+    "TW_ESCAPE": _escape,
     "TW_REGEX": _regex,
+    "TW_REPLACE": _replace,
+    "TW_UPPER": _cased("UPPER"),
+    "TW_LOWER": _cased("LOWER"),
+    "TW_ENCODE": lambda value: call("URL_ENCODE", value),
+    "TW_MD5": lambda value: call("MD5", value),
+    "TW_SHA1": lambda value: call("SHA1", value),
+    "TW_SHA256": lambda value: call("SHA256", value),
+    "TW_SHA384": lambda value: call("tw_sha384", value),
+    "TW_SHA512": lambda value: call("tw_sha512", value),
     "TW_TRUNCATE": lambda value: call("TRUNC", value),
+    "TW_FLOOR": lambda value: call("FLOOR", value),
+    "TW_CEIL": lambda value: call("CEIL", value),
     "TW_DECIMAL_TEXT": _decimal_text,
+    "TW_DOUBLE_TEXT": lambda value: _floating_text(value, value),
+    "TW_FLOAT_TEXT": lambda value: _floating_text(value, try_cast(value, FLOAT)),
+    "TW_INSTANT": _instant,
+    "TW_RANDOM": lambda serial: call("RANDOM"),
+    "TW_UUID": lambda serial: cast(call("UUID"), VARCHAR),
+    "TW_EXPLODE": lambda *rows: call("UNNEST", exp.Array(expressions=list(rows))),
     "TW_FLAT_LIST": _flat_list,
+    "TW_SUM": _sum,
+    "TW_MEAN": _mean,
+    "TW_JOINED": lambda value, separator: call("STRING_AGG", value, separator),
+    "TW_AT_LEAST": lambda value, key: call("ARG_MIN_NULL", value, key),
+    "TW_AT_MOST": lambda value, key: call("ARG_MAX_NULL", value, key),
+    "TW_ROW": lambda *keys: call("ROW", *keys),
 }

@@ -2,33 +2,121 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import Sql, call, case, compare, concat, number, text
-from triplewire.sparql.dialects.duckdb import flagged
+from triplewire.sparql.compile.sql import (
+    DECIMAL,
+    FLOAT,
+    VARCHAR,
+    Sql,
+    binary,
+    call,
+    case,
+    cast,
+    compare,
+    concat,
+    double,
+    equal,
+    every,
+    length,
+    negate,
+    null,
+    number,
+    some,
+    text,
+    try_cast,
+)
+from triplewire.sparql.dialects.duckdb import SPECIAL, constants
+from triplewire.sparql.dialects.floats import plain_digits
+from triplewire.sparql.dialects.regexes import InvalidPattern, replacement, translated
+
+_LOCAL = exp.DataType.build("TIMESTAMP_NTZ", dialect="spark")
+_GROUPS = 9
+"""Groups that a pattern in a column is given, so that a replacement may name any of them."""
 
 
 def _unescape(body: Sql) -> Sql:
     return call("GET_JSON_OBJECT", concat(text('{"a":"'), body, text('"}')), text("$.a"))
 
 
+def _escape(value: Sql) -> Sql:
+    """JSON escapes what canonical N-Triples does, but for three characters."""
+    json = call("TO_JSON", call("NAMED_STRUCT", text("a"), value))
+    made = call("SUBSTRING", json, number(7), binary(exp.Sub, length(json), number(8)))
+    for code in (0x7F, 0xFFFE, 0xFFFF):
+        made = call("REPLACE", made, text(chr(code)), text(f"\\u{code:04X}"))
+    return case((call("REGEXP_LIKE", value, text(SPECIAL)), made), default=value)
+
+
 def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
-    """Java ignores the case of ASCII letters only, unless told otherwise, and a wrong pattern ends the whole query."""
-    if isinstance(pattern, exp.Literal) and not _valid(pattern.name):
-        return exp.null()
-    return call("REGEXP_LIKE", value, flagged(pattern, flags, "u"))
+    """A wrong pattern would end the whole query, so one that is no constant is tried first."""
+    if known := constants(pattern, flags):
+        try:
+            return call("REGEXP_LIKE", value, text(translated(known[0], known[1], "java").text))
+        except InvalidPattern:
+            return null()
+    return call("REGEXP_LIKE", value, _tried(_flagged(pattern, flags)))
 
 
-def _valid(pattern: str) -> bool:
-    """As Python sees it, which knows all but the names of character classes."""
+def _tried(pattern: Sql) -> Sql:
+    return call("TRY_REFLECT", text("java.util.regex.Pattern"), text("compile"), pattern)
+
+
+def _flagged(pattern: Sql, flags: Sql) -> Sql:
+    """A pattern in a column, with what can be translated by replacing text."""
+    made = pattern
+    for name, java in ((r"\d", r"\p{Nd}"), (r"\i", r"[\p{L}_:]"), (r"\c", r"[\p{L}\p{N}_:.\-]")):
+        made = call("REPLACE", made, text(name), text(java))
+    spaced = case((_has(flags, "x"), call("TRANSLATE", made, text(" \t\n\r"), text(""))), default=made)
+    quoted = concat(text("\\Q"), call("REPLACE", pattern, text("\\E"), text("\\E\\\\E\\Q")), text("\\E"))
+    letters = call("TRANSLATE", flags, text("xq"), text(""))
+    whole = concat(
+        text("(?d"),
+        letters,
+        case((_has(flags, "i"), text("u")), default=text("")),
+        text(")"),
+        case((_has(flags, "q"), quoted), default=spaced),
+    )
+    return case((call("REGEXP_LIKE", flags, text("^[imsxq]*$")), whole))
+
+
+def _has(flags: Sql, flag: str) -> Sql:
+    return call("CONTAINS", flags, text(flag))
+
+
+def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
+    """A pattern that matches nothing at all is an error, too."""
     try:
-        re.compile(re.sub(r"\\[pP]\{\w+\}", r"\\w", pattern))
-    except re.error:
-        return False
-    return True
+        if known := constants(pattern, by, flags):
+            found = translated(known[0], known[2], "java")
+            made, instead = text(found.text), text(replacement(known[1], found.groups, known[2], "java"))
+        else:
+            made, instead = _with_groups(pattern, flags), _checked(by, flags)
+    except InvalidPattern:
+        return null()
+    return case(
+        (negate(call("REGEXP_LIKE", text(""), made)), call("REGEXP_REPLACE", value, made.copy(), instead)),
+    )
+
+
+def _with_groups(pattern: Sql, flags: Sql) -> Sql:
+    """With empty groups behind it, for those that the replacement names and the pattern has not."""
+    known = constants(pattern, flags)
+    plain = text(translated(known[0], known[1], "java").text) if known else _tried(_flagged(pattern, flags))
+    return concat(text("(?:"), plain, text(")" + "()" * _GROUPS))
+
+
+def _checked(by: Sql, flags: Sql) -> Sql:
+    """A replacement in a column, or NULL if it is none."""
+    if known := constants(by, flags):
+        return text(replacement(known[0], _GROUPS, known[1], "java"))
+    literal = call("REGEXP_REPLACE", by, text(r"([\\$])"), text(r"\\$1"))
+    return case(
+        (_has(flags, "q"), literal),
+        (call("REGEXP_LIKE", by, text(r"(?s)^([^$\\]|\\[$\\]|\$[0-9])*$")), by),
+    )
 
 
 def _flat_list(*items: Sql) -> Sql:
@@ -40,18 +128,90 @@ def _truncate(value: Sql) -> Sql:
     return case((compare(">=", value, number(0)), call("FLOOR", value)), default=call("CEIL", value))
 
 
+def _rounding(name: str) -> Callable[[Sql], Sql]:
+    """Of a double. Spark makes integers of them, which overflow, and which have no negative zero."""
+
+    def made(value: Sql) -> Sql:
+        far = some(equal(value, double(0.0)), compare(">=", exp.Abs(this=value), double(2.0**52)))
+        whole = cast(call(name, value), exp.DataType.build("DOUBLE"))
+        minus = every(compare("<", value, double(0.0)), equal(call(name, value), number(0)))
+        return case((far, value), (minus, double(-0.0)), default=whole)
+
+    return made
+
+
 def _decimal_text(value: Sql) -> Sql:
     """Without zeros at the end, and without a point there."""
     return call("REGEXP_REPLACE", exp.cast(value, "STRING"), text(r"\.?0+$"), text(""))
+
+
+def _encode(value: Sql) -> Sql:
+    """Spark encodes forms, not parts of an IRI."""
+    made = call("URL_ENCODE", value)
+    for given, wanted in (("+", "%20"), ("*", "%2A"), ("%7E", "~")):
+        made = call("REPLACE", made, text(given), text(wanted))
+    return made
+
+
+def _instant(lexical: Sql) -> Sql:
+    """The instant in UTC, whatever zone the session is in."""
+    zone = call("REGEXP_EXTRACT", lexical, text("(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
+    local = call("SUBSTRING", lexical, number(1), binary(exp.Sub, length(lexical), length(zone)))
+    late = call("REPLACE", local, text("T24:00:00"), text("T00:00:00"))
+    start = try_cast(late, _LOCAL)
+    days = case((call("CONTAINS", local, text("T24:00:00")), number(1)), default=number(0))
+    whole = exp.DataType.build("INT")
+    hours = try_cast(
+        concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(2), number(2))), whole
+    )
+    minutes = try_cast(
+        concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(5), number(2))), whole
+    )
+    shift = call(
+        "MAKE_DT_INTERVAL",
+        days,
+        *(exp.Coalesce(this=exp.Neg(this=exp.Paren(this=each)), expressions=[number(0)]) for each in (hours, minutes)),
+    )
+    return binary(exp.Add, start, shift)
 
 
 SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_STARTS": lambda value, start: call("STARTSWITH", value, start),
     "TW_ENDS": lambda value, end: call("ENDSWITH", value, end),
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
+    "TW_POSITION": lambda value, part: call("LOCATE", part, value),
+    "TW_FULL_MATCH": lambda value, form: call("REGEXP_LIKE", value, concat(text("^(?:"), form, text(")\\z"))),
+    "TW_EXTRACT": lambda value, form, group: call("REGEXP_EXTRACT", value, form, group),
+    "TW_TRIM": lambda value: call("BTRIM", value, text(" \t\n\r")),
     "TW_UNESCAPE": _unescape,
+    "TW_ESCAPE": _escape,
     "TW_REGEX": _regex,
+    "TW_REPLACE": _replace,
+    "TW_UPPER": lambda value: call("UPPER", value),
+    "TW_LOWER": lambda value: call("LOWER", value),
+    "TW_ENCODE": _encode,
+    "TW_MD5": lambda value: call("MD5", value),
+    "TW_SHA1": lambda value: call("SHA1", value),
+    "TW_SHA256": lambda value: call("SHA2", value, number(256)),
+    "TW_SHA384": lambda value: call("SHA2", value, number(384)),
+    "TW_SHA512": lambda value: call("SHA2", value, number(512)),
     "TW_TRUNCATE": _truncate,
+    "TW_FLOOR": _rounding("FLOOR"),
+    "TW_CEIL": _rounding("CEIL"),
     "TW_DECIMAL_TEXT": _decimal_text,
+    "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, VARCHAR), "E"),
+    "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(try_cast(value, FLOAT), VARCHAR), "E"),
+    "TW_INSTANT": _instant,
+    "TW_RANDOM": lambda serial: call("RAND"),
+    "TW_UUID": lambda serial: call("UUID"),
+    "TW_EXPLODE": lambda *rows: call("EXPLODE", exp.Array(expressions=list(rows))),
     "TW_FLAT_LIST": _flat_list,
+    "TW_SUM": lambda value: try_cast(call("TRY_SUM", value), DECIMAL),
+    "TW_MEAN": lambda total, count: try_cast(
+        call("TRY_DIVIDE", total, cast(count, exp.DataType.build("DECIMAL(20, 0)"))), DECIMAL
+    ),
+    "TW_JOINED": lambda value, separator: call("LISTAGG", value, separator),
+    "TW_AT_LEAST": lambda value, key: call("MIN_BY", value, key),
+    "TW_AT_MOST": lambda value, key: call("MAX_BY", value, key),
+    "TW_ROW": lambda *keys: call("STRUCT", *keys),
 }

@@ -20,9 +20,10 @@ _SPELLINGS: Mapping[str, Mapping[str, Callable[..., exp.Expr]]] = {
 def to_sql(expression: exp.Expr, dialect: Dialect) -> str:
     """The SQL text of an expression that the compiler made."""
     spellings = _SPELLINGS[dialect]
-    # a copy also gives each use of a shared part a node of its own, so that one can be replaced without the other
-    copy = expression.copy()
+    # a copy also gives each use of a shared part a node of its own, so that one can be replaced without the other;
+    # in parentheses, because what has nothing around it cannot be replaced
+    copy = exp.Paren(this=expression.copy())
     # breadth-first order reversed: what stands inside is spelled before what stands around it
     for node in reversed([found for found in copy.find_all(exp.Anonymous) if found.name in spellings]):
         node.replace(spellings[node.name](*node.expressions))
-    return copy.sql(dialect=dialect)
+    return str(copy.this.sql(dialect=dialect))
