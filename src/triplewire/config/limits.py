@@ -15,7 +15,7 @@ EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
 QUERY_BYTES = 1024 * 1024
-"""SPARQL text. As much, of which only VALUES can be, takes the parser about two seconds."""
+"""SPARQL text. As much, of which only VALUES can be, takes the parser about three seconds."""
 
 REMEMBERED_QUERY_CHARACTERS = 16 * 1024
 """A query whose algebra is remembered, 512 of them: longer ones would fill memory and are seldom asked twice."""

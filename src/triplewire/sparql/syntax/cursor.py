@@ -39,6 +39,8 @@ class Cursor:
         self.rules = rules
         self.base = base
         self.prefixes: dict[str, str] = {}
+        self.prologue = ""
+        """Base and prefixes as text, for what goes elsewhere as text."""
         self.addresses: dict[tuple[str, str | None], str] = {}
         """IRIs as they were written, with the base, and what they mean."""
         self.blocks: dict[str, int] = {}
@@ -87,6 +89,10 @@ class Cursor:
         self._heights[id(made)] = made, height
         return made
 
+    def count_term(self) -> None:
+        """One more variable, constant or call in an expression, or in the place of one."""
+        self.count("terms in expressions", limits.EXPRESSION_TERMS)
+
     def count(self, what: str, limit: int, more: int = 1, token: Token | None = None) -> None:
         """Some more of what a query may have only so many of."""
         self._counts[what] = self._counts.get(what, 0) + more
@@ -101,6 +107,12 @@ class Cursor:
             if self.token.kind == "bad":
                 self._check()
         return token
+
+    def part(self) -> None:
+        """Takes a token that starts with `<` apart after it: where no triple can stand, `?a<<urn:b>` has none."""
+        offset = self.token.offset
+        self._tokens = self._source.tokens(offset + 1)
+        self.token, self.following = Token("mark", "<", offset, "<"), next(self._tokens)
 
     def at(self, *keys: str) -> bool:
         """Is the token one of these marks, or one of these keywords (in upper case)?"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from triplewire.config import limits
 from triplewire.sparql.algebra import Apply, Expression, Var
 from triplewire.sparql.syntax.calls import Call
 from triplewire.sparql.syntax.cursor import Cursor
@@ -31,7 +30,7 @@ def bracketed(cursor: Cursor) -> Expression:
 
 def call(cursor: Cursor) -> Expression | None:
     """The call that comes next; None if none does."""
-    cursor.count("terms in expressions", limits.EXPRESSION_TERMS)
+    cursor.count_term()
     return Call(cursor, expression).parsed()
 
 
@@ -53,6 +52,8 @@ def _conjunction(cursor: Cursor) -> Expression:
 
 def _relation(cursor: Cursor) -> Expression:
     left = _sum(cursor)
+    if cursor.at("<<", "<<("):
+        cursor.part()
     if op := cursor.accept(*_COMPARISONS):
         return _apply(cursor, op.key, left, _sum(cursor))
     if cursor.accept("IN"):

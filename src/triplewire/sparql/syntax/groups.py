@@ -180,10 +180,5 @@ class Elements:
         inner = group(self._cursor)
         # what we do not know, the other endpoint may
         cursor.refusal = refusal
-        self._parts.append(Service(endpoint, silent, _prologue(cursor), cursor.since(opening), inner.names))
+        self._parts.append(Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
         self._show((*visible((endpoint,)), *inner.names))
-
-
-def _prologue(cursor: Cursor) -> str:
-    base = [f"BASE <{cursor.base}>\n"] if cursor.base is not None else []
-    return "".join((*base, *(f"PREFIX {name}: <{address}>\n" for name, address in cursor.prefixes.items())))

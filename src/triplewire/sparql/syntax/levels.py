@@ -56,7 +56,7 @@ class Level:
 
     def everything(self, star: Token) -> Select:
         if self._grouped:
-            raise self._cursor.wrong("variables or expressions, as there is a GROUP BY or an aggregate,", star)
+            raise self._cursor.wrong("variables or expressions, as there is a GROUP BY or an aggregate", star)
         return self.projected(self.names)
 
     def selection(self, items: tuple[Item, ...]) -> Select:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from triplewire.sparql.algebra import Aggregate, Expression, Order, Values, Var
@@ -41,7 +42,8 @@ def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression
         return ()
     cursor.expect("BY")
     found: dict[str, Expression] = {}
-    while (key := _key(cursor, {*names, *found})) is not None:
+    taken = frozenset(names)
+    while (key := _key(cursor, taken, found)) is not None:
         name, value = key
         found[name or f".key{len(found)}"] = value
     if not found:
@@ -49,8 +51,9 @@ def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression
     return tuple(found.items())
 
 
-def _key(cursor: Cursor, taken: set[str]) -> tuple[str, Expression] | None:
+def _key(cursor: Cursor, names: Set[str], found: Mapping[str, Expression]) -> tuple[str, Expression] | None:
     if cursor.token.kind == "variable":
+        cursor.count_term()
         name = variable(cursor)
         return name, Var(name)
     if not cursor.accept("("):
@@ -59,7 +62,7 @@ def _key(cursor: Cursor, taken: set[str]) -> tuple[str, Expression] | None:
     value = expression(cursor)
     name = ""
     if cursor.accept("AS"):
-        if cursor.token.text[1:] in taken:
+        if cursor.token.text[1:] in names or cursor.token.text[1:] in found:
             raise cursor.wrong("a variable that is not yet in scope")
         name = variable(cursor)
     cursor.expect(")")
@@ -95,6 +98,7 @@ def _comparator(cursor: Cursor) -> Order | None:
     if direction := cursor.accept("ASC", "DESC"):
         return Order(bracketed(cursor), descending=direction.key == "DESC")
     if cursor.token.kind == "variable":
+        cursor.count_term()
         return Order(Var(variable(cursor)))
     value = _condition(cursor)
     return None if value is None else Order(value)

@@ -38,7 +38,8 @@ def _remembered(text: str, base: str | None) -> Query:
 
 def _parsed(text: str, base: str | None) -> Query:
     cursor = Cursor(text, base, Rules(group, select))
-    _prologue(cursor)
+    _declarations(cursor)
+    cursor.prologue = _prologue(cursor)
     query = _query(cursor)
     if cursor.token.kind != "end":
         raise cursor.wrong("the end of the query")
@@ -47,7 +48,7 @@ def _parsed(text: str, base: str | None) -> Query:
     return query
 
 
-def _prologue(cursor: Cursor) -> None:
+def _declarations(cursor: Cursor) -> None:
     while keyword := cursor.accept("PREFIX", "BASE", "VERSION"):
         if keyword.key == "VERSION":
             cursor.refuse(f"VERSION {string(cursor)}", keyword)
@@ -58,6 +59,11 @@ def _prologue(cursor: Cursor) -> None:
             if not name.text.endswith(":") or name.text.count(":") != 1:
                 raise cursor.wrong("a prefix that ends in `:`", name)
             cursor.prefixes[name.text[:-1]] = _reference(cursor)
+
+
+def _prologue(cursor: Cursor) -> str:
+    base = [f"BASE <{cursor.base}>\n"] if cursor.base is not None else []
+    return "".join((*base, *(f"PREFIX {name}: <{address}>\n" for name, address in cursor.prefixes.items())))
 
 
 def _reference(cursor: Cursor) -> str:

@@ -63,6 +63,7 @@ def _items(cursor: Cursor, aggregates: dict[Aggregate, str]) -> tuple[Item, ...]
     found: dict[str, Item] = {}
     cursor.aggregates = aggregates
     while cursor.token.kind == "variable" or cursor.at("("):
+        cursor.count_term()
         item = _item(cursor)
         former = found.setdefault(item.name, item)
         if former is not item and (former.value or item.value):

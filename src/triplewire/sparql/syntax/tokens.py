@@ -72,9 +72,9 @@ class Source:
         self._shifts: list[int] = [0]
         self.text = self._plain() if "\\u" in given or "\\U" in given else given
 
-    def tokens(self) -> Iterator[Token]:
-        """All tokens, the last of which is of the kind `end`; before it one `bad` where the text has no token."""
-        for found in _TOKEN.finditer(self.text):
+    def tokens(self, start: int = 0) -> Iterator[Token]:
+        """All tokens from an offset on, the last of which is of the kind `end`; one of the kind `bad` is no token."""
+        for found in _TOKEN.finditer(self.text, start):
             kind = found.lastgroup or "bad"
             if kind == "word":
                 yield Token(kind, found[0], found.start(), found[0].upper())

@@ -19,7 +19,7 @@ def values(cursor: Cursor) -> Values:
         opening = cursor.token
         rows.append(_cells(cursor, "(", ")"))
         if len(rows[-1]) != len(names):
-            raise cursor.wrong(f"a row of {len(names)} values, not {len(rows[-1])},", opening)
+            raise cursor.wrong(f"a row of {len(names)} values, not {len(rows[-1])}", opening)
     return Values(names, tuple(rows))
 
 
