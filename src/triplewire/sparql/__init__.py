@@ -15,6 +15,8 @@ from triplewire.sparql.compile import (
 )
 from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.queries import Compiled, Step, compile_query
+from triplewire.sparql.statistics import Counts, Statistics
 from triplewire.sparql.syntax import parse, parse_query
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "QUADS",
     "UNBOUND",
     "Apply",
+    "Compiled",
     "Conjunction",
     "Const",
+    "Counts",
     "Dialect",
     "Expression",
     "Family",
@@ -31,9 +35,12 @@ __all__ = [
     "Param",
     "Pattern",
     "Query",
+    "Statistics",
+    "Step",
     "Var",
     "compile_event",
     "compile_history",
+    "compile_query",
     "conjunction",
     "explode",
     "facets_of",

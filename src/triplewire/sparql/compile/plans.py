@@ -42,6 +42,13 @@ class Lets:
         return [[name for name, at in self._levels.items() if at == level] for level in range(count)]
 
 
+class Inline(Lets):
+    """Names nothing: for places from where a derived table cannot be reached."""
+
+    def bind(self, sql: Sql) -> Sql:
+        return sql
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a query reads and demands, before it is said what it gives."""
@@ -59,17 +66,17 @@ class Plan:
         """The outputs over the relations. Without computed values it is one flat SELECT."""
         if not self.lets.values:
             return _select(outputs, relations, self.conditions)
-        early = [each for each in self.conditions if not _computed(each)]
-        late = [each for each in self.conditions if _computed(each)]
+        early = [each for each in self.conditions if not uses_computed(each)]
+        late = [each for each in self.conditions if uses_computed(each)]
         carried = [exp.alias_(each, f"{each.table}_{each.name}") for each in self.columns(outputs)]
         # constants alone read no column, and a SELECT must name one
         carried = carried or [exp.alias_(exp.null(), "nothing")]
         inner = _select(carried, relations, early)
         for names in self.lets.levels():
-            made = [exp.alias_(_outside(self.lets.values[name]), name) for name in names]
+            made = [exp.alias_(outside(self.lets.values[name]), name) for name in names]
             inner = _select([exp.Star(), *made], [inner.subquery(COMPUTED, copy=False)], ())
         around = [inner.subquery(COMPUTED, copy=False)]
-        return _select([_outside(each) for each in outputs], around, [_outside(each) for each in late])
+        return _select([outside(each) for each in outputs], around, [outside(each) for each in late])
 
 
 def _select(outputs: Sequence[Sql], relations: Sequence[exp.Expr], conditions: Sequence[Sql]) -> exp.Select:
@@ -87,7 +94,11 @@ def _computed(sql: Sql) -> list[str]:
     return [each.name for each in sql.find_all(exp.Column) if each.table == COMPUTED]
 
 
-def _outside(sql: Sql) -> Sql:
+def uses_computed(sql: Sql) -> bool:
+    return bool(_computed(sql))
+
+
+def outside(sql: Sql) -> Sql:
     """The same, as the derived table names the columns of the relations inside it."""
     return sql.transform(_renamed)
 

@@ -1,0 +1,73 @@
+"""Spark as an engine of queries: for what is more than one machine should do, or on request.
+
+Spark SQL has no recursion over sets, so closures are made before the query, a round for each step more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from triplewire.lake.ports import Snapshot
+from triplewire.lake.quads import QUADS
+from triplewire.sparql import Compiled, Step
+
+_TIMES = ("object_time", "time", "received")
+_EVENTS = "SELECT position, graph, stream, source, application, time, received FROM quads WHERE quad = 0"
+
+
+def load(session: SparkSession, snapshot: Snapshot) -> None:
+    """The lake as the relations `quads` and `events`, with times as they are in UTC."""
+    frame = session.read.parquet(*snapshot.files) if snapshot.files else _empty(session)
+    for name in _TIMES:
+        frame = frame.withColumn(name, frame[name].cast("timestamp_ntz"))
+    frame.createOrReplaceTempView("quads")
+    session.sql(_EVENTS).createOrReplaceTempView("events")
+
+
+def _empty(session: SparkSession) -> DataFrame:
+    return session.createDataFrame(QUADS.empty_table())
+
+
+def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:
+    """The answer, a part of it at a time: the next is computed when it is asked for."""
+    for step in compiled.steps:
+        _take(session, step)
+    answer = session.sql(compiled.sql)
+    for row in answer.mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
+        yield from pa.ipc.open_stream(row.batch)
+
+
+def run(session: SparkSession, compiled: Compiled) -> pa.Table:
+    """The whole answer."""
+    for step in compiled.steps:
+        _take(session, step)
+    return session.sql(compiled.sql).toArrow()
+
+
+def _packed(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Whole batches as single cells: one object crosses to the driver instead of one for each row."""
+    for part in parts:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, part.schema) as stream:
+            stream.write_batch(part)
+        yield pa.record_batch({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+
+
+def _take(session: SparkSession, step: Step) -> None:
+    """One named relation; of a closure, round after round until a round brings nothing new."""
+    found = session.sql(step.sql)
+    if step.following:
+        found = _closed(session, step, found)
+    found.createOrReplaceTempView(step.name)
+
+
+def _closed(session: SparkSession, step: Step, first: DataFrame) -> DataFrame:
+    known = fresh = first.distinct().localCheckpoint()
+    while not fresh.isEmpty():
+        fresh.createOrReplaceTempView(step.known)
+        fresh = session.sql(step.following).subtract(known).localCheckpoint()
+        known = known.unionAll(fresh).localCheckpoint()
+    return known

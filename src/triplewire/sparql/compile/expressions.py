@@ -1,0 +1,84 @@
+"""Expressions over a relation: filters, and values that are bound to a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Var
+from triplewire.sparql.compile.conditions import Scope
+from triplewire.sparql.compile.contexts import Context
+from triplewire.sparql.compile.existence import existing, flagged
+from triplewire.sparql.compile.relations import Bare, Relation
+from triplewire.sparql.compile.sql import Sql
+from triplewire.sparql.compile.values import ANY
+
+VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
+"""Functions that give another value each time."""
+
+
+def filtered(context: Context, relation: Relation, conditions: tuple[Expression, ...]) -> Relation:
+    """The solutions for which all conditions are true."""
+    for condition in conditions:
+        match condition:
+            case Exists():
+                relation = existing(context, relation, condition, wanted=True)
+            case Apply("!", (Exists() as inner,)):
+                relation = existing(context, relation, inner, wanted=False)
+            case Apply("&&", parts):
+                relation = filtered(context, relation, parts)
+            case _:
+                relation, scope = scoped(context, relation, condition)
+                relation = relation.where(scope.holds(condition))
+    return relation
+
+
+def valued(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
+    """The solutions with a value for one variable more, or none where the expression is an error."""
+    if expression == Var(name):
+        return relation
+    relation, scope = scoped(context, relation, expression)
+    if isinstance(expression, Var | Const):
+        return relation.having(**{name: scope.value(expression)})
+    if volatile(expression):
+        return _once(context, context.build.settled(relation), name, expression)
+    return context.build.closed(context.build.settled(relation.having(**{name: scope.value(expression)})))
+
+
+def _once(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
+    """Everything that is asked of the value must come from one and the same: from its text."""
+    relation, scope = scoped(context, relation, expression)
+    relation = context.build.closed(relation.having(**{name: scope.value(expression)}))
+    text = relation.values[name].text()
+    assert isinstance(text, exp.Column)
+    return relation.having(**{name: Bare(text.table, text.name, ANY, certain=False)})
+
+
+def scoped(context: Context, relation: Relation, expression: Expression) -> tuple[Relation, Scope]:
+    """The scope of an expression, with what EXISTS in it needs joined to the relation."""
+    found: dict[Exists, Sql] = {}
+    for each in _existences(expression):
+        relation, found[each] = flagged(context, relation, each)
+    return relation, replace(context.scope(relation), exists=_known(found))
+
+
+def _known(found: Mapping[Exists, Sql]) -> Callable[[Exists], Sql]:
+    return found.__getitem__
+
+
+def _existences(expression: Expression) -> list[Exists]:
+    match expression:
+        case Exists():
+            return [expression]
+        case Apply(_, args):
+            return list(dict.fromkeys(each for part in args for each in _existences(part)))
+    return []
+
+
+def volatile(expression: Expression) -> bool:
+    """Does it give another value each time?"""
+    if isinstance(expression, Apply):
+        return expression.op in VOLATILE or any(volatile(each) for each in expression.args)
+    return False

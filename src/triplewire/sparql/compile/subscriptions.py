@@ -1,0 +1,121 @@
+"""Subscriptions: any query on one event at a time, for a batch of events and all subscriptions of a shape.
+
+A subscription's constants are variables to which the frame gives values, so the operators need not know of them.
+Only pairs of event and subscription that have the patterns which every solution needs are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import (
+    Basic,
+    Extend,
+    Family,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Operator,
+    Pattern,
+    Query,
+    Select,
+)
+from triplewire.sparql.compile.columns import Stored
+from triplewire.sparql.compile.computed import Moment
+from triplewire.sparql.compile.contexts import Build, Context, Frame
+from triplewire.sparql.compile.definitions import defined
+from triplewire.sparql.compile.leaves import matched
+from triplewire.sparql.compile.modifiers import modified
+from triplewire.sparql.compile.operators import operated
+from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, typed_null
+from triplewire.sparql.compile.sql import Sql, call, column, equal, is_null, text
+from triplewire.sparql.compile.values import ANY, Value
+from triplewire.sparql.parameters import NOW, parameters, variable, with_variables
+from triplewire.sparql.variables import mentioned
+
+CONSTANTS = "constants"
+
+
+def compile_subscription(query: Query, *, solutions: bool) -> exp.Query:
+    """The query over the relations `quads` and `events`, which hold a batch, and `constants`.
+
+    Gives `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts: for
+    every solution its rank, as text by which they sort, and the term of each variable of the projection.
+    """
+    constants = parameters(query)
+    query = with_variables(query)
+    build = Build(operated, shared={}, now=Value())
+    context = Context(build, events=True)
+    context = context.framed(_pairs(context, query.where, constants))
+    if not solutions:
+        relation = context.uncounted().compile(query.where)
+        return defined(build, rendered(relation, _keys(relation)).distinct(copy=False))
+    assert isinstance(query.where, Select)
+    relation = build.settled(_ranked(context, query.where))
+    taken = [relation.keys.get("rank", text("")), *(_term(relation, name) for name in query.projection)]
+    columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
+    return defined(build, rendered(relation, columns).group_by(*_keys(relation).values(), copy=False))
+
+
+def _keys(relation: Relation) -> dict[str, Sql]:
+    return {name: relation.keys[name] for name in ("position", "subscription")}
+
+
+def _term(relation: Relation, name: str) -> Sql:
+    made = relation.values[name].text()
+    return typed_null(None) if is_null(made) else made
+
+
+def _ranked(context: Context, select: Select) -> Relation:
+    """The solutions with their rank as a key, where there is an order."""
+    return modified(context, select, last=True)
+
+
+def _pairs(context: Context, where: Operator, constants: Mapping[int, Family | None]) -> Frame:
+    """Events and subscriptions that have all required patterns: the frame of everything else."""
+    values: dict[str, Value] = {
+        variable(index): Stored("c", f"k{index}", frozenset({family}) if family else ANY)
+        for index, family in constants.items()
+    }
+    start = Relation(
+        (Joined(Table(CONSTANTS, "c")),), values=values, keys={"subscription": column("c", "subscription")}
+    )
+    relation = matched(context.uncounted(), tuple(required(where)), start)
+    if NOW in mentioned(where) or "position" not in relation.keys:
+        relation = _with_event(context, relation)
+    return context.build.share(relation.only([*values, NOW]), distinct)
+
+
+def _with_event(context: Context, relation: Relation) -> Relation:
+    """With the time at which the event came, which is now as far as it is concerned."""
+    alias = context.build.alias("e")
+    position = column(alias, "position")
+    same = [equal(position, relation.keys["position"])] if "position" in relation.keys else []
+    keys = {"position": position, **relation.keys}
+    sources = (*relation.sources, Joined(Table("events", alias)))
+    moment = Moment(column(alias, "received"))
+    return replace(relation, sources=sources, keys=keys).where(*same).having(**{NOW: moment})
+
+
+def required(operator: Operator) -> Iterable[Pattern]:
+    """The patterns without which there is no solution."""
+    match operator:
+        case Basic(patterns):
+            yield from patterns
+        case Join(left, right):
+            yield from required(left)
+            yield from required(right)
+        case LeftJoin(left) | Minus(left):
+            yield from required(left)
+        case Filter(inner) | Extend(inner) | Graph(inner=inner):
+            yield from required(inner)
+        case Select(inner) if not (isinstance(inner, Group) and not inner.keys):
+            yield from required(inner)
+        case Group(inner, keys) if keys:
+            yield from required(inner)

@@ -1,0 +1,166 @@
+"""Outlines: the algebra as text for people, an operator on each line with those inside it indented; and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from triplewire.sparql.algebra import (
+    Aggregate,
+    Apply,
+    Basic,
+    Chain,
+    Const,
+    Either,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    Negated,
+    Node,
+    Operator,
+    Order,
+    Param,
+    Path,
+    Pattern,
+    Reach,
+    Repeat,
+    Select,
+    Service,
+    Union,
+    Values,
+    Var,
+)
+
+_INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
+_ROWS_SHOWN = 3
+
+
+def outline(operator: Operator) -> str:
+    """The tree, two spaces a level."""
+    return "\n".join(_lines(outlined(operator), 0))
+
+
+def outlined(operator: Operator) -> dict[str, Any]:
+    """The tree as a JSON value: what each operator is, what it says, and those inside it."""
+    return {"operator": type(operator).__name__, "says": _says(operator), "inside": [*map(outlined, _inside(operator))]}
+
+
+def _lines(tree: dict[str, Any], depth: int) -> Iterator[str]:
+    says = tree["says"]
+    first, *more = says or [""]
+    yield f"{'  ' * depth}{tree['operator']} {first}".rstrip()
+    for line in more:
+        yield f"{'  ' * depth}{' ' * len(tree['operator'])} {line}"
+    for each in tree["inside"]:
+        yield from _lines(each, depth + 1)
+
+
+def _inside(operator: Operator) -> list[Operator]:
+    match operator:
+        case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
+            return [left, right]
+        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Group(inner) | Select(inner):
+            return [inner]
+    return []
+
+
+def _says(operator: Operator) -> list[str]:
+    match operator:
+        case Basic(patterns):
+            return [_pattern(each) for each in patterns]
+        case Reach(subject, path, object_):
+            return [f"{node_text(subject)} {path_text(path)} {node_text(object_)}"]
+        case LeftJoin(conditions=conditions) | Filter(conditions=conditions):
+            return [expression_text(each) for each in conditions]
+        case Extend(_, name, expression):
+            return [f"?{name} := {expression_text(expression)}"]
+        case Graph(name):
+            return [node_text(name)]
+        case Values(names, rows):
+            return [_values(names, rows)]
+        case Service(endpoint):
+            return [node_text(endpoint)]
+        case Group(_, keys, aggregates):
+            by = [f"by ?{name} := {expression_text(each)}" for name, each in keys]
+            return [*by, *(f"?{name} := {_aggregate(each)}" for name, each in aggregates)]
+        case Select():
+            return [_select(operator)]
+    return []
+
+
+def _select(select: Select) -> str:
+    words = ["distinct" if select.distinct else "reduced" if select.reduced else "", _names(select.projection)]
+    words += ["order by " + ", ".join(_order(each) for each in select.order)] if select.order else []
+    words += [f"limit {select.limit}"] if select.limit is not None else []
+    words += [f"offset {select.offset}"] if select.offset else []
+    return " ".join(word for word in words if word)
+
+
+def _order(order: Order) -> str:
+    return f"{expression_text(order.expression)} {'descending' if order.descending else ''}".rstrip()
+
+
+def _values(names: tuple[str, ...], rows: tuple[tuple[str | None, ...], ...]) -> str:
+    shown = "; ".join(" ".join(term or "UNDEF" for term in row) for row in rows[:_ROWS_SHOWN])
+    return f"{_names(names)}: {shown}" + (f"; … {len(rows)} rows" if len(rows) > _ROWS_SHOWN else "")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return " ".join(f"?{name}" for name in names)
+
+
+def _pattern(pattern: Pattern) -> str:
+    triple = " ".join(node_text(node) for node in (pattern.subject, pattern.predicate, pattern.object))
+    return triple if pattern.graph is None else f"{triple} in {node_text(pattern.graph)}"
+
+
+def node_text(node: Node) -> str:
+    match node:
+        case Var(name):
+            return f"?{name}"
+        case Const(term):
+            return term
+        case Param(index):
+            return f"${index}"
+
+
+def path_text(path: Path) -> str:
+    match path:
+        case Link(predicate):
+            return predicate.term
+        case Inverse(inner):
+            return f"^{path_text(inner)}"
+        case Chain(paths):
+            return "(" + "/".join(map(path_text, paths)) + ")"
+        case Either(paths):
+            return "(" + "|".join(map(path_text, paths)) + ")"
+        case Repeat(inner, least, once):
+            return path_text(inner) + ("?" if once else "+" if least else "*")
+        case Negated(forward, backward):
+            ways = [each.term for each in forward or ()] + [f"^{each.term}" for each in backward or ()]
+            return f"!({'|'.join(ways)})"
+
+
+def expression_text(expression: Expression) -> str:
+    match expression:
+        case Apply(op, (left, right)) if op in _INFIX:
+            return f"({expression_text(left)} {op} {expression_text(right)})"
+        case Apply(op, args):
+            return f"{op}({', '.join(map(expression_text, args))})"
+        case Exists(inner):
+            return f"exists{{{'; '.join(line.strip() for line in outline(inner).splitlines())}}}"
+        case Var() | Const() | Param():
+            return node_text(expression)
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    inner = "*" if aggregate.argument is None else expression_text(aggregate.argument)
+    return f"{aggregate.op}({'distinct ' if aggregate.distinct else ''}{inner})"

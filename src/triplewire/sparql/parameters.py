@@ -1,0 +1,124 @@
+"""Parameters: constants that were lifted out of a query, so that queries of one shape share one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from triplewire.sparql.algebra import (
+    Aggregate,
+    Apply,
+    Basic,
+    Const,
+    Exists,
+    Expression,
+    Extend,
+    Family,
+    Filter,
+    Graph,
+    Group,
+    LeftJoin,
+    Node,
+    Operator,
+    Order,
+    Param,
+    Pattern,
+    Query,
+    Select,
+    Var,
+)
+from triplewire.sparql.rewriting import rewritten
+
+Nodes: TypeAlias = Callable[[Node], Node]
+Leaves: TypeAlias = Callable[[Expression], Expression]
+
+
+def parameters(query: Query) -> dict[int, Family | None]:
+    """The family of each parameter, by its number, in order."""
+    found: dict[int, Family | None] = {}
+
+    def seen(node: Node) -> Node:
+        if isinstance(node, Param):
+            found[node.index] = node.family
+        return node
+
+    replaced(query, seen, lambda leaf: seen(leaf) if isinstance(leaf, Param) else leaf)
+    return dict(sorted(found.items()))
+
+
+NOW = ".now"
+"""The variable that stands for the time at which a query is asked."""
+
+
+def variable(index: int) -> str:
+    """The variable that stands for a parameter while compiling."""
+    return f".k{index}"
+
+
+def with_variables(query: Query) -> Query:
+    """The query with a variable in place of each parameter, and of NOW()."""
+
+    def put(node: Node) -> Node:
+        return Var(variable(node.index)) if isinstance(node, Param) else node
+
+    def put_leaf(leaf: Expression) -> Expression:
+        if isinstance(leaf, Param):
+            return put(leaf)
+        return Var(NOW) if leaf == Apply("now", ()) else leaf
+
+    return replaced(query, put, put_leaf)
+
+
+def replaced(query: Query, node: Nodes, leaf: Leaves) -> Query:
+    """The query with a change to each node of its patterns, but for predicates and ends of paths, and to each leaf of
+    its expressions, in the order in which they are read."""
+
+    def change(operator: Operator) -> Operator:
+        match operator:
+            case Basic(patterns):
+                return Basic(tuple(_pattern(each, node) for each in patterns))
+            case Graph(name, inner):
+                return Graph(node(name), inner)
+            case Filter(inner, conditions):
+                return Filter(inner, tuple(_tree(each, leaf) for each in conditions))
+            case LeftJoin(left, right, conditions):
+                return LeftJoin(left, right, tuple(_tree(each, leaf) for each in conditions))
+            case Extend(inner, name_, expression):
+                return Extend(inner, name_, _tree(expression, leaf))
+            case Group(inner, keys, aggregates):
+                return Group(
+                    inner,
+                    tuple((name_, _tree(each, leaf)) for name_, each in keys),
+                    tuple((name_, _aggregate(each, leaf)) for name_, each in aggregates),
+                )
+            case Select(order=order):
+                return replace(
+                    operator, order=tuple(Order(_tree(each.expression, leaf), each.descending) for each in order)
+                )
+        return operator
+
+    return replace(query, where=rewritten(query.where, change))
+
+
+def _pattern(pattern: Pattern, node: Nodes) -> Pattern:
+    predicate = pattern.predicate if isinstance(pattern.predicate, Const) else node(pattern.predicate)
+    graph = None if pattern.graph is None else node(pattern.graph)
+    return Pattern(node(pattern.subject), predicate, node(pattern.object), graph)
+
+
+def _tree(expression: Expression, leaf: Leaves) -> Expression:
+    """What stands inside of EXISTS was changed before, as an operator."""
+    match expression:
+        case Apply("now", ()):
+            return leaf(expression)
+        case Apply(op, args):
+            return Apply(op, tuple(_tree(each, leaf) for each in args))
+        case Exists():
+            return expression
+    return leaf(expression)
+
+
+def _aggregate(aggregate: Aggregate, leaf: Leaves) -> Aggregate:
+    argument = aggregate.argument
+    return aggregate if argument is None else replace(aggregate, argument=_tree(argument, leaf))

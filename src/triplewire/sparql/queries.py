@@ -1,0 +1,70 @@
+"""Queries: a whole query as SQL for the engine that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import Query
+from triplewire.sparql.compile.closures import Closure
+from triplewire.sparql.compile.contexts import Build, Context
+from triplewire.sparql.compile.definitions import defined, definitions, with_definitions
+from triplewire.sparql.compile.forms import formed
+from triplewire.sparql.compile.operators import operated
+from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.rules import planned
+from triplewire.sparql.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Step:
+    """A relation to be made, under its name, before the query runs. With `following` it is a closure: that query gives
+    the pairs that one step more connects, of what the relation `known` holds, until there are no new ones."""
+
+    name: str
+    sql: str
+    known: str = ""
+    following: str = ""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What an engine runs: the steps in order, then the query.
+
+    A SELECT has one column `v0`, `v1`, … for each variable of the projection, or the column `unit`; an ASK one boolean
+    column `answer`; a CONSTRUCT or DESCRIBE the columns `subject`, `predicate` and `object`."""
+
+    form: Literal["select", "ask", "construct", "describe"]
+    projection: tuple[str, ...]
+    sql: str
+    steps: tuple[Step, ...] = ()
+
+
+def compile_query(query: Query, dialect: Dialect, statistics: Statistics | None = None) -> Compiled:
+    """The query over the relations `quads` and `events`."""
+    known = statistics or Statistics()
+    build = Build(operated, known)
+    main = formed(planned(query, known), Context(build, query.dataset))
+    if dialect == "duckdb":
+        return Compiled(query.form, query.projection, to_sql(defined(build, main), dialect))
+    steps, rest = _stepped(build, definitions(build))
+    return Compiled(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps)
+
+
+def _stepped(build: Build, found: dict[str, exp.Query]) -> tuple[tuple[Step, ...], dict[str, exp.Query]]:
+    """For an engine without recursion over sets: closures, and what they read, are made beforehand."""
+    names = [*found]
+    closures = [name for name, each in build.shared.items() if isinstance(each, Closure)]
+    early = names[: names.index(closures[-1]) + 1] if closures else []
+    steps = []
+    for name in early:
+        definition = build.shared[name]
+        if isinstance(definition, Closure):
+            known = f"{name}_known"
+            parts = to_sql(definition.first(), "spark"), to_sql(definition.next(known), "spark")
+            steps.append(Step(name, parts[0], known, parts[1]))
+        else:
+            steps.append(Step(name, to_sql(found[name], "spark")))
+    return tuple(steps), {name: each for name, each in found.items() if name not in early}
