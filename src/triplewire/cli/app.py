@@ -6,8 +6,8 @@ import sys
 
 import typer
 
-from triplewire.cli import ask, bench, listen, publish, serve, simulate
-from triplewire.errors import TriplewireError
+from triplewire.cli import bench, listen, publish, query, serve, simulate
+from triplewire.errors import InputError, TriplewireError
 
 app = typer.Typer(
     name="triplewire",
@@ -18,16 +18,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (serve, publish, listen, ask, simulate, bench):
+for module in (serve, publish, listen, query, simulate, bench):
     module.add_to(app)
 
 
 def main() -> None:
-    """Run the command line. What the user can mend is told in one line; anything else is a fault of ours."""
+    """Run the command line. What the user can mend is told in one line, and under it the place in the input; anything
+    else is a fault of ours."""
     try:
         app()
     except TriplewireError as error:
         typer.secho(f"triplewire: {error}", fg="red", err=True)
+        if isinstance(error, InputError) and error.excerpt:
+            typer.echo(error.excerpt, err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,0 +1,200 @@
+"""`query`: SPARQL over everything that was ever published."""
+
+from __future__ import annotations
+
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.syntax import Syntax
+
+from triplewire.cli.options import DEFAULT_URL, Json, Url
+from triplewire.cli.prologues import Prologue, prologue
+from triplewire.cli.tables import table
+from triplewire.cli.texts import read_text
+from triplewire.client import Client, How, Rows
+
+
+class Format(StrEnum):
+    """The formats of answers: four for solutions, four for graphs."""
+
+    JSON = "json"
+    XML = "xml"
+    CSV = "csv"
+    TSV = "tsv"
+    TURTLE = "turtle"
+    NTRIPLES = "ntriples"
+    JSONLD = "jsonld"
+    RDFXML = "rdfxml"
+
+
+class Engine(StrEnum):
+    """The engines that a query can ask for."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+The latest readings above 30, as a table:
+
+    triplewire query 'PREFIX sosa: <http://www.w3.org/ns/sosa/>
+      SELECT ?sensor ?value ?time { ?o sosa:madeBySensor ?sensor ; sosa:hasSimpleResult ?value ;
+        sosa:resultTime ?time FILTER(?value > 30) } ORDER BY DESC(?time) LIMIT 10'
+
+A query in a file, the answer into another:
+
+    triplewire query --file warm.rq --format csv > warm.csv
+
+Everything that one event said:
+
+    triplewire query 'CONSTRUCT { ?s ?p ?o } { GRAPH <urn:uuid:…> { ?s ?p ?o } }'
+
+In a script, is there any such reading?
+
+    echo 'ASK { ?o <urn:temperature> ?t FILTER(?t > 90) }' | triplewire query --exit-code && alarm
+
+Why is it slow?
+
+    triplewire query --file slow.rq --explain
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(query)
+
+
+def query(
+    sparql: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads the annotation
+        typer.Argument(help="A SPARQL query, a file that holds one, or - for standard input.", show_default="-"),
+    ] = None,
+    file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--file", "-f", help="A file that holds the query.", exists=True, dir_okay=False),
+    ] = None,
+    format: Annotated[
+        Optional[Format],  # noqa: UP045
+        typer.Option("--format", help="Print the answer as the broker sends it.", show_default="a table"),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing, however wide the table.")] = False,
+    engine: Annotated[Optional[Engine], typer.Option("--engine", help="Which engine answers.")] = None,  # noqa: UP045
+    timeout: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option("--timeout", help="Seconds after which the query is ended.", show_default="the broker's"),
+    ] = None,
+    entailment: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--entailment", help="`rdfs`: sub-classes and sub-properties match, too.", show_default="none"),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print how the query is answered.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if an ASK is answered with no.")] = False,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Ask SPARQL over everything that was ever published.
+
+    Each event is a named graph, the default graph is all of them together.
+
+    On a terminal the answer is a table that fits it. Elsewhere it is TSV, or Turtle for triples, as it is found.
+    """
+    text = _text(sparql, file)
+    asked = prologue(text)
+    how = _how(asked, format, json=json, explain=explain)
+    if engine:
+        how["engine"] = engine.value
+    if timeout:
+        how["timeout"] = timeout
+    if entailment:
+        how["entailment"] = entailment
+    with Client(url) as client:
+        as_it_is = explain or json or format is not None
+        positive = _ask(client, text, asked, how, as_it_is=as_it_is, full=full)
+    if exit_code and not positive:
+        raise typer.Exit(1)
+
+
+def _text(sparql: str | None, file: Path | None) -> str:
+    if file is not None:
+        if sparql is not None:
+            raise typer.BadParameter("give a query or --file, not both")
+        return file.read_text()
+    if sparql is None and sys.stdin.isatty():
+        raise typer.BadParameter("give a query, --file, or - to type one and end it with Ctrl-D")
+    return read_text(sparql or "-")
+
+
+def _how(asked: Prologue, format: Format | None, *, json: bool, explain: bool) -> How:
+    """What is asked for: the format that was named, or the one that can be shown."""
+    if explain:
+        return {"explain": "json" if json else "text"}
+    if format is not None:
+        return {"format": format.value}
+    if json:
+        return {"format": "jsonld" if asked.of_graph else "json"}
+    if asked.of_graph:
+        return {"format": "turtle"}
+    return {"format": "json" if asked.form == "ask" or sys.stdout.isatty() else "tsv"}
+
+
+def _ask(client: Client, text: str, asked: Prologue, how: How, *, as_it_is: bool, full: bool) -> bool:
+    """Print the answer. False if it is no."""
+    if asked.form == "ask" and "format" in how:
+        return _verdict(client, text, how, as_it_is=as_it_is)
+    if as_it_is or not sys.stdout.isatty():
+        _copy(client, text, how)
+    elif asked.of_graph:
+        _print_graph(client, text, how)
+    else:
+        _print_table(client, text, asked, how, full=full)
+    return True
+
+
+def _copy(client: Client, text: str, how: How) -> None:
+    with client.answer(text, **how) as answer:
+        for piece in answer:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+
+
+def _verdict(client: Client, text: str, how: How, *, as_it_is: bool) -> bool:
+    """An answer to an ASK holds the word itself in every format, and nothing that the query says."""
+    with client.answer(text, **how) as answer:
+        body = b"".join(answer)
+    positive = b"true" in body
+    sys.stdout.buffer.write(body if as_it_is else b"yes\n" if positive else b"no\n")
+    sys.stdout.buffer.flush()
+    return positive
+
+
+def _print_graph(client: Client, text: str, how: How) -> None:
+    with _waiting(), client.answer(text, **how) as answer:
+        body = b"".join(answer).decode()
+    Console().print(Syntax(body, "turtle", word_wrap=True, background_color="default"))
+
+
+def _print_table(client: Client, text: str, asked: Prologue, how: How, *, full: bool) -> None:
+    began, rows, console = time.perf_counter(), Rows(), Console(highlight=False)
+    with _waiting() as waiting, client.answer(text, **how) as answer:
+        found = (row for piece in answer for row in rows.feed(piece))
+        made = table(found, lambda: rows.names, asked, None if full else console.width)
+        waiting.stop()
+        count = made.print(console)
+    took = time.perf_counter() - began
+    console.print(f"[dim]{count:,} row{'' if count == 1 else 's'} in {_duration(took)}[/dim]")
+
+
+def _waiting() -> Status:
+    """Something that moves until the first of the answer is there."""
+    return Console(stderr=True).status("asking …")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1_000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

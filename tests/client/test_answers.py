@@ -1,0 +1,64 @@
+"""Rows come out of a document however it is cut into pieces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.edge.houses import Said, house, run
+from triplewire.client import AsyncClient, Rows
+from triplewire.errors import QueryLimit, Unavailable
+from triplewire.query.requests import QueryRequest
+
+ROWS = [
+    {"a": {"type": "literal", "value": 'ä "bindings":[ ]} 𝄞'}},
+    {},
+    {"b": {"type": "uri", "value": "urn:x"}, "a": {"type": "literal", "value": "{\\"}},
+]
+DOCUMENT = orjson.dumps({"head": {"vars": ["a", "b"]}, "results": {"distinct": False, "bindings": ROWS}})
+
+
+@given(st.lists(st.integers(0, len(DOCUMENT)), max_size=8), st.booleans())
+def test_rows_are_the_same_for_all_cuts(cuts: list[int], spaced: bool) -> None:
+    document = DOCUMENT.replace(b"},{", b"},\n {") if spaced else DOCUMENT
+    places = [0, *sorted(cuts), len(document)]
+    rows = Rows()
+    pieces = [document[start:end] for start, end in pairwise(places)]
+    assert [row for piece in pieces for row in rows.feed(piece)] == ROWS
+    assert rows.names == ("a", "b")
+
+
+def test_a_row_is_given_as_soon_as_it_is_whole() -> None:
+    rows = Rows()
+    end = DOCUMENT.index(b",{}")
+    assert list(rows.feed(DOCUMENT[: end - 1])) == []
+    assert list(rows.feed(DOCUMENT[end - 1 : end])) == ROWS[:1]
+
+
+def test_a_document_without_rows_has_names() -> None:
+    rows = Rows()
+    assert list(rows.feed(b'{"head":{"vars":["x"]},"results":{"bindings":[]}}')) == []
+    assert rows.names == ("x",)
+
+
+class Failing:
+    """Answers with the rows, and then goes over a limit."""
+
+    async def ask(self, request: QueryRequest) -> Said:
+        return Said([DOCUMENT[:-3], QueryLimit("30 s are over")])
+
+
+def test_rows_stream_until_the_answer_is_cut_off() -> None:
+    async def scene() -> None:
+        async with house(change=lambda parts: replace(parts, answers=Failing())) as at, AsyncClient(at.url) as client:
+            rows = client.rows("SELECT * {}")
+            assert [await anext(rows) for _ in ROWS] == ROWS
+            with pytest.raises(Unavailable, match="cut off"):
+                await anext(rows)
+
+    run(scene())
