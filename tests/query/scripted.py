@@ -13,13 +13,13 @@ from threading import Event as Flag
 import pyarrow as pa
 
 from triplewire.lake.ports import Batch, DataFile, Snapshot
-from triplewire.query.compilers import Compiled
 from triplewire.query.confines import confine
 from triplewire.query.engines import over_time
 from triplewire.query.history import History
 from triplewire.query.processes import Launch
 from triplewire.query.requests import Bounds
 from triplewire.query.worker import Worker
+from triplewire.sparql import Compiled
 
 MEMORY = "64MB"
 ROWS_AT_ONCE = 1_000
@@ -51,6 +51,9 @@ class Scripted:
 
     def __init__(self) -> None:
         self._interrupted = Flag()
+
+    def statistics(self, snapshot: Snapshot) -> None:
+        """Nothing is known."""
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()

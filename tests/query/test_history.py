@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -20,6 +19,7 @@ from triplewire.model.terms import TW
 from triplewire.query.duck import Duck
 from triplewire.query.history import Elsewhere, History
 from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.sparql import Compiled
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -35,7 +35,7 @@ def history(path: Path, *events: Event, bounds: Bounds | None = None) -> History
 
 def over(lake: DeltaLake, path: Path, bounds: Bounds | None = None) -> History:
     bounds = bounds or Bounds()
-    return History(lake, Duck(path, bounds.memory), bounds)
+    return History(lake, Duck(path, bounds), bounds)
 
 
 def test_an_empty_lake_answers(tmp_path: Path) -> None:
@@ -99,8 +99,10 @@ def test_refusals_say_what_and_where(tmp_path: Path) -> None:
         asked.answer_now("SELECT * {\n ?s ?p }")
     assert syntax.value.place is not None
     assert syntax.value.place.line == 2
-    with pytest.raises(Unsupported, match="OPTIONAL"):
-        asked.answer_now("SELECT * { ?s ?p ?o OPTIONAL { ?s ?q ?r } }")
+    with pytest.raises(Unsupported, match="SERVICE <urn:x>"):
+        asked.answer_now("SELECT * { SERVICE <urn:x> { ?s ?p ?o } }")
+    with pytest.raises(Unsupported, match="entailment=rdfs"):
+        take(asked, QueryRequest("ASK {}", entailment="rdfs"))
 
 
 def test_a_new_commit_is_seen_by_the_next_query(tmp_path: Path) -> None:
@@ -139,15 +141,6 @@ def take(asked: History, request: QueryRequest) -> bytes:
         return b"".join(asked.answer(request, alarm).chunks)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """SQL that no compiler would make."""
-
-    sql: str
-    form: str = "select"
-    projection: tuple[str, ...] = ("x",)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -165,4 +158,4 @@ def test_no_sql_leaves_the_lake(tmp_path: Path, sql: str) -> None:
     lake = tmp_path / "lake"
     snapshot = DeltaLake(lake).files()
     with pytest.raises((duckdb.Error, AttributeError)):
-        list(Duck(lake).batches(Plan(sql.format(directory=lake)), snapshot, Bounds()))
+        list(Duck(lake).batches(Compiled("select", ("x",), sql.format(directory=lake)), snapshot, Bounds()))

@@ -12,14 +12,20 @@ from triplewire.imports import hide
 def run_queries(settings: Settings, connection: socket.socket) -> None:
     """Answer with DuckDB until the other side is gone."""
     from triplewire.lake.delta import DeltaLake
+    from triplewire.query.compilers import Compiler
     from triplewire.query.duck import Duck
     from triplewire.query.history import History
     from triplewire.query.requests import Bounds
     from triplewire.query.worker import Worker
 
     bounds = Bounds.from_settings(settings)
+    compiler = Compiler("duckdb", settings.services)
     history = History(
-        DeltaLake(settings.lake), Duck(settings.lake, bounds.memory), bounds, spark_bytes=settings.spark_bytes
+        DeltaLake(settings.lake),
+        Duck(settings.lake, bounds),
+        bounds,
+        compiler=compiler,
+        spark_bytes=settings.spark_bytes,
     )
     Worker(connection, history).run()
 

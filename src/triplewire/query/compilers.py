@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from triplewire.errors import Unsupported
-from triplewire.query.requests import QueryRequest
-from triplewire.sparql import compile_history, parse, to_sql
-from triplewire.sparql.conjunctions import Conjunction
+from triplewire.model.terms import iri
+from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.query.services import resolve
+from triplewire.sparql import Compiled, Dialect, Query, Statistics, compile_query, parse_query
+from triplewire.sparql.algebra import Dataset
+
+_ENTAILMENTS = (None, "none", "simple")
 
 
-class Compiled(Protocol):
-    """A query as SQL over `quads` and `events`.
+@dataclass(frozen=True)
+class Compiler:
+    """Makes SQL in the dialect of one engine. `services` are the endpoints that SERVICE may ask."""
 
-    The columns of its rows are, for `select`, `v0`, `v1`, … for the projection (or `unit` where that is empty); for
-    `ask`, `answer`; else `subject`, `predicate` and `object`.
-    """
+    dialect: Dialect = "duckdb"
+    services: Collection[str] = ()
 
-    @property
-    def sql(self) -> str: ...
-    @property
-    def form(self) -> str: ...
-    @property
-    def projection(self) -> tuple[str, ...]: ...
+    def parsed(self, request: QueryRequest) -> Query:
+        """The query over the dataset that the request names. Raises SparqlSyntax or Unsupported."""
+        if request.entailment not in _ENTAILMENTS:
+            raise Unsupported(f"entailment={request.entailment}", hint="leave it out")
+        query = parse_query(request.text)
+        if request.default_graphs is None and request.named_graphs is None:
+            return query
+        return replace(query, dataset=Dataset(_terms(request.default_graphs), _terms(request.named_graphs)))
 
-
-class _Conjunctive:
-    """What today's compiler gives."""
-
-    def __init__(self, query: Conjunction) -> None:
-        self.sql = to_sql(compile_history(query), "duckdb")
-        self.form: str = query.form
-        self.projection = query.projection
+    def compiled(self, query: Query, bounds: Bounds, statistics: Statistics | None = None) -> Compiled:
+        """Raises Unsupported, and what other endpoints are the reason for."""
+        return compile_query(resolve(query, self.services, bounds), self.dialect, statistics)
 
 
-def compiled(request: QueryRequest, dialect: Literal["duckdb", "spark"]) -> Compiled:
-    """Raises SparqlSyntax or Unsupported."""
-    if request.entailment not in (None, "none", "simple"):
-        raise Unsupported(f"entailment={request.entailment}")
-    if request.default_graphs is not None or request.named_graphs is not None:
-        raise Unsupported("a dataset of the request")
-    return _Conjunctive(parse(request.text))
+def _terms(addresses: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(iri(each) for each in addresses or ())

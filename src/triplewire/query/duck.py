@@ -13,9 +13,11 @@ from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
-from triplewire.query.compilers import Compiled
 from triplewire.query.engines import over_memory, over_time
 from triplewire.query.requests import Bounds
+from triplewire.query.statistics import Counting
+from triplewire.sparql import Compiled, Statistics
+from triplewire.sparql.dialects.duckdb import prepare
 
 _TIMES = ("object_time", "time", "received")
 _HEADERS = "position, graph, stream, source, application, time, received"
@@ -24,9 +26,13 @@ _HEADERS = "position, graph, stream, source, application, time, received"
 class Duck:
     """Runs queries one after the other. No SQL reaches files outside of `directory`, or any setting."""
 
-    def __init__(self, directory: Path, memory: str = limits.QUERY_MEMORY) -> None:
-        self._duck = duckdb.connect(config=_configuration(memory))
+    def __init__(self, directory: Path, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
+        self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._version: int | None = None
+        self._counting = Counting()
+        self._rows = 0
+        prepare(self._duck)
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
@@ -34,6 +40,11 @@ class Duck:
         self._duck.execute(f"SET allowed_directories = [{_quoted(str(directory.absolute()))}]")
         self._duck.execute("SET enable_external_access = false")
         self._duck.execute("SET lock_configuration = true")
+
+    def statistics(self, snapshot: Snapshot) -> Statistics:
+        with _translated(self._bounds):
+            self._see(snapshot)
+            return self._counting.of(self._duck, self._rows)
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         with _translated(bounds):
@@ -59,6 +70,7 @@ class Duck:
             return
         self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {_quads(snapshot)}")
         self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_HEADERS} FROM quads WHERE quad = 0")
+        ((self._rows,),) = self._duck.execute("SELECT COUNT(*) FROM quads").fetchall()
         self._version = snapshot.version
 
 
@@ -71,8 +83,6 @@ def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str
         "autoinstall_known_extensions": False,
         # The names of our own variables are no relations.
         "python_enable_replacements": False,
-        # The order of rows is that of ORDER BY, or none: rows then leave as they are found.
-        "preserve_insertion_order": False,
     }
 
 

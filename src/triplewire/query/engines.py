@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from triplewire.errors import QueryLimit
 from triplewire.lake.ports import Snapshot
-from triplewire.query.compilers import Compiled
 from triplewire.query.requests import Bounds
+from triplewire.sparql import Compiled, Statistics
 
 
 class Engine(Protocol):
     """Runs one query at a time."""
+
+    def statistics(self, snapshot: Snapshot) -> Statistics | None:
+        """What is known of the data, to plan by."""
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -13,7 +13,7 @@ from triplewire.config import limits
 from triplewire.errors import AnswerTooLarge
 from triplewire.lake.ports import Lake
 from triplewire.query.alarms import Alarm
-from triplewire.query.compilers import compiled
+from triplewire.query.compilers import Compiler
 from triplewire.query.engines import Engine, is_for_spark
 from triplewire.query.formats import choose
 from triplewire.query.requests import Bounds, QueryRequest
@@ -41,26 +41,27 @@ class History:
         engine: Engine,
         bounds: Bounds | None = None,
         *,
-        dialect: Literal["duckdb", "spark"] = "duckdb",
+        compiler: Compiler | None = None,
         spark_bytes: int | None = None,
     ) -> None:
         """`spark_bytes` is None where nobody else can be asked."""
         self._lake = lake
         self._engine = engine
         self.bounds = bounds or Bounds()
-        self._dialect: Literal["duckdb", "spark"] = dialect
+        self._compiler = compiler or Compiler()
         self._spark_bytes = spark_bytes
 
     def answer(self, request: QueryRequest, alarm: Alarm) -> Answer:
         """Raises SparqlSyntax, Unsupported, NotAcceptable or Elsewhere; and QueryLimit, now or while the answer is
         taken."""
         bounds = self.bounds.within(request.seconds)
-        plan = compiled(request, self._dialect)
-        alarm.check()
-        chosen = choose(plan.form, request.accept, request.format)
+        query = self._compiler.parsed(request)
+        chosen = choose(query.form, request.accept, request.format)
         snapshot = self._lake.files()
         if self._spark_bytes is not None and is_for_spark(request.engine, snapshot, self._spark_bytes):
             raise Elsewhere
+        plan = self._compiler.compiled(query, bounds, self._engine.statistics(snapshot))
+        alarm.check()
         batches = _counted(self._engine.batches(plan, snapshot, bounds), bounds.rows, alarm)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return Answer(chosen.content_type, _measured(chunks, bounds.bytes))

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 
 import orjson
 
-from triplewire.errors import TriplewireError, Unavailable
+from triplewire.errors import QueryLimit, TriplewireError
 from triplewire.query import refusals
 from triplewire.query.alarms import Alarm
 from triplewire.query.engines import over_memory
@@ -94,9 +94,12 @@ class Worker:
             return json_frame(Kind.ERROR, refusals.to_json(error))
         except MemoryError:
             return json_frame(Kind.ERROR, refusals.to_json(over_memory(self._history.bounds.memory)))
+        except RecursionError:
+            too_deep = QueryLimit("the query is nested too deeply; take it apart")
+            return json_frame(Kind.ERROR, refusals.to_json(too_deep))
         except Exception:
             logger.exception("a query failed: %s", request.text[:1_000])
-            unforeseen = Unavailable("the query failed in a way that nobody foresaw; the log of the edge says more")
+            unforeseen = TriplewireError("the query failed in a way that nobody foresaw; the log of the edge says more")
             return json_frame(Kind.ERROR, refusals.to_json(unforeseen))
 
     def _stream(self, request: QueryRequest, alarm: Alarm) -> None:
