@@ -36,6 +36,18 @@ EXPRESSION_TERMS = 10_000
 SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 """The JSON that makes subscriptions."""
 
+ONTOLOGY_BYTES = 8 * 1024 * 1024
+"""An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
+
+ONTOLOGY_TRIPLES = 100_000
+"""Triples of one ontology. Whoever reads the registry's changes reads them: at worst about 20 MB of text."""
+
+ONTOLOGY_PAIRS = 200_000
+"""Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
+
+ENTAILMENT_ROWS = 20_000
+"""Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL, some 2 MB."""
+
 HEADER_CHARACTERS = 1024
 """An event's id, source or application as a header. They are repeated in every stored quad."""
 

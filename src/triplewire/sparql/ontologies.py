@@ -1,0 +1,184 @@
+"""Ontologies: what RDFS makes of statements about classes and properties, as closed tables.
+
+A rule of RDFS that says something new about data takes one triple of the data and one of the schema. So what follows
+from data and schema together is what follows from the data, by these tables, and what follows from the schema alone:
+its facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from triplewire.config import limits
+from triplewire.errors import InputError
+from triplewire.model.terms import RDF, RDF_TYPE, is_literal
+from triplewire.sparql.hierarchies import Hierarchy, Pair
+
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+OWL = "http://www.w3.org/2002/07/owl#"
+
+SUB_CLASS = f"<{RDFS}subClassOf>"
+SUB_PROPERTY = f"<{RDFS}subPropertyOf>"
+DOMAIN = f"<{RDFS}domain>"
+RANGE = f"<{RDFS}range>"
+SCHEMA = frozenset({SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE})
+
+_EQUIVALENT = {f"<{OWL}equivalentClass>": SUB_CLASS, f"<{OWL}equivalentProperty>": SUB_PROPERTY}
+_CLASSES = frozenset({f"<{RDFS}Class>", f"<{RDFS}Datatype>", f"<{OWL}Class>"})
+_PROPERTIES = frozenset(
+    {
+        f"<{RDF}Property>",
+        *(f"<{OWL}{kind}Property>" for kind in ("Object", "Datatype", "Annotation", "Functional", "Symmetric")),
+    }
+)
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Ontology:
+    """Classes, properties, and the triples about them that count. Terms are canonical N-Triples text."""
+
+    classes: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
+    schema: frozenset[Triple] = frozenset()
+    """Triples of the four predicates in `SCHEMA`, as they were stated."""
+
+    def __bool__(self) -> bool:
+        """Does it say anything?"""
+        return bool(self.classes or self.properties)
+
+    @cached_property
+    def sub_classes(self) -> Hierarchy:
+        return Hierarchy(self._stated(SUB_CLASS))
+
+    @cached_property
+    def sub_properties(self) -> Hierarchy:
+        return Hierarchy(self._stated(SUB_PROPERTY))
+
+    @cached_property
+    def domains(self) -> frozenset[Pair]:
+        """Every (property, class): the subject of a triple with this property is of this class."""
+        return self._inherited(DOMAIN)
+
+    @cached_property
+    def ranges(self) -> frozenset[Pair]:
+        """Every (property, class): the object of a triple with this property, if it is no literal, is of this class."""
+        return self._inherited(RANGE)
+
+    @cached_property
+    def facts(self) -> frozenset[Triple]:
+        """All that follows from the schema without any data."""
+        same = {(each, SUB_CLASS, each) for each in self.classes} | {
+            (each, SUB_PROPERTY, each) for each in self.properties
+        }
+        closed = {(lower, SUB_CLASS, upper) for lower, upper in self.sub_classes.pairs} | {
+            (lower, SUB_PROPERTY, upper) for lower, upper in self.sub_properties.pairs
+        }
+        return frozenset(_following(self, self.schema | same | closed))
+
+    def _stated(self, predicate: str) -> frozenset[Pair]:
+        return frozenset((subject, object_) for subject, each, object_ in self.schema if each == predicate)
+
+    def _inherited(self, predicate: str) -> frozenset[Pair]:
+        """Downwards to sub-properties, upwards to super-classes."""
+        found: set[Pair] = set()
+        for property_, class_ in self._stated(predicate):
+            classes = self.sub_classes.above(class_)
+            found.update((lower, each) for lower in self.sub_properties.below(property_) for each in classes)
+            if len(found) > limits.ONTOLOGY_PAIRS:
+                raise InputError(f"the ontology has more than {limits.ONTOLOGY_PAIRS} pairs of property and class")
+        return frozenset(found)
+
+
+def ontology_of(triples: Iterable[Triple]) -> Ontology:
+    """What these triples say of classes and properties; of other triples nothing is kept. Classes and properties that
+    are `owl:equivalentClass` or `owl:equivalentProperty` are below one another.
+
+    Raises InputError if the tables would be too large.
+    """
+    given = frozenset(triples)
+    schema = _schema(given)
+    ontology = Ontology(
+        frozenset(_declared(given, _CLASSES)) | {each for triple in schema for each in _classes(triple)},
+        frozenset(_declared(given, _PROPERTIES)) | {each for triple in schema for each in _properties(triple)},
+        schema,
+    )
+    # They are made now, so that whoever brings too much is told.
+    _ = ontology.domains, ontology.ranges, ontology.facts
+    return ontology
+
+
+def merged(*ontologies: Ontology) -> Ontology:
+    """All that they say together. Raises InputError if the tables would be too large."""
+    return ontology_of(_restated(ontologies))
+
+
+def _restated(ontologies: Iterable[Ontology]) -> Iterator[Triple]:
+    for each in ontologies:
+        yield from each.schema
+        yield from ((name, RDF_TYPE, f"<{RDFS}Class>") for name in each.classes)
+        yield from ((name, RDF_TYPE, f"<{RDF}Property>") for name in each.properties)
+
+
+def _schema(triples: frozenset[Triple]) -> frozenset[Triple]:
+    """The triples of the four predicates, also by way of their sub-properties: those may be among what they say."""
+    found = frozenset(_plain(triples))
+    while True:
+        order = Ontology(schema=found).sub_properties
+        spelled = {predicate: order.below(predicate) for predicate in SCHEMA}
+        more = found | {
+            (subject, predicate, object_)
+            for predicate, below in spelled.items()
+            if len(below) > 1
+            for subject, each, object_ in triples
+            if each in below and not is_literal(object_)
+        }
+        if more == found:
+            return found
+        found = more
+
+
+def _plain(triples: Iterable[Triple]) -> Iterator[Triple]:
+    for subject, predicate, object_ in triples:
+        if is_literal(object_):
+            continue
+        if predicate in SCHEMA:
+            yield subject, predicate, object_
+        elif predicate in _EQUIVALENT:
+            yield subject, _EQUIVALENT[predicate], object_
+            yield object_, _EQUIVALENT[predicate], subject
+
+
+def _declared(triples: Iterable[Triple], kinds: frozenset[str]) -> Iterator[str]:
+    return (subject for subject, predicate, object_ in triples if predicate == RDF_TYPE and object_ in kinds)
+
+
+def _classes(triple: Triple) -> tuple[str, ...]:
+    subject, predicate, object_ = triple
+    return (subject, object_) if predicate == SUB_CLASS else (object_,) if predicate in (DOMAIN, RANGE) else ()
+
+
+def _properties(triple: Triple) -> tuple[str, ...]:
+    subject, predicate, object_ = triple
+    return (subject, object_) if predicate == SUB_PROPERTY else (subject,) if predicate in (DOMAIN, RANGE) else ()
+
+
+def _following(ontology: Ontology, triples: Iterable[Triple]) -> Iterator[Triple]:
+    """The triples and what follows from each: by super-properties, domains, ranges and super-classes."""
+    domains, ranges = _by_property(ontology.domains), _by_property(ontology.ranges)
+    kinds = ontology.sub_properties.above(RDF_TYPE)
+    for subject, predicate, object_ in triples:
+        yield from ((subject, each, object_) for each in ontology.sub_properties.above(predicate))
+        types = [(subject, each) for each in domains.get(predicate, ())]
+        types += [(object_, each) for each in ranges.get(predicate, ())]
+        yield from ((subject, kind, class_) for subject, class_ in types for kind in kinds)
+
+
+def _by_property(pairs: Iterable[Pair]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for property_, class_ in pairs:
+        found.setdefault(property_, []).append(class_)
+    return found
