@@ -16,6 +16,7 @@ from triplewire.sparql.compile.sql import (
     DECIMAL,
     DOUBLE,
     FLOAT,
+    VARCHAR,
     Sql,
     binary,
     call,
@@ -28,6 +29,7 @@ from triplewire.sparql.compile.sql import (
     null,
     number,
     present,
+    text,
     try_cast,
     wrap,
 )
@@ -66,11 +68,20 @@ def _binary(op: str, left: Number, right: Number, bind: Bind) -> Value:
     rank = _highest(left.rank(), right.rank(), *([number(2)] if op == "/" else []))
     exact = bind(_EXACT[op](left.exact(), right.exact(), bind)) if Family.EXACT in families else null()
     floating = _IN_DOUBLES[op](left.number(), right.number())
-    rounded = cast(try_cast(floating, FLOAT), DOUBLE)
+    rounded = _single(_IN_DOUBLES[op](_as_float(left), _as_float(right)))
     in_floats = equal(rank, number(3)) if Family.FLOAT in families else exp.false()
     in_decimals = compare("<=", rank, number(2)) if Family.EXACT in families else exp.false()
     made = case((in_decimals, cast(exact, DOUBLE)), (in_floats, rounded), default=floating)
     return Number(bind(rank), exact, bind(made), families)
+
+
+def _as_float(value: Number) -> Sql:
+    """A number as it is when it meets a float; a float is one already."""
+    return _single(value.number()) if Family.EXACT in value.families else value.number()
+
+
+def _single(value: Sql) -> Sql:
+    return cast(try_cast(value, FLOAT), DOUBLE)
 
 
 def _highest(*ranks: Sql) -> Sql:
@@ -123,11 +134,15 @@ _EXACT: Mapping[str, Callable[[Sql, Sql, Bind], Sql]] = {"+": _add, "-": _subtra
 
 def _quotient(left: Sql, right: Sql) -> Sql:
     """Engines differ on division by zero, so it is spelled out."""
+    if is_null(left) or is_null(right):
+        return null()
+    signed = equal(cast(right, VARCHAR), text("-0.0"))
+    rising, falling = double(float("inf")), double(float("-inf"))
     by_zero = case(
         (exp.IsNan(this=left), double(float("nan"))),
-        (compare(">", left, double(0.0)), double(float("inf"))),
-        (compare("<", left, double(0.0)), double(float("-inf"))),
-        default=double(float("nan")),
+        (compare(">", left, double(0.0)), case((signed, falling), default=rising)),
+        (compare("<", left, double(0.0)), case((signed.copy(), rising.copy()), default=falling.copy())),
+        (present(left), double(float("nan"))),
     )
     return case((equal(right, double(0.0)), by_zero), (present(left), binary(exp.Div, left, right)))
 

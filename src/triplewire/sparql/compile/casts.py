@@ -22,6 +22,7 @@ from triplewire.sparql.compile.sql import (
     DECIMAL,
     DOUBLE,
     FLOAT,
+    VARCHAR,
     Sql,
     among,
     binary,
@@ -86,7 +87,10 @@ def to_integer(bind: Bind, value: Value) -> Value:
 
 
 def to_decimal(bind: Bind, value: Value) -> Value:
-    return _exact(2, value, DECIMAL_FORM, value.exact(), try_cast(value.number(), DECIMAL), bind)
+    at = value.number()
+    # by its digits, because engines make others of a double that is scaled up
+    floating = null() if is_null(at) else try_cast(cast(at, VARCHAR), DECIMAL)
+    return _exact(2, value, DECIMAL_FORM, value.exact(), floating, bind)
 
 
 def _exact(rank: int, value: Value, form: str, exact: Sql, floating: Sql, bind: Bind) -> Value:

@@ -126,8 +126,10 @@ _LAST = 2_000_000_000
 
 
 def _from(value: Sql, first: Sql) -> Sql:
-    here = _position(first)
-    return case((_is_nan(first), text("")), (present(first), call("SUBSTRING", value, here)))
+    if is_null(value) or is_null(first):
+        return null()
+    empty = case((present(value), text("")))
+    return case((_is_nan(first), empty), (present(first), call("SUBSTRING", value, _position(first))))
 
 
 def _between(value: Sql, first: Sql, end: Sql) -> Sql:
