@@ -15,6 +15,7 @@ import uvloop
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
+from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.app import Parts, application
@@ -81,15 +82,23 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
-            routes=routes(Subscriptions(registry, clock)),
+            routes=routes(Subscriptions(registry, clock), Ontologies(registry)),
             services=settings.services,
             metrics=metrics,
         )
 
 
 def _queries(settings: Settings) -> Queries:
-    """Processes of their own, which read the same settings; the first of them starts while the edge already serves."""
-    launch = Launch((sys.executable, "-m", "triplewire.compose.query"), environment(settings))
-    queries = Queries(Pool(launch, Bounds.from_settings(settings), processes=settings.query_processes))
+    """Processes of their own, which read the same settings. The first of them starts while the edge already serves,
+    the one with Spark when it is needed."""
+    bounds = Bounds.from_settings(settings)
+    queries = Queries(
+        duckdb=Pool(_launch("duckdb", settings), bounds, processes=settings.query_processes),
+        spark=Pool(_launch("spark", settings), bounds, processes=1),
+    )
     queries.start()
     return queries
+
+
+def _launch(engine: str, settings: Settings) -> Launch:
+    return Launch((sys.executable, "-m", "triplewire.compose.query", engine), environment(settings))

@@ -1,42 +1,69 @@
-"""A process of queries: started by an edge, it answers over the socket that it was given, and ends with it."""
+"""A process of queries: started by an edge, it answers over the socket that it was given, and ends with it.
+
+`python -m triplewire.compose.query duckdb|spark SOCKET`, with the settings in the environment. Imports stand inside of
+functions, because what the one engine needs the other must not load.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.imports import hide
 
+if TYPE_CHECKING:
+    from triplewire.query.history import History
+    from triplewire.query.ontologies import Ontologies
 
-def run_queries(settings: Settings, connection: socket.socket) -> None:
-    """Answer with DuckDB until the other side is gone."""
+
+def duckdb_history(settings: Settings) -> History:
+    """Answers what one machine should; the rest is left to Spark."""
+    hide("pandas")
     from triplewire.lake.delta import DeltaLake
     from triplewire.query.compilers import Compiler
+    from triplewire.query.confines import confine
     from triplewire.query.duck import Duck
     from triplewire.query.history import History
     from triplewire.query.requests import Bounds
-    from triplewire.query.worker import Worker
 
     bounds = Bounds.from_settings(settings)
-    compiler = Compiler("duckdb", settings.services)
-    history = History(
-        DeltaLake(settings.lake),
-        Duck(settings.lake, bounds),
-        bounds,
-        compiler=compiler,
-        spark_bytes=settings.spark_bytes,
-    )
-    Worker(connection, history).run()
+    confine(bounds.memory)
+    lake, engine = DeltaLake(settings.lake), Duck(settings.lake, bounds)
+    compiler = Compiler("duckdb", settings.services, _ontologies(settings))
+    return History(lake, engine, bounds, compiler=compiler, spark_bytes=settings.spark_bytes)
+
+
+def spark_history(settings: Settings) -> History:
+    """Answers everything. The session holds itself to the memory that it was given."""
+    from triplewire.lake.delta import DeltaLake
+    from triplewire.pipeline.session import start_session
+    from triplewire.query.compilers import Compiler
+    from triplewire.query.history import History
+    from triplewire.query.requests import Bounds
+    from triplewire.query.spark_engine import Spark
+
+    engine = Spark(start_session("triplewire-queries", settings.master, settings.driver_memory))
+    compiler = Compiler("spark", settings.services, _ontologies(settings))
+    return History(DeltaLake(settings.lake), engine, Bounds.from_settings(settings), compiler=compiler)
+
+
+def _ontologies(settings: Settings) -> Ontologies:
+    from triplewire.clock import SystemClock
+    from triplewire.query.ontologies import Ontologies
+    from triplewire.registry.sqlite import SqliteRegistry
+
+    return Ontologies(SqliteRegistry(settings.log, SystemClock()))
 
 
 def main() -> None:
-    hide("pandas")
-    from triplewire.query.confines import confine
+    engine, handle = sys.argv[1:]
+    make = {"duckdb": duckdb_history, "spark": spark_history}[engine]
+    history = make(Settings.from_environment())
+    from triplewire.query.worker import Worker
 
-    settings = Settings.from_environment()
-    confine(settings.query_memory)
-    run_queries(settings, socket.socket(fileno=int(sys.argv[1])))
+    Worker(socket.socket(fileno=int(handle)), history).run()
 
 
 if __name__ == "__main__":

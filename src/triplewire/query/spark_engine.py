@@ -1,0 +1,60 @@
+"""Spark as the engine of a process of queries: one session, kept, with the lake's newest version as its relations."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event as Flag
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from triplewire.lake.ports import Snapshot
+from triplewire.query import spark
+from triplewire.query.engines import over_time
+from triplewire.query.requests import Bounds
+from triplewire.sparql import Compiled
+
+logger = logging.getLogger(__name__)
+
+
+class Spark:
+    """Runs queries one after the other, as jobs of one session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        # Times have no zone in our tables, nor in what the compiler writes.
+        session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        self._version: int | None = None
+        self._interrupted = Flag()
+
+    def statistics(self, snapshot: Snapshot) -> None:
+        """Spark plans by statistics of its own."""
+
+    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+        self._interrupted.clear()
+        with self._translated(bounds):
+            if snapshot.version != self._version:
+                spark.load(self._session, snapshot)
+                self._version = snapshot.version
+            yield from spark.batches(self._session, compiled)
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+        self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        self._session.stop()
+
+    @contextmanager
+    def _translated(self, bounds: Bounds) -> Iterator[None]:
+        """A job that was cancelled fails in many ways: that it was is what counts."""
+        try:
+            yield
+        except Exception:
+            if not self._interrupted.is_set():
+                raise
+            logger.debug("a query was interrupted", exc_info=True)
+            raise over_time(bounds.seconds) from None

@@ -1,0 +1,141 @@
+"""The real processes: whatever they are asked, the next query is answered as usual."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.lake.test_delta import entries
+from triplewire.config import Settings
+from triplewire.config.settings import environment
+from triplewire.errors import AnswerTooLarge, InputError, QueryLimit
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Batch
+from triplewire.lake.quads import FileWriter
+from triplewire.query.pools import Pool
+from triplewire.query.processes import Launch
+from triplewire.query.queries import Queries
+from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.testing import event
+from triplewire.testing.events import EXAMPLE
+
+RESULTS = f"SELECT ?v {{ ?o <{EXAMPLE}result> ?v }} ORDER BY ?v"
+ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?o ?p FILTER(STR(?c) > STR(?l)) }"
+
+
+@asynccontextmanager
+async def queries(path: Path, events: int = 3, *, spark: bool = False, **given: float | str) -> AsyncIterator[Queries]:
+    settings = Settings(data=path, query_processes=1, query_seconds=60, **given)  # type: ignore[arg-type]
+    written = FileWriter(settings.lake).write(entries(*(event(number) for number in range(events))))
+    DeltaLake(settings.lake).commit(Batch("q", 0, events), [written])
+    pools = [
+        Pool(
+            Launch((sys.executable, "-m", "triplewire.compose.query", engine), environment(settings), 120),
+            Bounds.from_settings(settings),
+            processes=1,
+            grace=5,
+        )
+        for engine in ("duckdb", "spark")
+    ]
+    found = Queries(pools[0], pools[1] if spark else None)
+    try:
+        async with asyncio.timeout(200):
+            yield found
+    finally:
+        found.close()
+
+
+async def taken(asked: Queries, text: str, **said: str) -> bytes:
+    answer = await asked.ask(QueryRequest(text, **said))  # type: ignore[arg-type]
+    return b"".join([piece async for piece in answer])
+
+
+async def values(asked: Queries, **said: str) -> list[str]:
+    document = orjson.loads(await taken(asked, RESULTS, **said))
+    return [row["v"]["value"] for row in document["results"]["bindings"]]
+
+
+async def test_every_form_is_answered(tmp_path: Path) -> None:
+    async with queries(tmp_path) as asked:
+        assert await values(asked) == ["0", "1", "2"]
+        assert b"true" in await taken(asked, "ASK { ?s ?p ?o }")
+        built = await taken(asked, "CONSTRUCT { ?s <urn:p> [] } WHERE { ?s ?p ?o }", format="ntriples")
+        assert len(set(built.splitlines())) == 6
+        described = await taken(asked, f"DESCRIBE <{EXAMPLE}observation/1>", accept="text/turtle")
+        assert b"/result>" in described
+
+
+async def test_the_dataset_of_the_request_goes_before_that_of_the_query(tmp_path: Path) -> None:
+    async with queries(tmp_path) as asked:
+        text = f"SELECT ?v FROM <{EXAMPLE}event/2> {{ ?o <{EXAMPLE}result> ?v }}"
+        assert b'"2"' in await taken(asked, text)
+        request = QueryRequest(text, format="tsv", default_graphs=(f"{EXAMPLE}event/1",))
+        assert b"".join([piece async for piece in await asked.ask(request)]).count(b'"1"') == 1
+        request = QueryRequest(text, format="tsv", named_graphs=(f"{EXAMPLE}event/1",))
+        assert b"".join([piece async for piece in await asked.ask(request)]) == b"?v\n"
+
+
+HOSTILE = [
+    "",
+    "\x00",
+    "SELECT",
+    "SELECT * {" * 5_000,
+    "SELECT * { ?s ?p '" + "\\" * 10_001,
+    "SELECT * { ?s ?p ?o FILTER(" + "(" * 20_000,
+    "SELECT * { ?s ?p ?o FILTER(" + "!" * 20_000 + "true) }",
+    "SELECT * { ?s ?p ?o FILTER(" + "1+" * 20_000 + "1) }",
+    "SELECT * { VALUES ?x { " + "1 " * 100_000 + "} }",
+    "SELECT * { ?s " + "/".join(["<urn:p>"] * 10_000) + " ?o }",
+    "SELECT * { ?s ?p ?o } #" + "x" * 900_000,
+    "CLEAR ALL",
+    "SELECT * { ?s ?p ?o '); DROP TABLE quads; --' }",
+    'SELECT * { ?s ?p "\'); DROP VIEW quads; --" }',
+    "SELECT * { ?s ?p ?o . FILTER(REGEX(STR(?o), '" + "(a*)*" * 50 + "b')) }",
+    "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n1 ?o . ?q ?r ?s . ?t ?u ?v }",
+    "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n1 ?o . ?q ?r ?s . ?t ?u ?v . ?w ?x ?y }",
+]
+
+
+async def test_hostile_queries_end_within_their_limits_and_the_next_is_answered(tmp_path: Path) -> None:
+    async with queries(tmp_path, events=100, query_memory="200MB", query_rows=10_000) as asked:
+        for text in HOSTILE:
+            try:
+                answer = await asked.ask(QueryRequest(text, seconds=1))
+                async for _ in answer:
+                    pass
+            except (InputError, QueryLimit):
+                pass
+            assert b"true" in await taken(asked, "ASK { ?s ?p ?o }"), text[:100]
+
+
+async def test_limits_of_the_settings_hold(tmp_path: Path) -> None:
+    async with queries(tmp_path, events=300, query_memory="100MB", query_rows=100) as asked:
+        with pytest.raises(AnswerTooLarge, match="more than 100 rows; add a LIMIT"):
+            await taken(asked, "SELECT * { ?s ?p ?o }")
+        with pytest.raises(QueryLimit, match="more than 100MB of memory"):
+            await taken(asked, "SELECT (COUNT(*) AS ?n) { SELECT DISTINCT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } }")
+        with pytest.raises(QueryLimit, match=r"more than 0\.2 s"):
+            await asked.ask(QueryRequest(ENDLESS, seconds=0.2))
+        assert b"true" in await taken(asked, "ASK { ?s ?p ?o }")
+
+
+async def test_without_spark_who_asks_for_it_is_told(tmp_path: Path) -> None:
+    async with queries(tmp_path) as asked:
+        with pytest.raises(InputError, match="engine=spark is not supported"):
+            await taken(asked, RESULTS, engine="spark")
+
+
+@pytest.mark.spark
+async def test_spark_answers_on_request_and_where_there_is_much_to_read(tmp_path: Path) -> None:
+    async with queries(tmp_path, 300, spark=True, spark_bytes=10) as asked:
+        for engine in ("spark", "auto", "duckdb"):
+            assert (await values(asked, engine=engine))[:3] == ["0", "1", "2"]
+        with pytest.raises(QueryLimit, match="more than 3 s"):
+            await asked.ask(QueryRequest(ENDLESS, engine="spark", seconds=3))
+        assert len(await values(asked, engine="spark")) == 300
