@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -38,6 +40,16 @@ def reference_ms() -> float:
     began = time.process_time()
     sum(number * number for number in range(1_000_000))
     return (time.process_time() - began) * 1_000
+
+
+def description() -> dict[str, Any]:
+    """What figures were taken on."""
+    return {
+        "cores": psutil.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
 
 
 def jvm_seconds(pids: Iterable[int]) -> float:

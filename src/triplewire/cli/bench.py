@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Optional
 
 import typer
 from rich.console import Console
@@ -42,6 +43,35 @@ def pipeline(
         console.print_json(orjson.dumps(report).decode())
     else:
         console.print(_table(report))
+
+
+@benches.command()
+def sparql(
+    quads: Annotated[int, typer.Option(help="Quads to publish, five in an event.", min=1_000)] = 1_000_000,
+    runs: Annotated[int, typer.Option(help="How often each query is timed.", min=1)] = 7,
+    skip_spark: Annotated[bool, typer.Option("--skip-spark", help="Ask DuckDB alone.")] = False,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw the times into this SVG file.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """SPARQL over history: ten queries, beside pyoxigraph with the same data in the same run."""
+    import orjson
+
+    from triplewire.bench.sparql import Plan, run
+    from triplewire.bench.sparql_plot import svg
+    from triplewire.cli.figures import figures
+
+    progress = Console(stderr=True)
+    report = run(Plan(quads, runs, not skip_spark), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    if plot is not None:
+        plot.write_text(svg(report))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(figures(report))
 
 
 def _table(report: dict[str, Any]) -> Table:
