@@ -12,7 +12,7 @@ import pytest
 
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
-from triplewire.control import Subscriptions, routes
+from triplewire.control import Ontologies, Subscriptions, routes
 from triplewire.edge import Parts
 from triplewire.model import token
 
@@ -23,7 +23,7 @@ QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 @asynccontextmanager
 async def controlled() -> AsyncIterator[House]:
     def with_control(parts: Parts) -> Parts:
-        return replace(parts, routes=routes(Subscriptions(parts.registry, parts.clock)))
+        return replace(parts, routes=routes(Subscriptions(parts.registry, parts.clock), Ontologies(parts.registry)))
 
     async with house(change=with_control) as at:
         yield at

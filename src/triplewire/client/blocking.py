@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from triplewire.client.answers import How
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
-from triplewire.codec import N_QUADS
+from triplewire.codec import N_QUADS, TURTLE
 from triplewire.model import Event, Kind
 
 Result = TypeVar("Result")
@@ -93,6 +93,18 @@ class Client:
             yield BlockingAnswer(answer.content_type, lambda: self._each(aiter(answer)))
         finally:
             self._run(asked.__aexit__(None, None, None))
+
+    def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
+        return self._run(self._client.load_ontology(name, body, content_type))
+
+    def ontologies(self) -> list[Json]:
+        return self._run(self._client.ontologies())
+
+    def ontology(self, name: str, content_type: str = TURTLE.media_type) -> bytes:
+        return self._run(self._client.ontology(name, content_type))
+
+    def remove_ontology(self, name: str) -> None:
+        self._run(self._client.remove_ontology(name))
 
     def health(self) -> Json:
         return self._run(self._client.health())

@@ -15,7 +15,7 @@ import orjson
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
-from triplewire.codec import N_QUADS, encode
+from triplewire.codec import N_QUADS, TURTLE, encode
 from triplewire.errors import Unavailable
 from triplewire.model import Event, Kind
 
@@ -147,6 +147,26 @@ class AsyncClient:
                 raise error_of(response.status, await response.read())
             yield Answer(response.content_type, response.content)
 
+    async def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
+        """What was loaded in place of what had the name: `name`, `version`, `triples`, `classes`, `properties`."""
+        data = body.encode() if isinstance(body, str) else body
+        headers = {"Content-Type": content_type}
+        loaded: Json = await self._call("PUT", f"/ontologies/{name}", data=BytesIO(data), headers=headers)
+        return loaded
+
+    async def ontologies(self) -> list[Json]:
+        """All that are loaded, without their triples."""
+        found: list[Json] = (await self._call("GET", "/ontologies"))["ontologies"]
+        return found
+
+    async def ontology(self, name: str, content_type: str = TURTLE.media_type) -> bytes:
+        """The triples of one, in a syntax of one's choice."""
+        return await self._send("GET", f"/ontologies/{name}", headers={"Accept": content_type})
+
+    async def remove_ontology(self, name: str) -> None:
+        """Queries are answered without it from now on."""
+        await self._call("DELETE", f"/ontologies/{name}")
+
     async def health(self) -> Json:
         """How things stand, good or bad."""
         told: Json = await self._call("GET", "/health", bad_is_fine=True)
@@ -161,7 +181,11 @@ class AsyncClient:
                 elif heard.event != "end":
                     yield heard.data
 
-    async def _call(self, method: str, path: str, *, bad_is_fine: bool = False, **options: Any) -> Any:  # noqa: ANN401
+    async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
+        body = await self._send(method, path, **options)
+        return orjson.loads(body) if body else None
+
+    async def _send(self, method: str, path: str, *, bad_is_fine: bool = False, **options: Any) -> bytes:  # noqa: ANN401
         try:
             async with self._open().request(method, self._url + path, timeout=_TIMEOUT, **options) as response:
                 body = await response.read()
@@ -169,7 +193,7 @@ class AsyncClient:
             raise Unavailable(f"{self._url} does not answer: {error}") from error
         if response.status >= 400 and not (bad_is_fine and response.content_type == "application/json"):
             raise error_of(response.status, body)
-        return orjson.loads(body) if body else None
+        return body
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -1,4 +1,4 @@
-"""`/subscriptions`: the routes of control. Errors are raised; whoever serves the routes puts them into words."""
+"""`/subscriptions` and `/ontologies`: the routes of control. Errors are raised; whoever serves them says them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,34 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
+from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.subscriptions import Subscriptions, Wish
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.errors import BadRequest, BodyTooLarge, NotAcceptable, UnknownMediaType
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
+from triplewire.registry.ontologies import Loaded
 
 _JSON = "application/json"
 
 
-def routes(subscriptions: Subscriptions) -> list[web.RouteDef]:
-    """Everything about subscriptions but the delivery of their notifications."""
-    resource = _Resource(subscriptions)
+def routes(subscriptions: Subscriptions, ontologies: Ontologies) -> list[web.RouteDef]:
+    """Everything about ontologies, and about subscriptions but the delivery of their notifications."""
+    questions, vocabularies = _Subscriptions(subscriptions), _Ontologies(ontologies)
     return [
-        web.post("/subscriptions", resource.make),
-        web.get("/subscriptions", resource.page),
-        web.get("/subscriptions/{id}", resource.find),
-        web.delete("/subscriptions/{id}", resource.end),
+        web.post("/subscriptions", questions.make),
+        web.get("/subscriptions", questions.page),
+        web.get("/subscriptions/{id}", questions.find),
+        web.delete("/subscriptions/{id}", questions.end),
+        web.get("/ontologies", vocabularies.all),
+        web.put("/ontologies/{name}", vocabularies.load),
+        web.get("/ontologies/{name}", vocabularies.find),
+        web.delete("/ontologies/{name}", vocabularies.remove),
     ]
 
 
-class _Resource:
+class _Subscriptions:
     """The registry waits for disks and the SPARQL parser takes its time: both happen in threads."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
@@ -63,6 +70,49 @@ class _Resource:
         return await asyncio.to_thread(self._subscriptions.make, wishes)
 
 
+class _Ontologies:
+    """Like subscriptions: disks and parsers are waited for in threads."""
+
+    def __init__(self, ontologies: Ontologies) -> None:
+        self._ontologies = ontologies
+
+    async def load(self, request: web.Request) -> web.Response:
+        """In place of what had the name, if anything had."""
+        syntax = syntax_of(request.headers.get("Content-Type"))
+        name, body = request.match_info["name"], await _body(request, "the ontology", limits.ONTOLOGY_BYTES)
+        loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
+        return _response(described(loaded), headers={"Location": f"/ontologies/{name}"})
+
+    async def all(self, request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(self._ontologies.all)
+        return _response({"ontologies": [described(each) for each in found]})
+
+    async def find(self, request: web.Request) -> web.Response:
+        loaded = await asyncio.to_thread(self._ontologies.find, request.match_info["name"])
+        accept = ",".join(request.headers.getall("Accept", ()))
+        syntax = negotiate(accept, TURTLE)
+        if syntax is None:
+            raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
+        body = await asyncio.to_thread(written, loaded, syntax)
+        headers = {"ETag": f'"{token(loaded.version)}"', "Vary": "Accept"}
+        return web.Response(body=body, content_type=syntax.media_type, headers=headers)
+
+    async def remove(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(self._ontologies.remove, request.match_info["name"])
+        return web.Response(status=204)
+
+
+def described(ontology: Loaded) -> dict[str, Any]:
+    """What is told of an ontology beside its triples."""
+    return {
+        "name": ontology.name,
+        "version": token(ontology.version),
+        "triples": ontology.triples,
+        "classes": ontology.classes,
+        "properties": ontology.properties,
+    }
+
+
 def document(subscription: Subscription) -> dict[str, Any]:
     """A subscription as clients see it."""
     return {
@@ -79,15 +129,20 @@ def document(subscription: Subscription) -> dict[str, Any]:
 async def _json(request: web.Request) -> object:
     if request.content_type != _JSON:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), (_JSON,))
-    if (request.content_length or 0) > limits.SUBSCRIPTION_BODY_BYTES:
-        raise BodyTooLarge("the body", limits.SUBSCRIPTION_BODY_BYTES)
-    body = await request.read()
-    if len(body) > limits.SUBSCRIPTION_BODY_BYTES:
-        raise BodyTooLarge("the body", limits.SUBSCRIPTION_BODY_BYTES)
+    body = await _body(request, "the body", limits.SUBSCRIPTION_BODY_BYTES)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
+
+
+async def _body(request: web.Request, what: str, most: int) -> bytes:
+    if (request.content_length or 0) > most:
+        raise BodyTooLarge(what, most)
+    body = await request.read()
+    if len(body) > most:
+        raise BodyTooLarge(what, most)
+    return body
 
 
 def _limit(request: web.Request) -> int:

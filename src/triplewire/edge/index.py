@@ -12,6 +12,7 @@ _INDEX = {
     "subscribe": "POST /subscriptions",
     "notifications": "GET /subscriptions/{id}/notifications",
     "query": "GET|POST /sparql",
+    "ontologies": "PUT|GET|DELETE /ontologies/{name}",
     "health": "GET /health",
     "metrics": "GET /metrics",
 }

@@ -1,0 +1,68 @@
+"""Ontologies: loading, seeing and removing them. Pure over the registry port; it blocks, so call it from a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from triplewire.codec import Syntax, decode
+from triplewire.codec.graphs import frame, inside
+from triplewire.config import limits
+from triplewire.errors import BodyTooLarge, InputError, NotFound
+from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded, from_change, ontology_name, to_value
+from triplewire.registry.ports import Registry
+from triplewire.sparql.ontologies import ontology_of
+
+
+class Ontologies:
+    """What is known of classes and properties, as the registry holds it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def load(self, name: str, body: bytes, syntax: Syntax) -> Loaded:
+        """All triples of the body, of whatever graph, in place of what had the name. Blank nodes become IRIs.
+
+        Raises BadRequest for a name that is none, MalformedRdf, or InputError for what is over a limit.
+        """
+        drafted = _drafted(ontology_name(name), body, syntax)
+        _, version = self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, to_value(drafted))])
+        return replace(drafted, version=version)
+
+    def find(self, name: str) -> Loaded:
+        """Raises NotFound for one that is not there."""
+        change = self._registry.get(ONTOLOGY, name)
+        if change is None:
+            raise NotFound(f"there is no ontology {name}")
+        return from_change(change)
+
+    def all(self) -> Sequence[Loaded]:
+        """In the order in which they were loaded."""
+        return [from_change(change) for change in self._registry.list(ONTOLOGY)]
+
+    def remove(self, name: str) -> None:
+        """Raises NotFound for one that is not there."""
+        self.find(name)
+        self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, None)])
+
+
+def written(loaded: Loaded, syntax: Syntax) -> bytes:
+    """The ontology as a document. Raises NotAcceptable for terms that the syntax cannot write."""
+    around = frame(syntax)
+    lines = loaded.text.replace("\t", " ").replace("\n", " .\n") + " .\n"
+    return around.head + inside(lines.encode(), syntax) + around.tail
+
+
+def _drafted(name: str, body: bytes, syntax: Syntax) -> Loaded:
+    if len(body) > limits.ONTOLOGY_BYTES:
+        raise BodyTooLarge("the ontology", limits.ONTOLOGY_BYTES)
+    lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
+    if len(lines) > limits.ONTOLOGY_TRIPLES:
+        raise InputError(f"the ontology has {len(lines)} triples, over the limit of {limits.ONTOLOGY_TRIPLES}")
+    ontology = ontology_of(_triple(line) for line in lines)
+    return Loaded(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
+
+
+def _triple(line: str) -> tuple[str, str, str]:
+    subject, predicate, object_ = line.split("\t")
+    return subject, predicate, object_
