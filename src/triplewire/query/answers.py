@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Callable
 import orjson
 
 from triplewire.query import refusals
-from triplewire.query.engines import over_time
+from triplewire.query.engines import Elsewhere, over_time
 from triplewire.query.frames import Kind
-from triplewire.query.history import Elsewhere
 from triplewire.query.processes import Process
 from triplewire.query.requests import Bounds
 

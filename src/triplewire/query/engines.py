@@ -15,6 +15,10 @@ from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled, Statistics
 
 
+class Elsewhere(Exception):
+    """Not for this engine: the other one is to be asked."""
+
+
 class Engine(Protocol):
     """Runs one query at a time."""
 

@@ -14,13 +14,9 @@ from triplewire.errors import AnswerTooLarge
 from triplewire.lake.ports import Lake
 from triplewire.query.alarms import Alarm
 from triplewire.query.compilers import Compiler
-from triplewire.query.engines import Engine, is_for_spark
+from triplewire.query.engines import Elsewhere, Engine, is_for_spark
 from triplewire.query.formats import choose
 from triplewire.query.requests import Bounds, QueryRequest
-
-
-class Elsewhere(Exception):
-    """Not for this engine: the other one is to be asked."""
 
 
 @dataclass(frozen=True)

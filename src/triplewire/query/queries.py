@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplewire.errors import Unsupported
 from triplewire.query.answers import QueryAnswer
-from triplewire.query.history import Elsewhere
+from triplewire.query.engines import Elsewhere
 from triplewire.query.pools import Pool
 from triplewire.query.requests import QueryRequest
 

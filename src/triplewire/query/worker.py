@@ -14,9 +14,9 @@ import orjson
 from triplewire.errors import QueryLimit, TriplewireError
 from triplewire.query import refusals
 from triplewire.query.alarms import Alarm
-from triplewire.query.engines import over_memory
+from triplewire.query.engines import Elsewhere, over_memory
 from triplewire.query.frames import Kind, frame, json_frame, read
-from triplewire.query.history import Elsewhere, History
+from triplewire.query.history import History
 from triplewire.query.requests import QueryRequest
 
 logger = logging.getLogger(__name__)
