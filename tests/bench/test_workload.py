@@ -8,7 +8,7 @@ from triplewire.bench.workload import SHAPES, body, expected, questions
 from triplewire.codec import N_QUADS, decode
 from triplewire.matching.shapes import lift
 from triplewire.model import Kind
-from triplewire.sparql import parse
+from triplewire.sparql import parse_query
 
 
 def test_events_have_five_quads() -> None:
@@ -33,7 +33,9 @@ def test_what_is_expected_is_what_the_oracle_finds() -> None:
 
 def test_every_shape_is_one_of_its_own_and_every_kind_occurs() -> None:
     asked = questions(1_000)
-    lifted = {lift(parse(each.sparql), solutions=each.kind is Kind.BINDINGS, stream="x").shape.key for each in asked}
+    lifted = {
+        lift(parse_query(each.sparql), solutions=each.kind is Kind.BINDINGS, stream="x").shape.key for each in asked
+    }
     assert len(lifted) == len(SHAPES)
     assert {each.kind for each in asked} == set(Kind)
 

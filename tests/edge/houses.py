@@ -22,25 +22,16 @@ from triplewire.errors import TriplewireError
 from triplewire.log import GroupCommit, MemoryOutbox
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
-from triplewire.model.terms import RDF_TYPE, iri
 from triplewire.query.requests import QueryRequest
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.sparql.algebra import Const, Pattern, Var
-from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql import parse_query
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.testing import Twin, event, publication, twin
 from triplewire.testing.events import EXAMPLE
 
 T = TypeVar("T")
 
-OBSERVATIONS = Conjunction(
-    form="select",
-    patterns=(
-        Pattern(Var("o"), Const(RDF_TYPE), Const(iri(EXAMPLE + "Observation"))),
-        Pattern(Var("o"), Const(iri(EXAMPLE + "result")), Var("v")),
-    ),
-    projection=("o", "v"),
-)
+OBSERVATIONS = parse_query(f"SELECT ?o ?v {{ ?o a <{EXAMPLE}Observation> ; <{EXAMPLE}result> ?v }}")
 
 
 class Restless:

@@ -23,7 +23,7 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
 def matches(*positions: int) -> pa.Table:
     """A match of subscription 7 at each position; every other one with solutions."""
     solutions = [[at, 0, 1] if at % 2 else None for at in positions]
-    columns = [list(positions), [7] * len(positions), solutions]
+    columns = [list(positions), [7] * len(positions), solutions, [None] * len(positions)]
     arrays = [pa.array(column, each.type) for column, each in zip(columns, MATCHES, strict=True)]
     return pa.Table.from_arrays(arrays, schema=MATCHES)
 

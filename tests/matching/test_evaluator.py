@@ -15,7 +15,7 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import bindings
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind
-from triplewire.sparql import parse
+from triplewire.sparql import parse_query
 
 EX = generated.EX
 READING = Event(
@@ -45,12 +45,12 @@ def pairs(matches: pa.Table) -> list[tuple[int, int]]:
 def test_a_match_names_the_quads_that_gave_it() -> None:
     found = evaluator(*registered(1, ABOVE)).match(entries({5: READING}))
     assert found.schema == MATCHES
-    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": [0, 1]}]
+    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": [0, 1], "terms": None}]
 
 
 def test_who_asks_for_no_bindings_gets_no_solutions() -> None:
     found = evaluator(*registered(1, ABOVE, Kind.SIGNAL)).match(entries({5: READING}))
-    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": None}]
+    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": None, "terms": None}]
 
 
 def test_a_subscription_sees_what_lies_between_its_making_and_its_end() -> None:
@@ -110,6 +110,6 @@ def test_it_agrees_with_the_oracle(seed: int) -> None:
             wanted = oracle.solutions([event], text)
             assert ((at, position) in found) == bool(wanted), (event.text, text)
             if wanted and kind is Kind.BINDINGS:
-                lifted = lift(parse(text), solutions=True)
+                lifted = lift(parse_query(text), solutions=True)
                 told = bindings(lifted.shape, lifted.constants, rows[at], found[at, position])
                 assert oracle.bag(told) == wanted, (event.text, text)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 from triplewire.matching.shapes import Shape, lift
-from triplewire.sparql import parse
+from triplewire.sparql import parse_query
 
 PREFIX = "PREFIX : <http://example.org/> "
 
 
 def test_constants_are_lifted_and_predicates_stay() -> None:
-    lifted = lift(parse(PREFIX + 'SELECT * { ?s :by :a ; :value ?v FILTER(?v > 7 && STR(?s) != "x") }'), solutions=True)
+    lifted = lift(
+        parse_query(PREFIX + 'SELECT * { ?s :by :a ; :value ?v FILTER(?v > 7 && STR(?s) != "x") }'), solutions=True
+    )
     assert lifted.constants == (
         "<http://example.org/a>",
         '"7"^^<http://www.w3.org/2001/XMLSchema#integer>',
@@ -22,15 +24,15 @@ def test_constants_are_lifted_and_predicates_stay() -> None:
 
 
 def test_queries_that_differ_in_constants_share_a_shape() -> None:
-    one = lift(parse(PREFIX + "SELECT ?v { ?s :by :a ; :value ?v FILTER(?v > 7) }"), solutions=True)
-    other = lift(parse(PREFIX + "SELECT ?v { ?x :by :b ; :value ?v FILTER(?v > 8.5) }"), solutions=True)
+    one = lift(parse_query(PREFIX + "SELECT ?v { ?s :by :a ; :value ?v FILTER(?v > 7) }"), solutions=True)
+    other = lift(parse_query(PREFIX + "SELECT ?v { ?x :by :b ; :value ?v FILTER(?v > 8.5) }"), solutions=True)
     assert one.shape == other.shape
     assert one.shape.key == other.shape.key
 
 
 def test_who_asks_for_no_bindings_shares_a_shape_whatever_the_names() -> None:
-    one = lift(parse(PREFIX + "SELECT ?v { ?s :by :a ; :value ?v }"), solutions=False)
-    other = lift(parse(PREFIX + "SELECT DISTINCT ?y ?x { ?x :by :b ; :value ?y }"), solutions=False)
+    one = lift(parse_query(PREFIX + "SELECT ?v { ?s :by :a ; :value ?v }"), solutions=False)
+    other = lift(parse_query(PREFIX + "SELECT DISTINCT ?y ?x { ?x :by :b ; :value ?y }"), solutions=False)
     assert one.shape.key == other.shape.key
 
 
@@ -45,11 +47,12 @@ def test_structures_are_told_apart() -> None:
         'SELECT ?v { ?s :by :a ; :value ?v FILTER(REGEX(?v, "a")) }',
         'SELECT ?v { ?s :by :a ; :value ?v FILTER(REGEX(?v, "b")) }',
     )
-    assert len({lift(parse(PREFIX + text), solutions=True).shape.key for text in texts}) == len(texts)
+    assert len({lift(parse_query(PREFIX + text), solutions=True).shape.key for text in texts}) == len(texts)
 
 
 def test_a_shape_survives_json() -> None:
     shape = lift(
-        parse(PREFIX + "SELECT ?v { GRAPH ?g { ?s :by :a ; :value ?v } FILTER(?v > 7 || !BOUND(?v)) }"), solutions=True
+        parse_query(PREFIX + "SELECT ?v { GRAPH ?g { ?s :by :a ; :value ?v } FILTER(?v > 7 || !BOUND(?v)) }"),
+        solutions=True,
     ).shape
     assert Shape.from_value(json.loads(json.dumps(shape.to_value()))) == shape

@@ -15,7 +15,7 @@ from triplewire.model import START, Kind, Subscription
 from triplewire.registry.ports import Registry
 from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, to_value
-from triplewire.sparql import parse
+from triplewire.sparql import parse_query
 
 _FIELDS = frozenset({"sparql", "kind", "stream"})
 
@@ -91,7 +91,7 @@ class Subscriptions:
         self._registry.put([(SUBSCRIPTION, id, None)])
 
     def _drafted(self, wish: Wish) -> tuple[Subscription, Shape]:
-        lifted = lift(parse(wish.sparql), solutions=wish.kind is Kind.BINDINGS, stream=wish.stream)
+        lifted = lift(parse_query(wish.sparql), solutions=wish.kind is Kind.BINDINGS, stream=wish.stream)
         draft = Subscription(
             id=self._new_id(),
             sparql=wish.sparql,

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import Frames, gap, members, message
-from triplewire.matching.expansion import bindings
+from triplewire.matching.expansion import bindings, tabulated
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind, Subscription
+from triplewire.sparql import Query
 
 Numbers = npt.NDArray[np.int64]
 
@@ -60,14 +61,25 @@ class Solutions:
     """The solutions of a chunk's matches, by row."""
 
     def __init__(self, matches: pa.Table) -> None:
-        column = matches.column("solutions").combine_chunks()
-        lists = column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
+        lists = _whole(matches, "solutions")
         self._offsets = lists.offsets.to_numpy()
         self._values = lists.values.to_numpy()
+        self._terms = _whole(matches, "terms")
 
     def at(self, row: int) -> list[int]:
+        """The numbers of the quads."""
         found: list[int] = self._values[self._offsets[row] : self._offsets[row + 1]].tolist()
         return found
+
+    def terms(self, row: int) -> list[str | None]:
+        """The terms, where the solutions are more than quads."""
+        found: list[str | None] = self._terms[row].as_py() or []
+        return found
+
+
+def _whole(matches: pa.Table, name: str) -> pa.ListArray:
+    column = matches.column(name).combine_chunks()
+    return column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,8 @@ class Speaker:
             return b""
         if subscription.kind is Kind.EVENT:
             return b"," + self.pieces.body(position)
+        if isinstance(shape.query, Query):
+            return b"," + members({"results": tabulated(shape, self.solutions.terms(row))})
         entry = self.pieces.entry(position)
         results = bindings(shape, subscription.constants, entry, self.solutions.at(row))
         return b"," + members({"results": results})

@@ -8,19 +8,10 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from triplewire.matching.shapes import STREAM, Shape
+from triplewire.matching.plans import Plan, plan_of
+from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
-from triplewire.sparql import (
-    FACETS,
-    Param,
-    Pattern,
-    compile_event,
-    facets_of,
-    facets_used,
-    involved,
-    params_with_facets,
-    to_sql,
-)
+from triplewire.sparql import FACETS, facets_of, involved, to_sql
 
 
 class Constants:
@@ -30,8 +21,8 @@ class Constants:
     """
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, key: str) -> None:
-        self.shape = shape
-        self.columns = facets_used(shape.query)
+        self._plan = plan_of(shape)
+        self.columns = self._plan.columns
         """The columns of `quads` that the shape's query reads."""
         self._duck = duck
         self._table = f"constants_{key}"
@@ -70,14 +61,12 @@ class Constants:
         if self._size > 2 * self._planned:
             self._planned, self._sql = self._size, {}
         if plain not in self._sql:
-            self._sql[plain] = _matching_sql(self.shape, self._table, plain, self._most_telling())
+            self._sql[plain] = self._plan.sql(self._table, plain=plain, first=self._most_telling())
         return self._sql[plain]
 
     def _most_telling(self) -> int | None:
         """The pattern whose constants differ most from subscription to subscription: it leaves the fewest to pair."""
-        named = {
-            number: columns for number, pattern in enumerate(self.shape.query.patterns) if (columns := _names(pattern))
-        }
+        named = self._plan.naming
         if len(named) < 2:
             return None
         counts = ", ".join(f"count(DISTINCT ({', '.join(columns)}))" for columns in named.values())
@@ -87,7 +76,7 @@ class Constants:
     def _insert(self, members: Sequence[Subscription]) -> None:
         self._duck.register("added", _rows(members))
         verb = f"INSERT INTO {self._table}" if self._created else f"CREATE TABLE {self._table} AS"
-        self._duck.execute(f"{verb} {_with_facets(self.shape, len(members[0].constants))}")
+        self._duck.execute(f"{verb} {_with_facets(self._plan, len(members[0].constants))}")
         self._duck.unregister("added")
         self._created = True
         self._size += len(members)
@@ -95,7 +84,7 @@ class Constants:
 
     def _plain_since(self, first: int) -> bool:
         """Whether no number among the constants of those made from there on is an involved one."""
-        numbers = [index for index, facets in params_with_facets(self.shape.query).items() if "number" in facets]
+        numbers = [index for index, facets in self._plan.facets.items() if "number" in facets]
         found = to_sql(exp.or_(exp.false(), *(involved("c", f"k{index}") for index in numbers)), "duckdb")
         sql = f"SELECT count(*) FROM {self._table} AS c WHERE subscription >= ? AND ({found})"
         return self._duck.execute(sql, [first]).fetchall() == [(0,)]
@@ -107,28 +96,12 @@ def _rows(members: Sequence[Subscription]) -> pa.Table:
     return pa.table({"subscription": pa.array([each.since for each in members], pa.int64()), **columns})
 
 
-def _with_facets(shape: Shape, width: int) -> str:
+def _with_facets(plan: Plan, width: int) -> str:
     """The rows that came in, with the typed columns that the shape's filters read."""
-    wanted = params_with_facets(shape.query)
+    wanted = plan.facets
     columns: list[exp.Expr] = [exp.column("subscription")]
     for index in range(width):
         columns.append(exp.column(f"k{index}"))
         facets = facets_of(exp.column(f"k{index}"))
         columns.extend(exp.alias_(facets[name], f"k{index}_{name}") for name in FACETS if name in wanted.get(index, ()))
     return to_sql(exp.select(*columns).from_("added"), "duckdb")
-
-
-def _names(pattern: Pattern) -> list[str]:
-    """The columns of the constants that stand in a stored pattern."""
-    if pattern.predicate == STREAM:
-        return []
-    return [f"k{node.index}" for node in (pattern.subject, pattern.object) if isinstance(node, Param)]
-
-
-def _matching_sql(shape: Shape, table: str, plain: bool, first: int | None) -> str:
-    compiled = compile_event(shape.query, solutions=shape.solutions, plain=plain, first=first)
-    for found in compiled.find_all(exp.Table):
-        if found.name == "constants":
-            found.set("this", exp.to_identifier(table))
-    solutions = "solutions" if shape.solutions else "NULL"
-    return f"SELECT position, subscription, {solutions} FROM ({to_sql(compiled, 'duckdb')})"

@@ -24,7 +24,10 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
 from triplewire.sparql import explode, involved, to_sql
 from triplewire.sparql.dialects.duckdb import prepare
 
-_FOUND = "CREATE OR REPLACE TEMP TABLE found (position BIGINT, subscription BIGINT, solutions INTEGER[])"
+_FOUND = """CREATE OR REPLACE TEMP TABLE found (
+    position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[]
+)"""
+_EVENTS = "CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0"
 
 _INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
 
@@ -87,6 +90,8 @@ class Evaluator:
         self._duck.register("entries", entries)
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE quads AS {_exploding(columns)}")
         self._duck.unregister("entries")
+        if "quad" in columns:
+            self._duck.execute(_EVENTS)
         return not {"object", "object_number"} <= columns or self._duck.execute(_INVOLVED).fetchall() == [(0,)]
 
     def _holding(self, found: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Expansion: from a symbolic match to the terms that a subscriber reads.
+"""Expansion: from a match to the terms that a subscriber reads.
 
 A solution is a list of quad numbers, one for each pattern of the shape. A variable is read off the first pattern
 that holds it. Numbers below zero stand for the event's own metadata (see `METADATA`).
@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from triplewire.matching.shapes import Shape
-from triplewire.model.results import document
+from triplewire.model.results import document, verdict
 from triplewire.model.terms import XSD, iri, literal
+from triplewire.sparql import Conjunction, Query
 
 METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
 """What the virtual quads of an event say, by the number that stands for them in a solution."""
@@ -23,6 +24,7 @@ def bindings(
 ) -> dict[str, Any]:
     """The solutions of one match as a SPARQL 1.1 JSON results document. `entry` is a row of an `ENTRIES` table."""
     query = shape.query
+    assert isinstance(query, Conjunction)
     rows = list(_solutions(shape, entry, solutions))
     if query.distinct:
         rows = list(dict.fromkeys(rows))
@@ -30,7 +32,19 @@ def bindings(
     return document(query.projection, rows)
 
 
+def tabulated(shape: Shape, terms: Sequence[str | None]) -> dict[str, Any]:
+    """The same for solutions that are terms already: of each its rank, and a term for each variable."""
+    assert isinstance(shape.query, Query)
+    names = shape.query.projection
+    if shape.query.form == "ask":
+        return verdict(True)
+    width = 1 + len(names)
+    rows = [tuple(terms[start + 1 : start + width]) for start in range(0, len(terms), width)]
+    return document(names, rows)
+
+
 def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
+    assert isinstance(shape.query, Conjunction)
     width = len(shape.query.patterns)
     lines = entry["text"].split("\n")
     for start in range(0, len(solutions), width):

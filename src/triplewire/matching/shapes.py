@@ -14,22 +14,43 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from triplewire.errors import Unsupported
+from triplewire.matching.wholes import Lifting, check
 from triplewire.model.terms import RDF_TYPE, TW, literal
-from triplewire.sparql import Apply, Conjunction, Const, Expression, Family, Node, Param, Pattern, Var, family_of
+from triplewire.sparql import (
+    Apply,
+    Conjunction,
+    Const,
+    Expression,
+    Family,
+    Node,
+    Param,
+    Pattern,
+    Query,
+    Var,
+    conjunction,
+    family_of,
+)
 from triplewire.sparql.algebra import Exists
+from triplewire.sparql.rewriting import parts
+from triplewire.sparql.serials import from_value, to_value
 
 STREAM = Const(f"<{TW}stream>")
 _BROAD = (Const(RDF_TYPE), STREAM)
-_COMPILED_BY_ENGINES = frozenset({"regex"})
+_COMPILED_BY_ENGINES = frozenset({"regex", "replace"})
+_NOW = Apply("now", ())
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A query with parameters. `solutions` says whether whoever subscribes with it asks for the bindings."""
+    """A query with parameters. `solutions` says whether whoever subscribes with it asks for the bindings.
 
-    query: Conjunction
+    A whole query, one that is no conjunction, may be about the events of one stream: its name is then the last
+    constant.
+    """
+
+    query: Conjunction | Query
     solutions: bool
+    stream: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -41,37 +62,17 @@ class Shape:
     def places(self) -> tuple[tuple[int, int] | None, ...]:
         """For each projected variable the first pattern, and the slot in it, where it stands: 0 to 2 for the triple, 3
         for the graph; None for one that stands nowhere."""
+        if isinstance(self.query, Query):
+            return ()
         return tuple(_place(self.query.patterns, Var(name)) for name in self.query.projection)
 
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
-        query = self.query
-        return {
-            "form": query.form,
-            "patterns": [
-                [_value(node) for node in (each.subject, each.predicate, each.object, each.graph) if node is not None]
-                for each in query.patterns
-            ],
-            "filters": [_value(each) for each in query.filters],
-            "projection": list(query.projection),
-            "distinct": query.distinct,
-            "limit": query.limit,
-            "offset": query.offset,
-            "solutions": self.solutions,
-        }
+        return {"query": to_value(self.query), "solutions": self.solutions, "stream": self.stream}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        query = Conjunction(
-            form=value["form"],
-            patterns=tuple(_pattern(nodes) for nodes in value["patterns"]),
-            filters=tuple(_expression(each) for each in value["filters"]),
-            projection=tuple(value["projection"]),
-            distinct=value["distinct"],
-            limit=value["limit"],
-            offset=value["offset"],
-        )
-        return cls(query, value["solutions"])
+        return cls(from_value(value["query"]), value["solutions"], value["stream"])
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,18 @@ class Lifted:
     constants: tuple[str, ...]
 
 
-def lift(query: Conjunction, *, solutions: bool, stream: str | None = None) -> Lifted:
-    """The shape of a query, and its constants. Queries that differ in constants or in the names of variables that
-    are not projected have equal shapes. Who listens to one stream asks for one pattern more: what it is named."""
+def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
+    """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""
+    check(query)
+    flat = conjunction(query)
+    if flat is None or any(part == _NOW for part in parts(query)):
+        return _lifted_whole(query, solutions=solutions, stream=stream)
+    return _lifted_flat(flat, solutions=solutions, stream=stream)
+
+
+def _lifted_flat(query: Conjunction, *, solutions: bool, stream: str | None) -> Lifted:
+    """Queries that differ in constants or in the names of variables that are not projected have equal shapes. Who
+    listens to one stream asks for one pattern more: what it is named."""
     lifting = _Lifting(keep=frozenset(query.projection) if solutions else frozenset())
     named = [] if stream is None else [Pattern(Var(""), STREAM, Const(literal(stream)))]
     patterns = tuple(lifting.pattern(each) for each in _in_order((*query.patterns, *named)))
@@ -93,6 +103,15 @@ def lift(query: Conjunction, *, solutions: bool, stream: str | None = None) -> L
     if not solutions:
         lifted = replace(lifted, form="ask", projection=(), distinct=False, limit=None, offset=0)
     return Lifted(Shape(lifted, solutions), tuple(lifting.constants))
+
+
+def _lifted_whole(query: Query, *, solutions: bool, stream: str | None) -> Lifted:
+    lifting = Lifting()
+    lifted = lifting.query(query)
+    if not solutions or query.form == "ask":
+        lifted = replace(lifted, form="ask", projection=())
+    constants = (*lifting.constants, *(() if stream is None else (literal(stream),)))
+    return Lifted(Shape(lifted, solutions, stream=stream is not None), constants)
 
 
 def _place(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None:
@@ -150,9 +169,8 @@ class _Lifting:
         """In filters the family of a constant belongs to the shape: the plan need not ask what it is."""
         if isinstance(expression, Const):
             return self.node(expression, family_of(expression.term))
-        if isinstance(expression, Exists):
-            raise Unsupported("EXISTS")
         if not isinstance(expression, Apply):
+            assert not isinstance(expression, Exists)
             return self.node(expression)
         if expression.op in _COMPILED_BY_ENGINES:
             head, *rest = expression.args
@@ -163,37 +181,3 @@ class _Lifting:
         if variable.name in self.keep:
             return variable
         return Var(self.names.setdefault(variable.name, f".{len(self.names)}"))
-
-
-def _value(expression: Expression) -> dict[str, Any]:
-    match expression:
-        case Var(name):
-            return {"var": name}
-        case Const(term):
-            return {"term": term}
-        case Param(index, family):
-            return {"param": index, "family": family}
-        case Apply(op, args):
-            return {"op": op, "args": [_value(each) for each in args]}
-        case Exists():
-            raise Unsupported("EXISTS")
-
-
-def _expression(value: Mapping[str, Any]) -> Expression:
-    if "op" in value:
-        return Apply(value["op"], tuple(_expression(each) for each in value["args"]))
-    return _node(value)
-
-
-def _node(value: Mapping[str, Any]) -> Node:
-    if "var" in value:
-        return Var(value["var"])
-    if "term" in value:
-        return Const(value["term"])
-    family = value["family"]
-    return Param(value["param"], None if family is None else Family(family))
-
-
-def _pattern(nodes: list[Mapping[str, Any]]) -> Pattern:
-    subject, predicate, obj, *graph = (_node(each) for each in nodes)
-    return Pattern(subject, predicate, obj, *graph)

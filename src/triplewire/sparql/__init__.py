@@ -13,6 +13,7 @@ from triplewire.sparql.compile import (
     involved,
     params_with_facets,
 )
+from triplewire.sparql.compile.subscriptions import compile_subscription
 from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.queries import Compiled, Step, compile_query
@@ -41,6 +42,7 @@ __all__ = [
     "compile_event",
     "compile_history",
     "compile_query",
+    "compile_subscription",
     "conjunction",
     "explode",
     "facets_of",

@@ -38,6 +38,7 @@ from triplewire.sparql.algebra import (
     Var,
 )
 from triplewire.sparql.compile.scans import VIRTUAL
+from triplewire.sparql.hierarchies import Hierarchy, Pairs
 from triplewire.sparql.ontologies import Ontology
 from triplewire.sparql.rewriting import rewritten
 from triplewire.sparql.rules.paths import expanded
@@ -119,7 +120,7 @@ class _Entailing:
     def _below(self, subject: Node, class_: Node, *, own: bool) -> list[Operator]:
         """Of a class that is below; with `own`, also of the class itself, which is a constant then."""
         lower, step, ontology = self._new("c"), self._new("p"), self._ontology
-        names, rows = _paired(lower, class_, ontology.sub_classes.pairs)
+        names, rows = _paired(lower, class_, ontology.sub_classes)
         rows = (*rows, (_term(class_),)) if own else rows
         kinds = [(each,) for each in ontology.sub_properties.below(RDF_TYPE)]
         if len(names) == len(rows) == 1:
@@ -130,7 +131,8 @@ class _Entailing:
     def _told(self, pattern: Pattern) -> list[Operator]:
         """By the ontology itself."""
         nodes = (pattern.subject, pattern.predicate, pattern.object)
-        return _stating(nodes, self._ontology.facts)
+        ontology, predicate = self._ontology, pattern.predicate
+        return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.told(_term(predicate)))
 
     def _negated(self, reach: Reach, path: Negated) -> Operator:
         ways = [] if path.forward is None else [self._but(reach.subject, path.forward, reach.object)]
@@ -144,8 +146,7 @@ class _Entailing:
     def _repeated(self, reach: Reach, path: Repeat) -> Operator:
         """In the data by sub-properties; in the ontology by itself. Each pair counts once already."""
         wide = replace(reach, path=self._widened(path))
-        named = {each.term for each in _links(path)}
-        facts = frozenset(each for each in self._ontology.facts if each[1] in named)
+        facts = frozenset(each for link in _links(path) for each in self._ontology.told(link.term))
         if not facts:
             return wide
         _check(facts)
@@ -166,11 +167,11 @@ class _Entailing:
         return Var(f".~{next(self._numbers)}{letter}")
 
 
-def _paired(lower: Var, upper: Node, pairs: Iterable[tuple[str, str]]) -> tuple[Row, tuple[Row, ...]]:
+def _paired(lower: Var, upper: Node, table: Pairs | Hierarchy) -> tuple[Row, tuple[Row, ...]]:
     """Names and rows of a table of pairs, of which a constant takes one side away."""
     if isinstance(upper, Var):
-        return (lower.name, upper.name), _rows(pairs)
-    return (lower.name,), _rows((low,) for low, up in pairs if up == _term(upper))
+        return (lower.name, upper.name), _rows(table.pairs)
+    return (lower.name,), _rows((each,) for each in table.under(_term(upper)))
 
 
 def _along(pattern: Pattern, names: Row, rows: Iterable[Row]) -> list[Operator]:

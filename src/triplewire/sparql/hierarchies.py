@@ -1,4 +1,4 @@
-"""Hierarchies: names that stand below names, closed: what is below what is below is below."""
+"""Hierarchies: names that stand under names; in a hierarchy what is under what is under is under."""
 
 from __future__ import annotations
 
@@ -14,6 +14,23 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Names under names, as they stand."""
+
+    pairs: frozenset[Pair]
+
+    def under(self, name: str) -> frozenset[str]:
+        return self._under.get(name, frozenset())
+
+    @cached_property
+    def _under(self) -> Mapping[str, frozenset[str]]:
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for lower, upper in self.pairs:
+            found[upper].add(lower)
+        return {upper: frozenset(lowers) for upper, lowers in found.items()}
+
+
+@dataclass(frozen=True)
 class Hierarchy:
     """Made of the pairs (lower, upper) that somebody stated. Each name is below itself, also one that nobody stated;
     names on a cycle are all below one another."""
@@ -23,6 +40,10 @@ class Hierarchy:
     def below(self, name: str) -> frozenset[str]:
         """The names under this one, with itself."""
         return self._below.get(name, frozenset()) | {name}
+
+    def under(self, name: str) -> frozenset[str]:
+        """The other names under this one."""
+        return self._below.get(name, frozenset()) - {name}
 
     def above(self, name: str) -> frozenset[str]:
         """The names over this one, with itself."""

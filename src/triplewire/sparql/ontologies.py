@@ -7,14 +7,14 @@ its facts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from triplewire.config import limits
 from triplewire.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_literal
-from triplewire.sparql.hierarchies import Hierarchy, Pair
+from triplewire.sparql.hierarchies import Hierarchy, Pair, Pairs
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
@@ -59,12 +59,12 @@ class Ontology:
         return Hierarchy(self._stated(SUB_PROPERTY))
 
     @cached_property
-    def domains(self) -> frozenset[Pair]:
+    def domains(self) -> Pairs:
         """Every (property, class): the subject of a triple with this property is of this class."""
         return self._inherited(DOMAIN)
 
     @cached_property
-    def ranges(self) -> frozenset[Pair]:
+    def ranges(self) -> Pairs:
         """Every (property, class): the object of a triple with this property, if it is no literal, is of this class."""
         return self._inherited(RANGE)
 
@@ -79,10 +79,21 @@ class Ontology:
         }
         return frozenset(_following(self, self.schema | same | closed))
 
+    def told(self, predicate: str) -> Collection[Triple]:
+        """The facts with this predicate."""
+        return self._told.get(predicate, ())
+
+    @cached_property
+    def _told(self) -> Mapping[str, Collection[Triple]]:
+        found: dict[str, list[Triple]] = {}
+        for each in self.facts:
+            found.setdefault(each[1], []).append(each)
+        return found
+
     def _stated(self, predicate: str) -> frozenset[Pair]:
         return frozenset((subject, object_) for subject, each, object_ in self.schema if each == predicate)
 
-    def _inherited(self, predicate: str) -> frozenset[Pair]:
+    def _inherited(self, predicate: str) -> Pairs:
         """Downwards to sub-properties, upwards to super-classes."""
         found: set[Pair] = set()
         for property_, class_ in self._stated(predicate):
@@ -90,7 +101,7 @@ class Ontology:
             found.update((lower, each) for lower in self.sub_properties.below(property_) for each in classes)
             if len(found) > limits.ONTOLOGY_PAIRS:
                 raise InputError(f"the ontology has more than {limits.ONTOLOGY_PAIRS} pairs of property and class")
-        return frozenset(found)
+        return Pairs(frozenset(found))
 
 
 def ontology_of(triples: Iterable[Triple]) -> Ontology:
@@ -168,7 +179,7 @@ def _properties(triple: Triple) -> tuple[str, ...]:
 
 def _following(ontology: Ontology, triples: Iterable[Triple]) -> Iterator[Triple]:
     """The triples and what follows from each: by super-properties, domains, ranges and super-classes."""
-    domains, ranges = _by_property(ontology.domains), _by_property(ontology.ranges)
+    domains, ranges = _by_property(ontology.domains.pairs), _by_property(ontology.ranges.pairs)
     kinds = ontology.sub_properties.above(RDF_TYPE)
     for subject, predicate, object_ in triples:
         yield from ((subject, each, object_) for each in ontology.sub_properties.above(predicate))

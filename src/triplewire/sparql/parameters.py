@@ -47,6 +47,9 @@ def parameters(query: Query) -> dict[int, Family | None]:
     return dict(sorted(found.items()))
 
 
+_COMPILED = frozenset({"regex", "replace"})
+"""Functions whose patterns stay, because an engine compiles them once for each query."""
+
 NOW = ".now"
 """The variable that stands for the time at which a query is asked."""
 
@@ -112,6 +115,8 @@ def _tree(expression: Expression, leaf: Leaves) -> Expression:
     match expression:
         case Apply("now", ()):
             return leaf(expression)
+        case Apply(op, (first, *rest)) if op in _COMPILED:
+            return Apply(op, (_tree(first, leaf), *rest))
         case Apply(op, args):
             return Apply(op, tuple(_tree(each, leaf) for each in args))
         case Exists():

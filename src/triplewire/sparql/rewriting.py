@@ -1,9 +1,9 @@
-"""Rewriting: a change to every operator of a tree, from the leaves up."""
+"""Rewriting: a change to every operator of a tree, from the leaves up; and a walk over all there is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from typing import TypeAlias
 
 from triplewire.sparql.algebra import (
@@ -30,6 +30,17 @@ Change: TypeAlias = Callable[[Operator], Operator]
 def rewritten(operator: Operator, change: Change) -> Operator:
     """The tree with the change made to each operator once those inside it are changed, in EXISTS too."""
     return change(_inside(operator, change))
+
+
+def parts(part: object) -> Iterator[object]:
+    """A part of the algebra and everything inside it."""
+    if isinstance(part, tuple):
+        for each in part:
+            yield from parts(each)
+    elif is_dataclass(part):
+        yield part
+        for field in fields(part):
+            yield from parts(getattr(part, field.name))
 
 
 def _inside(operator: Operator, change: Change) -> Operator:

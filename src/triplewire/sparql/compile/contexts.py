@@ -107,7 +107,7 @@ class Context:
     `substituted` are the variables that it gives values to: they are constants to all that is evaluated in it."""
 
     build: Build
-    dataset: Dataset = Dataset()
+    dataset: Dataset = field(default_factory=Dataset)
     counted: bool = True
     graph: Node | None = None
     frame: Frame | None = None

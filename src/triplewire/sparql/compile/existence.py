@@ -43,7 +43,7 @@ def existing(context: Context, relation: Relation, exists: Exists, *, wanted: bo
     right = context.build.closed(context.uncounted().compile(inner))
     if not all(certain(value) for name, value in right.values.items() if name in relation.values):
         return _in_frame(context, relation, exists, wanted=wanted)
-    values, compatible = unified(relation, right)
+    values, compatible = unified(context, relation, right)
     scope = replace(context.scope(relation), values={**values, **relation.values}, lets=Inline())
     on = [*compatible, *(scope.holds(each) for each in conditions)]
     return kept(context, relation, right, on, wanted=wanted)

@@ -24,7 +24,7 @@ from triplewire.sparql.compile.values import Value, facet_of
 def joined(context: Context, left: Relation, right: Relation) -> Relation:
     """All pairs of compatible solutions. The sources of both stand side by side in one SELECT."""
     left, right = alike_rows(context, context.build.simple(left), context.build.simple(right))
-    values, conditions = unified(left, right)
+    values, conditions = unified(context, left, right)
     return Relation(
         sources=(*left.sources, *right.sources),
         conditions=tuple(dict.fromkeys((*left.conditions, *right.conditions, *conditions))),
@@ -35,12 +35,15 @@ def joined(context: Context, left: Relation, right: Relation) -> Relation:
     )
 
 
-def unified(left: Relation, right: Relation) -> tuple[dict[str, Value], list[Sql]]:
-    """The values of both, and the conditions under which they are one solution."""
+def unified(context: Context, left: Relation, right: Relation) -> tuple[dict[str, Value], list[Sql]]:
+    """The values of both, and the conditions under which they are one solution. Where the keys agree, so does what the
+    frame put in."""
     values = {**left.values, **right.values}
     conditions = same_keys(left.keys, right.keys)
     for name in left.values:
-        if name in right.values:
+        if name in context.substituted:
+            values[name] = left.values[name]
+        elif name in right.values:
             values[name], condition = met(left.values[name], right.values[name])
             conditions.append(condition)
     return values, [each for each in conditions if not is_true(each)]
@@ -115,12 +118,13 @@ def left_joined(context: Context, left: Relation, right: Relation, conditions: S
     """Every solution of the left, with each compatible one of the right for which the conditions hold, or alone."""
     left, right = alike_rows(context, _rooted(context, context.build.simple(left)), right)
     right = _single(right) or context.build.closed(right, certain=False)
-    values, compatible = unified(left, right)
+    values, compatible = unified(context, left, right)
     scope = replace(context.scope(left), values=values, lets=Inline())
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
     (source,) = right.sources
     maybe = {name: _maybe(value) for name, value in right.values.items()}
-    outer = {name: met(value, maybe[name])[0] if name in maybe else value for name, value in left.values.items()}
+    shared = maybe.keys() - context.substituted
+    outer = {name: met(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()}
     return replace(
         left,
         sources=(*left.sources, Joined(source.source, "left", on)),

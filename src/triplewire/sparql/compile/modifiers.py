@@ -12,9 +12,12 @@ from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.orders import order_keys
 from triplewire.sparql.compile.relations import Columns, Relation, Rendering, distinct, rendered
-from triplewire.sparql.compile.sql import Sql, every, is_null, number
+from triplewire.sparql.compile.sql import Sql, is_null, number
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.variables import mentioned
+
+RANK = "rank"
+"""The key that tells the place of a solution in the order."""
 
 
 def modified(context: Context, select: Select, *, last: bool = False) -> Relation:
@@ -32,7 +35,7 @@ def modified(context: Context, select: Select, *, last: bool = False) -> Relatio
         relation, keys = _keys(context, context.build.settled(relation), order)
         relation = _projected(context, relation, select)
     relation = replace(relation, rows="set" if select.distinct or not context.counted else "bag")
-    return _sliced(context, relation, keys, select) if sliced or keys else relation
+    return _sliced(context, relation, keys, select, last=last) if sliced or keys else relation
 
 
 def _projected(context: Context, relation: Relation, select: Select) -> Relation:
@@ -47,6 +50,7 @@ def _follows(order: Sequence[Order], projection: Sequence[str]) -> bool:
 
 def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple[Relation, list[exp.Ordered]]:
     """What to sort by, each a plain expression over the relation."""
+    relation = context.build.simple(relation) if order else relation
     named = list[tuple[str, bool]]()
     for index, each in enumerate(order):
         name = each.expression.name if isinstance(each.expression, Var) else f".o{index}"
@@ -81,11 +85,11 @@ def _ordered_first(context: Context, relation: Relation, select: Select, order: 
     return context.build.closed(replace(projected, rows="set"), rendering)
 
 
-def _sliced(context: Context, relation: Relation, keys: list[exp.Ordered], select: Select) -> Relation:
+def _sliced(context: Context, relation: Relation, keys: list[exp.Ordered], select: Select, *, last: bool) -> Relation:
     if relation.keys:
-        return _sliced_each(context, relation, keys, select)
+        return _sliced_each(context, relation, keys, select, last=last)
     rendering: Rendering = lambda inner, columns: _cut(rendered(inner, columns), keys, select)  # noqa: E731
-    return context.build.closed(context.build.simple(relation) if keys == [] else relation, rendering)
+    return context.build.closed(relation, rendering)
 
 
 def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Select:
@@ -94,14 +98,18 @@ def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Sele
     return query.offset(select.offset, copy=False) if select.offset else query
 
 
-def _sliced_each(context: Context, relation: Relation, keys: list[exp.Ordered], select: Select) -> Relation:
-    """A slice for each row of the frame: by number within it."""
-    order = exp.Order(expressions=keys or [exp.Ordered(this=number(1))])
+def _sliced_each(
+    context: Context, relation: Relation, keys: list[exp.Ordered], select: Select, *, last: bool
+) -> Relation:
+    """A slice for each row of the frame: by number within it. Without an order the texts give one, so that it is the
+    same slice each time; the number stays as the rank in the last SELECT, if there is an order."""
+    by = keys or [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
+    order = exp.Order(expressions=by or [exp.Ordered(this=number(1))])
     numbered = exp.Window(this=exp.RowNumber(), partition_by=[*relation.keys.values()], order=order)
-    with_number = context.build.closed(replace(relation, keys={**relation.keys, "n": numbered}))
-    taken = with_number.keys["n"]
-    bounds: list[Sql] = [exp.GT(this=taken, expression=number(select.offset))] if select.offset else []
+    ranked = context.build.closed(replace(relation, keys={**relation.keys, RANK: numbered}))
+    place = ranked.keys[RANK]
+    bounds: list[Sql] = [exp.GT(this=place, expression=number(select.offset))] if select.offset else []
     if select.limit is not None:
-        bounds.append(exp.LTE(this=taken, expression=number(select.offset + select.limit)))
-    rest = {name: sql for name, sql in with_number.keys.items() if name != "n"}
-    return replace(with_number, keys=rest).where(every(*bounds))
+        bounds.append(exp.LTE(this=place, expression=number(select.offset + select.limit)))
+    kept = {name: sql for name, sql in ranked.keys.items() if name != RANK or (last and keys)}
+    return replace(ranked, keys=kept).where(*bounds)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 Sql: TypeAlias = exp.Expr
 
+BOOLEAN = exp.DataType.build("BOOLEAN")
 DOUBLE = exp.DataType.build("DOUBLE")
 FLOAT = exp.DataType.build("FLOAT")
 TIMESTAMP = exp.DataType.build("TIMESTAMP")

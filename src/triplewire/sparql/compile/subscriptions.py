@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from triplewire.model.terms import TW
 from triplewire.sparql.algebra import (
     Basic,
+    Const,
     Extend,
     Family,
     Filter,
@@ -25,40 +27,44 @@ from triplewire.sparql.algebra import (
     Pattern,
     Query,
     Select,
+    Var,
 )
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.computed import Moment
 from triplewire.sparql.compile.contexts import Build, Context, Frame
 from triplewire.sparql.compile.definitions import defined
 from triplewire.sparql.compile.leaves import matched
-from triplewire.sparql.compile.modifiers import modified
+from triplewire.sparql.compile.modifiers import RANK, modified
 from triplewire.sparql.compile.operators import operated
 from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, typed_null
-from triplewire.sparql.compile.sql import Sql, call, column, equal, is_null, text
+from triplewire.sparql.compile.sql import VARCHAR, Sql, call, cast, column, equal, is_null, number, text
 from triplewire.sparql.compile.values import ANY, Value
 from triplewire.sparql.parameters import NOW, parameters, variable, with_variables
 from triplewire.sparql.variables import mentioned
 
 CONSTANTS = "constants"
+STREAM = Const(f"<{TW}stream>")
 
 
-def compile_subscription(query: Query, *, solutions: bool) -> exp.Query:
+def compile_subscription(query: Query, *, solutions: bool, stream: bool = False) -> exp.Query:
     """The query over the relations `quads` and `events`, which hold a batch, and `constants`.
 
     Gives `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts: for
-    every solution its rank, as text by which they sort, and the term of each variable of the projection.
+    every solution its rank, as text by which they sort, and the term of each variable of the projection. With `stream`
+    the constant after the last one of the query is the name, as a literal, of the stream that the event must be of.
     """
     constants = parameters(query)
     query = with_variables(query)
     build = Build(operated, shared={}, now=Value())
     context = Context(build, events=True)
-    context = context.framed(_pairs(context, query.where, constants))
+    patterns = [*required(query.where), *([Pattern(Var(".event"), STREAM, _stream(constants))] if stream else [])]
+    context = context.framed(_pairs(context, patterns, constants, now=NOW in mentioned(query.where)))
     if not solutions:
         relation = context.uncounted().compile(query.where)
         return defined(build, rendered(relation, _keys(relation)).distinct(copy=False))
     assert isinstance(query.where, Select)
-    relation = build.settled(_ranked(context, query.where))
-    taken = [relation.keys.get("rank", text("")), *(_term(relation, name) for name in query.projection)]
+    relation = build.simple(build.settled(modified(context, query.where, last=True)))
+    taken = [_rank(relation), *(_term(relation, name) for name in query.projection)]
     columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
     return defined(build, rendered(relation, columns).group_by(*_keys(relation).values(), copy=False))
 
@@ -72,12 +78,20 @@ def _term(relation: Relation, name: str) -> Sql:
     return typed_null(None) if is_null(made) else made
 
 
-def _ranked(context: Context, select: Select) -> Relation:
-    """The solutions with their rank as a key, where there is an order."""
-    return modified(context, select, last=True)
+def _rank(relation: Relation) -> Sql:
+    """The place of a solution among those of its event, as text that sorts like the number; none without an order."""
+    place = relation.keys.get(RANK)
+    return text("") if place is None else call("LPAD", cast(place, VARCHAR), number(9), text("0"))
 
 
-def _pairs(context: Context, where: Operator, constants: Mapping[int, Family | None]) -> Frame:
+def _stream(constants: dict[int, Family | None]) -> Var:
+    """The variable of one constant more."""
+    index = max(constants, default=-1) + 1
+    constants[index] = Family.STRING
+    return Var(variable(index))
+
+
+def _pairs(context: Context, patterns: list[Pattern], constants: Mapping[int, Family | None], *, now: bool) -> Frame:
     """Events and subscriptions that have all required patterns: the frame of everything else."""
     values: dict[str, Value] = {
         variable(index): Stored("c", f"k{index}", frozenset({family}) if family else ANY)
@@ -86,8 +100,8 @@ def _pairs(context: Context, where: Operator, constants: Mapping[int, Family | N
     start = Relation(
         (Joined(Table(CONSTANTS, "c")),), values=values, keys={"subscription": column("c", "subscription")}
     )
-    relation = matched(context.uncounted(), tuple(required(where)), start)
-    if NOW in mentioned(where) or "position" not in relation.keys:
+    relation = matched(context.uncounted(), tuple(patterns), start)
+    if now or "position" not in relation.keys:
         relation = _with_event(context, relation)
     return context.build.share(relation.only([*values, NOW]), distinct)
 
@@ -113,9 +127,7 @@ def required(operator: Operator) -> Iterable[Pattern]:
             yield from required(right)
         case LeftJoin(left) | Minus(left):
             yield from required(left)
-        case Filter(inner) | Extend(inner) | Graph(inner=inner):
-            yield from required(inner)
-        case Select(inner) if not (isinstance(inner, Group) and not inner.keys):
+        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Select(inner):
             yield from required(inner)
         case Group(inner, keys) if keys:
             yield from required(inner)

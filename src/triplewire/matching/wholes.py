@@ -1,0 +1,51 @@
+"""Wholes: queries that are more than patterns and filters, on their way to being shapes. They stay as they were
+written, but for their constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from triplewire.errors import Unsupported
+from triplewire.sparql import Apply, Const, Expression, Node, Param, Query, family_of
+from triplewire.sparql.algebra import Dataset, Service
+from triplewire.sparql.parameters import replaced
+from triplewire.sparql.rewriting import parts
+
+_VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
+
+
+def check(query: Query) -> None:
+    """Refuses what has no meaning on one event, or not the same one each time that it is looked at."""
+    if query.form not in ("select", "ask"):
+        raise Unsupported(f"{query.form.upper()} in a subscription", hint="SELECT and ASK are taken")
+    if query.dataset != Dataset():
+        raise Unsupported("FROM in a subscription", hint="a subscription looks at one event at a time")
+    for part in parts(query.where):
+        if isinstance(part, Service):
+            raise Unsupported("SERVICE in a subscription", hint="a subscription looks at one event at a time")
+        if isinstance(part, Apply) and part.op in _VOLATILE:
+            hint = "a match must be the same whenever it is made again"
+            raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
+
+
+@dataclass
+class Lifting:
+    """One walk over a query: constants are numbered in the order in which they are met."""
+
+    constants: list[str] = field(default_factory=list)
+
+    def query(self, query: Query) -> Query:
+        return replaced(query, self._node, self._leaf)
+
+    def _node(self, node: Node) -> Node:
+        if isinstance(node, Const):
+            self.constants.append(node.term)
+            return Param(len(self.constants) - 1)
+        return node
+
+    def _leaf(self, leaf: Expression) -> Expression:
+        """In expressions the family of a constant belongs to the shape: the plan need not ask what it is."""
+        if isinstance(leaf, Const):
+            self.constants.append(leaf.term)
+            return Param(len(self.constants) - 1, family_of(leaf.term))
+        return leaf
