@@ -11,6 +11,7 @@ from duckdb.func import PythonUDFType
 from sqlglot import exp
 
 from triplewire.sparql.compile.sql import (
+    BOOLEAN,
     DECIMAL,
     FLOAT,
     TIMESTAMP,
@@ -71,7 +72,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
     """
     if known := constants(pattern, flags):
         found = _known(known[0], known[1])
-        return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else null()
+        return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else cast(null(), BOOLEAN)
     return call("TRY", call("REGEXP_MATCHES", value, call("tw_pattern", pattern, flags)))
 
 
@@ -105,13 +106,13 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
     made, instead = call("tw_pattern", pattern, flags), call("tw_replacement", pattern, by, flags)
     if known := constants(pattern, flags):
         if not (found := _known(known[0], known[1])):
-            return null()
+            return cast(null(), VARCHAR)
         made = text(found.text)
     if given := constants(pattern, by, flags):
         try:
             instead = text(replacement(given[1], translated(given[0], given[2], "re2").groups, given[2], "re2"))
         except InvalidPattern:
-            return null()
+            return cast(null(), VARCHAR)
     empty = call("TRY", call("REGEXP_MATCHES", text(""), made))
     return case((negate(empty), call("TRY", call("REGEXP_REPLACE", value, made.copy(), instead, text("g")))))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from triplewire.sparql.compile.sql import (
+    BOOLEAN,
     DECIMAL,
     FLOAT,
     VARCHAR,
@@ -56,7 +57,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
         try:
             return call("REGEXP_LIKE", value, text(translated(known[0], known[1], "java").text))
         except InvalidPattern:
-            return null()
+            return cast(null(), BOOLEAN)
     return call("REGEXP_LIKE", value, _tried(_flagged(pattern, flags)))
 
 
@@ -95,7 +96,7 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
         else:
             made, instead = _with_groups(pattern, flags), _checked(by, flags)
     except InvalidPattern:
-        return null()
+        return cast(null(), VARCHAR)
     return case(
         (negate(call("REGEXP_LIKE", text(""), made)), call("REGEXP_REPLACE", value, made.copy(), instead)),
     )
