@@ -120,6 +120,11 @@ async def test_limits_of_the_settings_hold(tmp_path: Path) -> None:
             await taken(asked, "SELECT * { ?s ?p ?o }")
         with pytest.raises(QueryLimit, match="more than 100MB of memory"):
             await taken(asked, "SELECT (COUNT(*) AS ?n) { SELECT DISTINCT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } }")
+        assert b"true" in await taken(asked, "ASK { ?s ?p ?o }")
+
+
+async def test_the_time_of_the_request_holds(tmp_path: Path) -> None:
+    async with queries(tmp_path, events=300) as asked:
         with pytest.raises(QueryLimit, match=r"more than 0\.2 s"):
             await asked.ask(QueryRequest(ENDLESS, seconds=0.2))
         assert b"true" in await taken(asked, "ASK { ?s ?p ?o }")
