@@ -46,8 +46,9 @@ def test_a_name_that_nobody_stated_is_below_itself_alone() -> None:
 
 def test_domain_and_range_are_inherited_down_by_properties_and_up_by_classes() -> None:
     ontology = ontology_of([(P, SUB_PROPERTY, Q), (A, SUB_CLASS, B), (Q, DOMAIN, A), (P, RANGE, A)])
-    assert ontology.domains == {(P, A), (P, B), (Q, A), (Q, B)}
-    assert ontology.ranges == {(P, A), (P, B)}
+    assert ontology.domains.pairs == {(P, A), (P, B), (Q, A), (Q, B)}
+    assert ontology.ranges.pairs == {(P, A), (P, B)}
+    assert ontology.domains.under(B) == {P, Q}
 
 
 def test_what_is_equivalent_is_below_one_another() -> None:

@@ -46,7 +46,8 @@ ONTOLOGY_PAIRS = 200_000
 """Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
 
 ENTAILMENT_ROWS = 20_000
-"""Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL, some 2 MB."""
+"""Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2 MB, which
+take about four seconds to write."""
 
 HEADER_CHARACTERS = 1024
 """An event's id, source or application as a header. They are repeated in every stored quad."""
