@@ -6,6 +6,7 @@ Spark SQL has no recursion over sets, so closures are made before the query, a r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +15,7 @@ from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
 from triplewire.sparql import Compiled, Step
 
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 _TIMES = ("object_time", "time", "received")
 _EVENTS = "SELECT position, graph, stream, source, application, time, received FROM quads WHERE quad = 0"
 
@@ -65,9 +67,21 @@ def _take(session: SparkSession, step: Step) -> None:
 
 
 def _closed(session: SparkSession, step: Step, first: DataFrame) -> DataFrame:
-    known = fresh = first.distinct().localCheckpoint()
-    while not fresh.isEmpty():
-        fresh.createOrReplaceTempView(step.known)
-        fresh = session.sql(step.following).subtract(known).localCheckpoint()
-        known = known.unionAll(fresh).localCheckpoint()
-    return known
+    with _unconstrained(session):
+        known = fresh = first.distinct().localCheckpoint()
+        while not fresh.isEmpty():
+            fresh.createOrReplaceTempView(step.known)
+            fresh = session.sql(step.following).subtract(known).localCheckpoint()
+            known = known.unionAll(fresh).localCheckpoint()
+        return known
+
+
+@contextmanager
+def _unconstrained(session: SparkSession) -> Iterator[None]:
+    """What is known of a column is not kept with a checkpoint: Spark fails on a union of two (`key not found`) where
+    that is known of a column of the plan before, as for pairs that begin at a constant."""
+    session.conf.set(_CONSTRAINTS, "false")
+    try:
+        yield
+    finally:
+        session.conf.unset(_CONSTRAINTS)
