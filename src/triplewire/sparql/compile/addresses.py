@@ -38,7 +38,7 @@ def _constant(lexical: str, base: str) -> Sql:
 
 def resolved(base: str, reference: str) -> str:
     """What a relative reference names from the base. Joins also where the scheme is not one of the web's."""
-    scheme, colon, rest = base.partition(":")
+    scheme, colon, rest = base.partition("#")[0].partition(":")
     if not colon:
         return reference
     return scheme + urljoin(f"http:{rest}", reference).removeprefix("http")

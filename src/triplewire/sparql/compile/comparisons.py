@@ -107,11 +107,9 @@ def _compared(op: str, left: Value, right: Value, family: Family) -> Sql:
 
 
 def _times(op: str, left: Value, right: Value) -> Sql:
-    """Where only one has a zone they are never equal, and in order only if they lie further apart than zones do."""
+    """Where only one has a zone they can be told apart, and put in order, only if they lie further apart than zones."""
     plain = compare(op, left.time(), right.time())
     alike = equal(left.zoned(), right.zoned())
-    if op == "=":
-        return case((alike, plain), default=truth(False))
     before = compare("<", exp.Add(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
     after = compare(">", exp.Sub(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
     return case((alike, plain), (before, truth(op in ("<", "<="))), (after, truth(op in (">", ">="))))
@@ -125,6 +123,7 @@ def _same(left: Value, right: Value) -> list[tuple[Sql, Sql]]:
 
 
 def _both_literal_one_unknown(left: Value, right: Value) -> Sql:
-    literal = [negate(each.among(*NOT_LITERAL)) for each in (left, right)]
+    """A tagged literal is equal to nothing but itself, so it is known to differ."""
+    literal = [negate(each.among(*NOT_LITERAL, Family.TAGGED)) for each in (left, right)]
     unknown = [each.among(Family.OTHER) for each in (left, right)]
     return every(*literal, some(*unknown))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 Range: TypeAlias = tuple[int, int]
@@ -75,3 +75,23 @@ OUTSIDE: Mapping[str, str] = {
 """Named classes by themselves."""
 
 ESCAPES: Mapping[str, str] = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def without(given: Range, low: int, high: int) -> Iterable[Range]:
+    """What is left of a range when another is taken out."""
+    start, end = given
+    if start < low:
+        yield start, min(end, low - 1)
+    if end > high:
+        yield max(start, high + 1), end
+
+
+def written(ranges: Iterable[Range], kinds: Iterable[str] = (), *, negated: bool = False) -> str:
+    """A class of characters: of ranges, and of named classes as they are written inside."""
+    parts = [_point(low) if low == high else f"{_point(low)}-{_point(high)}" for low, high in ranges]
+    return f"[{'^' if negated else ''}{''.join((*parts, *kinds))}]"
+
+
+def _point(code: int) -> str:
+    char = chr(code)
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"

@@ -33,7 +33,8 @@ from triplewire.sparql.compile.sql import (
     try_cast,
 )
 from triplewire.sparql.dialects.natives import NATIVES
-from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, replacement, translated
+from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, translated
+from triplewire.sparql.dialects.replacements import replacement
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 

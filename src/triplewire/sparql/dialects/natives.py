@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from triplewire.sparql.dialects.regexes import InvalidPattern, replacement, translated
+from triplewire.sparql.dialects.regexes import InvalidPattern, translated
+from triplewire.sparql.dialects.replacements import replacement
 
 Column = Any
 """A `pyarrow.ChunkedArray` of strings; pyarrow is loaded when the first function runs."""

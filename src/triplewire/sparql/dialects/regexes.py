@@ -8,12 +8,11 @@ possessive repetition, flags inside) is no pattern here, so that one engine does
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from triplewire.sparql.dialects.alphabets import BLOCKS, CATEGORIES, ESCAPES, INSIDE, OUTSIDE, Range
+from triplewire.sparql.dialects.alphabets import BLOCKS, CATEGORIES, ESCAPES, INSIDE, OUTSIDE, Range, without, written
 
 Engine: TypeAlias = Literal["re2", "java"]
 
@@ -21,7 +20,6 @@ _FLAGS = frozenset("imsxq")
 _SPECIAL = frozenset(".^$*+?()[]{}|\\")
 _SPACE = " \t\n\r"
 _COUNT = re.compile(r"\{([0-9]+)(?:,([0-9]*))?\}")
-_REPLACEMENT = re.compile(r"\\([\\$])|\$([0-9]+)|([^\\$]+)", re.DOTALL)
 
 
 class InvalidPattern(ValueError):
@@ -48,44 +46,9 @@ def translated(pattern: str, flags: str, engine: Engine) -> Regex:
     return Regex(f"(?{letters}){body.text}" if letters else body.text, body.groups)
 
 
-@lru_cache(maxsize=1024)
-def replacement(text: str, groups: int, flags: str, engine: Engine) -> str:
-    """What stands in place of a match, in the engine's words. A group that the pattern has not is empty."""
-    if "q" in flags:
-        return _literal(text, engine)
-    made, end = [], 0
-    for found in _REPLACEMENT.finditer(text):
-        if found.start() != end:
-            raise InvalidPattern(f"a lone \\ or $ in the replacement {text}")
-        end = found.end()
-        plain = found[1] or found[3]
-        made.append(_literal(plain, engine) if plain else _reference(found[2], groups, engine))
-    if end != len(text):
-        raise InvalidPattern(f"a lone \\ or $ in the replacement {text}")
-    return "".join(made)
-
-
 def escaped(text: str) -> str:
     """A pattern for exactly this text."""
     return "".join(f"\\{each}" if each in _SPECIAL else each for each in text)
-
-
-def _literal(text: str, engine: Engine) -> str:
-    text = text.replace("\\", "\\\\")
-    return text if engine == "re2" else text.replace("$", "\\$")
-
-
-def _reference(digits: str, groups: int, engine: Engine) -> str:
-    """The longest number that is a group; what is left of the digits is text."""
-    length = len(digits)
-    while length > 1 and int(digits[:length]) > groups:
-        length -= 1
-    number, rest = int(digits[:length]), digits[length:]
-    if number > groups:
-        return rest
-    if engine == "re2" and number > 9:
-        raise InvalidPattern(f"no more than 9 groups can be put into a replacement, not {number}")
-    return (f"\\{number}" if engine == "re2" else f"${number}") + rest
 
 
 class _Reader:
@@ -196,7 +159,7 @@ class _Reader:
             return f"\\{kind}{{{found[1]}}}"
         if found[1] not in BLOCKS:
             raise InvalidPattern(f"no characters are called {found[1]}")
-        return _written([BLOCKS[found[1]]], negated=kind == "P")
+        return written([BLOCKS[found[1]]], negated=kind == "P")
 
     def _single(self, char: str) -> str:
         """The character that an escape stands for."""
@@ -228,7 +191,7 @@ class _Reader:
             first = False
         if first:
             raise InvalidPattern("an empty class")
-        return _written(ranges, kinds, negated=negated)
+        return written(ranges, kinds, negated=negated)
 
     def _member(self, char: str, ranges: list[Range], kinds: list[str]) -> None:
         if char == "\\":
@@ -260,7 +223,7 @@ class _Reader:
     def _difference(self, ranges: list[Range], kinds: list[str], negated: bool) -> str:
         """A class with another taken out; the hyphen before the inner bracket is taken."""
         self.at += 1
-        base = _written(ranges, kinds, negated=negated)
+        base = written(ranges, kinds, negated=negated)
         start = self.at
         inner = self._class()
         if self._take() != "]":
@@ -269,7 +232,7 @@ class _Reader:
             return f"(?:(?!{inner}){base})"
         if negated and not inner.startswith("[^"):
             return f"{base[:-1]}{inner[1:]}"
-        return _written(_subtracted(ranges, kinds, self.pattern[start : self.at - 1]))
+        return written(_subtracted(ranges, kinds, self.pattern[start : self.at - 1]))
 
 
 def _subtracted(ranges: list[Range], kinds: list[str], inner: str) -> list[Range]:
@@ -285,25 +248,7 @@ def _subtracted(ranges: list[Range], kinds: list[str], inner: str) -> list[Range
         raise InvalidPattern("a difference of named classes")
     rest = ranges
     for low, high in taken:
-        rest = [part for each in rest for part in _without(each, low, high)]
+        rest = [part for each in rest for part in without(each, low, high)]
     if not rest:
         raise InvalidPattern("an empty class")
     return rest
-
-
-def _without(given: Range, low: int, high: int) -> Iterable[Range]:
-    start, end = given
-    if start < low:
-        yield start, min(end, low - 1)
-    if end > high:
-        yield max(start, high + 1), end
-
-
-def _written(ranges: Iterable[Range], kinds: Iterable[str] = (), *, negated: bool = False) -> str:
-    parts = [_point(low) if low == high else f"{_point(low)}-{_point(high)}" for low, high in ranges]
-    return f"[{'^' if negated else ''}{''.join((*parts, *kinds))}]"
-
-
-def _point(code: int) -> str:
-    char = chr(code)
-    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"

@@ -31,7 +31,8 @@ from triplewire.sparql.compile.sql import (
 )
 from triplewire.sparql.dialects.duckdb import SPECIAL, constants
 from triplewire.sparql.dialects.floats import plain_digits
-from triplewire.sparql.dialects.regexes import InvalidPattern, replacement, translated
+from triplewire.sparql.dialects.regexes import InvalidPattern, translated
+from triplewire.sparql.dialects.replacements import replacement
 
 _LOCAL = exp.DataType.build("TIMESTAMP_NTZ", dialect="spark")
 _GROUPS = 9
