@@ -88,6 +88,10 @@ ANSWER_BYTES = 1024**3
 QUERIES_AT_ONCE = 2
 """SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
 
+HASHED_QUADS = 20_000_000
+"""Quads of the lake of which a process of queries remembers hashes, to know which triples are there only once: at
+worst 160 MB. Above it every query makes sure for itself."""
+
 QUERIES_WAITING = 64
 """SPARQL queries that wait for a process. Above it a client is told 503: at worst these wait for 16 minutes."""
 

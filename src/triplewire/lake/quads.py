@@ -40,13 +40,18 @@ QUADS = pa.schema(
 N-Triples text, the object's typed value, and what was said of the event. `quad` 0 is there once for each event."""
 
 
+ROW_GROUP = 10_240
+"""Rows that a reader can pass over at once. Quads lie by predicate, so that a pattern reads little but its own."""
+
+
 class FileWriter:
     """Writes batches of `ENTRIES` as data files under a table's directory. Belongs to one worker."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
         self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
-        self._sql = to_sql(explode("entries", columns=tuple(QUADS.names)), "duckdb")
+        exploded = to_sql(explode("entries", columns=tuple(QUADS.names)), "duckdb")
+        self._sql = f"SELECT * FROM ({exploded}) ORDER BY predicate, position, quad"
 
     def write(self, entries: pa.Table) -> DataFile:
         """One file with all quads of the entries, on the disk when this returns. A file that is never committed
@@ -63,7 +68,7 @@ class FileWriter:
 def _write_durably(quads: pa.Table, path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        pq.write_table(quads, file, compression="zstd")
+        pq.write_table(quads, file, compression="zstd", row_group_size=ROW_GROUP)
         file.flush()
         os.fsync(file.fileno())
         return file.tell()

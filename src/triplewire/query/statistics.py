@@ -1,38 +1,160 @@
-"""Statistics of the lake, for planning: counted anew when it has grown by a fifth since they last were."""
+"""Statistics of the lake, kept up as it grows.
+
+Files never change, so what is exact is counted once for each: the kinds of objects that a predicate has, and whether
+a triple comes twice. The latter by hashes: two triples of one hash may be one triple, two of different hashes are not.
+How values spread is estimated anew when the lake has grown by a fifth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 import duckdb
 
-from triplewire.sparql.statistics import Counts, Statistics
+from triplewire.config.limits import HASHED_QUADS
+from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.columns import SHORT_EXACT
+from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.statistics import Counts, Kind, Statistics
 
 GROWTH = 1.2
-"""How much larger the lake must be before counting again pays: the counts are then still right within a fifth, and
-all counting together takes no longer than counting six times at the end."""
+"""How much larger the lake must be before estimating again pays: the estimates are then still right within a fifth,
+and all estimating together takes no longer than six times that at the end."""
 
-_COUNT = """
+_ESTIMATE = """
 SELECT predicate, count(*), approx_count_distinct(hash(subject, object)), approx_count_distinct(subject),
        approx_count_distinct(object)
 FROM quads GROUP BY GROUPING SETS ((predicate), ())
 """
+_FACTS = """
+SELECT predicate, object_kind, object_datatype, count(*), count(object_number), count(object_time),
+       max(length(object)), bool_or(starts_with(object, '_:')), bool_or(starts_with(subject, '_:'))
+FROM {files} GROUP BY ALL
+"""
+_NEW = "CREATE OR REPLACE TEMP TABLE new_hashes AS SELECT predicate, hash(subject, predicate, object) AS h FROM {files}"
+_TWICE = """
+SELECT DISTINCT predicate FROM new_hashes SEMI JOIN hashes USING (h)
+UNION SELECT predicate FROM new_hashes GROUP BY predicate, h HAVING count(*) > 1
+"""
+_EXACT = frozenset(XSD + name for name in ("decimal", *INTEGERS))
+_FAMILIES = {
+    XSD_STRING: Family.STRING,
+    RDF_LANG_STRING: Family.TAGGED,
+    XSD + "float": Family.FLOAT,
+    XSD + "double": Family.DOUBLE,
+    XSD + "boolean": Family.BOOLEAN,
+    XSD + "dateTime": Family.DATETIME,
+    XSD + "date": Family.DATE,
+    **dict.fromkeys(_EXACT, Family.EXACT),
+}
+_CERTAIN = frozenset({Family.STRING, Family.TAGGED})
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """Objects of one predicate, kind and datatype in some files."""
+
+    predicate: str
+    kind: str
+    datatype: str | None
+    rows: int
+    numbers: int
+    times: int
+    longest: int
+    blank_object: bool
+    blank_subject: bool
+
+    def families(self) -> set[Family]:
+        """Of those whose text a datatype may not allow, also OTHER."""
+        if self.kind == "literal":
+            family = _FAMILIES.get(self.datatype or "", Family.OTHER)
+            valid = family in _CERTAIN or max(self.numbers, self.times) == self.rows
+            return {family} if valid else {family, Family.OTHER}
+        if self.kind == "triple":
+            return {Family.OTHER}
+        return {Family.IRI, Family.BLANK} if self.blank_object else {Family.IRI}
+
+    def short(self) -> bool:
+        return self.datatype not in _EXACT or self.longest <= SHORT_EXACT
 
 
 class Counting:
-    """Statistics by the size of what they were counted of. Belongs to one process."""
+    """What is known of the files that were seen. Belongs to one connection."""
 
-    def __init__(self) -> None:
-        self._rows = -1
+    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+        self._duck = duck
+        self._files: set[str] = set()
+        self._facts: list[_Fact] = []
+        self._repeating: set[str] = set()
+        self._rows = 0
+        self._estimated = -1
+        self._estimates: dict[str | None, Counts] = {}
         self._found = Statistics()
 
-    def of(self, duck: duckdb.DuckDBPyConnection, rows: int) -> Statistics:
-        """About the relation `quads` of a connection, which has this many rows."""
-        if self._rows < 0 or not self._rows <= rows <= self._rows * GROWTH:
-            self._found = _counted(duck)
-            self._rows = rows
+    def of(self, files: Sequence[str]) -> Statistics:
+        """Of the relation `quads`, which is these files."""
+        if set(files) != self._files:
+            self._see(files)
+            if not self._estimated <= self._rows <= self._estimated * GROWTH:
+                self._estimate()
+            self._found = self._statistics()
         return self._found
 
+    def _see(self, files: Sequence[str]) -> None:
+        if not self._files <= set(files) or not self._files:
+            self._begin()
+        fresh = [path for path in files if path not in self._files]
+        if fresh:
+            self._count(_read(fresh))
+        self._files = set(files)
 
-def _counted(duck: duckdb.DuckDBPyConnection) -> Statistics:
-    found = {row[0]: Counts(row[1], min(row[1], row[2]), row[3], row[4]) for row in duck.execute(_COUNT).fetchall()}
-    total = found.pop(None, Counts(0, 0, 0, 0))
-    return Statistics(found, total)
+    def _begin(self) -> None:
+        """From nothing: there are no files yet, or some are gone."""
+        self._duck.execute("CREATE OR REPLACE TEMP TABLE hashes (h UBIGINT)")
+        self._files, self._facts, self._repeating, self._rows = set(), [], set(), 0
+
+    def _count(self, files: str) -> None:
+        facts = [_Fact(*row) for row in self._duck.execute(_FACTS.format(files=files)).fetchall()]
+        self._facts = [*self._facts, *facts]
+        self._rows += sum(each.rows for each in facts)
+        if self._rows > HASHED_QUADS:
+            self._duck.execute("DELETE FROM hashes")
+            self._repeating |= {each.predicate for each in self._facts}
+            return
+        self._duck.execute(_NEW.format(files=files))
+        self._repeating |= {predicate for (predicate,) in self._duck.execute(_TWICE).fetchall()}
+        self._duck.execute("INSERT INTO hashes SELECT h FROM new_hashes")
+
+    def _estimate(self) -> None:
+        rows = self._duck.execute(_ESTIMATE).fetchall()
+        self._estimates = {row[0]: Counts(row[1], min(row[1], row[2]), row[3], row[4]) for row in rows}
+        self._estimated = self._rows
+
+    def _statistics(self) -> Statistics:
+        counts = {name: found for name, found in self._estimates.items() if name is not None}
+        return Statistics(
+            predicates=counts,
+            total=self._estimates.get(None, Counts(0, 0, 0, 0)),
+            kinds={name: self._kind(facts) for name, facts in _by_predicate(self._facts).items()},
+            complete=True,
+            blank=any(each.blank_subject for each in self._facts),
+        )
+
+    def _kind(self, facts: Sequence[_Fact]) -> Kind:
+        families = frozenset(family for each in facts for family in each.families())
+        short = all(each.short() for each in facts)
+        return Kind(families, short=short, unique=facts[0].predicate not in self._repeating)
+
+
+def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:
+    found: dict[str, list[_Fact]] = {}
+    for each in facts:
+        found.setdefault(each.predicate, []).append(each)
+    return found
+
+
+def _read(paths: Iterable[str]) -> str:
+    quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{quoted}])"

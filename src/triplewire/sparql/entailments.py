@@ -74,7 +74,7 @@ class _Entailing:
             case Reach(path=Negated() as path):
                 return self._negated(operator, path)
             case Reach():
-                plain = expanded(operator)
+                plain = expanded(operator, lambda: Var(f".between{next(self._numbers)}"))
                 changed = rewritten(plain, self.operator)
                 return operator if changed == plain else changed
         return operator

@@ -1,12 +1,15 @@
-"""Statistics: how many triples a predicate has, and how they spread.
+"""Statistics: how many triples a predicate has, how they spread, and what its objects are.
 
-For planning only: answers never depend on them.
+Counts are for planning: answers never depend on them. What is said of repetition and of families is relied on, so it
+must hold for all of the data that the query reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from triplewire.sparql.algebra import Family
 
 OFTEN = 1.5
 """Rows per triple from which on it pays to make a scan distinct before it is joined."""
@@ -23,16 +26,48 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """What the triples of one predicate are, all of them: the families of their objects, whether every exact number
+    among these is `short` enough for a double, and whether each triple is there only once."""
+
+    families: frozenset[Family] = frozenset(Family)
+    short: bool = False
+    unique: bool = False
+
+
+UNKNOWN = Kind()
+
+
+@dataclass(frozen=True)
 class Statistics:
-    """Counts by predicate, as a term. Nothing is known of what is not there."""
+    """By predicate, as a term. With `complete` there are no triples of any other predicate; `blank` says whether a
+    subject may be a blank node."""
 
     predicates: Mapping[str, Counts] = field(default_factory=dict)
     total: Counts = Counts(0, 0, 0, 0)
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    complete: bool = False
+    blank: bool = True
 
     def repeated(self, predicate: str) -> bool:
         """Do events say the same triples of this predicate again and again?"""
         found = self.predicates.get(predicate, self.total)
         return found.rows > OFTEN * found.triples
+
+    def kind(self, predicate: str | None) -> Kind:
+        """Of a predicate, or of all."""
+        if predicate is not None:
+            return self.kinds.get(predicate, UNKNOWN)
+        return self._all if self.complete else UNKNOWN
+
+    @property
+    def _all(self) -> Kind:
+        kinds = self.kinds.values()
+        return Kind(
+            families=frozenset().union(*(each.families for each in kinds)),
+            short=all(each.short for each in kinds),
+            unique=all(each.unique for each in kinds),
+        )
 
     def matches(self, predicate: str | None, *, subject: bool, object_: bool) -> float:
         """About how many triples a pattern has, by what in it is known."""

@@ -36,7 +36,7 @@ CHECKED = ("boolean", "decimal", "float", "double", *INTEGERS)
 """The types of XML Schema, by local name, whose lexical forms are looked at."""
 
 BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical in ("true", "false", "1", "0")}
-_SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
+SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
 """A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
 
 
@@ -99,7 +99,7 @@ class Stored(Value):
     def long(self) -> Sql:
         if self.short or Family.EXACT not in self.families:
             return truth(False)
-        return compare(">", length(self.text()), number(_SHORT_EXACT))
+        return compare(">", length(self.text()), number(SHORT_EXACT))
 
     def time(self) -> Sql:
         return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()

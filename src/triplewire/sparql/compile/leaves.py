@@ -20,7 +20,8 @@ from triplewire.sparql.compile.relations import Joined, Relation, Table, distinc
 from triplewire.sparql.compile.scans import VIRTUAL
 from triplewire.sparql.compile.sql import Sql, among, cast, column, equal, is_true, present, text
 from triplewire.sparql.compile.statics import Known, static
-from triplewire.sparql.compile.values import ANY, NOT_LITERAL, Value, facet_of
+from triplewire.sparql.compile.values import IRI, NOT_LITERAL, Value, facet_of
+from triplewire.sparql.statistics import Kind
 
 NODES = frozenset(NOT_LITERAL)
 """What may be a subject."""
@@ -38,12 +39,15 @@ def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
     header = None if context.graph is not None else VIRTUAL.get(_term(pattern.predicate))
     if header is not None:
         return _headed(context, relation, pattern, header[0])
-    alias = context.build.alias("q")
-    scan = _scanned(context, relation, pattern, alias)
-    repeats = context.counted and _repeats(context)
+    repeats = context.counted and not _kind(context, pattern).unique
     if repeats and context.build.statistics.repeated(_term(pattern.predicate)):
         return _distinct_first(context, relation, pattern)
+    scan = _scanned(context, relation, pattern, context.build.alias("q"))
     return replace(scan, rows="repeats") if repeats else scan
+
+
+def _kind(context: Context, pattern: Pattern) -> Kind:
+    return context.build.statistics.kind(_term(pattern.predicate) or None)
 
 
 def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> Relation:
@@ -53,10 +57,11 @@ def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> R
 
 
 def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
+    kind = _kind(context, pattern)
     places: list[tuple[Node, Value]] = [
-        (pattern.subject, Named(alias, "subject", NODES)),
+        (pattern.subject, Named(alias, "subject", NODES if context.build.statistics.blank else IRI)),
         (pattern.predicate, Named(alias, "predicate")),
-        (pattern.object, Stored(alias, "object", ANY)),
+        (pattern.object, Stored(alias, "object", kind.families, kind.short)),
     ]
     relation = replace(relation, sources=(*relation.sources, Joined(Table("quads", alias))))
     return placed(_keyed(context, relation, alias), places)
@@ -75,9 +80,8 @@ def _headed(context: Context, relation: Relation, pattern: Pattern, header: str)
         (pattern.subject, Named(alias, "graph")),
         (pattern.object, _header(alias, header)),
     ]
-    repeats = context.counted and _repeats(context)
     relation = placed(relation, places)
-    return replace(relation, rows="repeats") if repeats else relation
+    return replace(relation, rows="repeats") if context.counted else relation
 
 
 def _header(alias: str, name: str) -> Value:
@@ -121,11 +125,6 @@ def _keyed(context: Context, relation: Relation, alias: str) -> Relation:
 def _in_dataset(graphs: tuple[str, ...] | None, alias: str) -> Iterator[Sql]:
     if graphs is not None:
         yield among(column(alias, "graph"), graphs) if graphs else exp.false()
-
-
-def _repeats(context: Context) -> bool:
-    """May a triple of the active graph be there more than once? An event is a list, and two may say the same."""
-    return True
 
 
 def _with_graph(context: Context, relation: Relation) -> Relation:

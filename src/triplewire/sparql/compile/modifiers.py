@@ -61,7 +61,8 @@ def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple
         _ordered(key, descending)
         for name, descending in named
         for key in order_keys(relation.values.get(name, Value()))
-        if not is_null(key)
+        # A constant orders nothing, and to engines a number is the place of a column.
+        if not is_null(key) and not isinstance(key, exp.Literal)
     ]
     return relation, keys
 

@@ -45,7 +45,7 @@ def reached(context: Context, reach: Reach) -> Relation:
             return _repeated(context, reach, reach.path)
         case Negated():
             return context.compile(_negations(context, reach, reach.path))
-    return context.compile(expanded(reach))
+    return context.compile(expanded(reach, lambda: Var(context.build.alias(".p"))))
 
 
 def _negations(context: Context, reach: Reach, path: Negated) -> Operator:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from triplewire.model.terms import is_iri
 from triplewire.sparql.algebra import Apply, Basic, Const, Expression, Extend, Filter, Node, Operator, Pattern, Var
-from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.variables import bound_by
 
 
-def put_constants(operator: Operator, _: Statistics) -> Operator:
+def put_constants(operator: Operator, _: Planning) -> Operator:
     if not isinstance(operator, Filter) or not isinstance(operator.inner, Basic):
         return operator
     basic, kept, known = operator.inner, list[Expression](), dict[str, Const]()

@@ -16,13 +16,13 @@ from triplewire.sparql.algebra import (
     Union,
     Var,
 )
-from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.variables import bound_by, mentioned, surely_bound_by
 
 _VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
 
 
-def push_filters(operator: Operator, _: Statistics) -> Operator:
+def push_filters(operator: Operator, _: Planning) -> Operator:
     """Each part of a conjunction goes as far down as it may."""
     if not isinstance(operator, Filter):
         return operator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from triplewire.sparql.algebra import Basic, Filter, Join, Operator
 from triplewire.sparql.rules.filters import is_plain
-from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.variables import mentioned, surely_bound_by
 
 
-def merge_patterns(operator: Operator, _: Statistics) -> Operator:
+def merge_patterns(operator: Operator, _: Planning) -> Operator:
     if not isinstance(operator, Join):
         return operator
     match operator.left, operator.right:

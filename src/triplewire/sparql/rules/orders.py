@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triplewire.sparql.algebra import Basic, Const, Node, Operator, Pattern, Var
+from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.variables import of_pattern
 
@@ -10,12 +11,12 @@ _APART = 1e12
 """What a product costs more than a join."""
 
 
-def order_patterns(operator: Operator, statistics: Statistics) -> Operator:
+def order_patterns(operator: Operator, planning: Planning) -> Operator:
     if not isinstance(operator, Basic) or len(operator.patterns) < 2:
         return operator
     left, ordered, known = list(operator.patterns), list[Pattern](), set[str]()
     while left:
-        best = min(left, key=lambda each: _cost(each, known, statistics))
+        best = min(left, key=lambda each: _cost(each, known, planning.statistics))
         left.remove(best)
         ordered.append(best)
         known |= of_pattern(best)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+from collections.abc import Callable
+from functools import reduce
 from itertools import pairwise
 
 from triplewire.sparql.algebra import (
@@ -14,48 +15,33 @@ from triplewire.sparql.algebra import (
     Link,
     Node,
     Operator,
-    Path,
     Pattern,
     Reach,
     Union,
     Var,
 )
-from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.rules.plannings import Planning
 
 
-def expand_paths(operator: Operator, _: Statistics) -> Operator:
-    return expanded(operator) if isinstance(operator, Reach) else operator
+def expand_paths(operator: Operator, planning: Planning) -> Operator:
+    return expanded(operator, planning.fresh) if isinstance(operator, Reach) else operator
 
 
-def expanded(reach: Reach) -> Operator:
-    """The nodes between the steps are variables that are named by where they stand, so that no other has the name."""
-    return _expanded(reach.subject, reach.path, reach.object, f".{_name(reach.subject)}{_digest(reach)}")
-
-
-def _expanded(subject: Node, path: Path, object_: Node, trail: str) -> Operator:
+def expanded(reach: Reach, fresh: Callable[[], Var]) -> Operator:
+    """What repeats, and what is negated, stays a path."""
+    subject, path, object_ = reach.subject, reach.path, reach.object
     match path:
         case Link(predicate):
             return Basic((Pattern(subject, predicate, object_),))
         case Inverse(inner):
-            return _expanded(object_, inner, subject, trail)
+            return expanded(Reach(object_, inner, subject), fresh)
         case Chain(paths):
-            return _chained(subject, paths, object_, trail)
+            nodes: list[Node] = [subject, *(fresh() for _ in paths[1:]), object_]
+            steps = zip(paths, pairwise(nodes), strict=True)
+            return reduce(Join, (expanded(Reach(one, each, two), fresh) for each, (one, two) in steps))
         case Either(paths):
-            return _any([_expanded(subject, each, object_, f"{trail}|{index}") for index, each in enumerate(paths)])
-    return Reach(subject, path, object_)
-
-
-def _chained(subject: Node, paths: tuple[Path, ...], object_: Node, trail: str) -> Operator:
-    between: list[Node] = [Var(f"{trail}/{index}") for index in range(1, len(paths))]
-    ends = pairwise([subject, *between, object_])
-    parts = [
-        _expanded(one, path, two, f"{trail}/{index}")
-        for index, (path, (one, two)) in enumerate(zip(paths, ends, strict=True))
-    ]
-    result = parts[0]
-    for part in parts[1:]:
-        result = Join(result, part)
-    return result
+            return _any([expanded(Reach(subject, each, object_), fresh) for each in paths])
+    return reach
 
 
 def _any(parts: list[Operator]) -> Operator:
@@ -64,11 +50,3 @@ def _any(parts: list[Operator]) -> Operator:
         return parts[0]
     half = len(parts) // 2
     return Union(_any(parts[:half]), _any(parts[half:]))
-
-
-def _name(node: Node) -> str:
-    return node.name if isinstance(node, Var) else ""
-
-
-def _digest(reach: Reach) -> str:
-    return sha256(repr(reach).encode()).hexdigest()[:8]

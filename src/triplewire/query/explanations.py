@@ -1,0 +1,74 @@
+"""Explanations: how a query is answered, as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import sqlglot
+
+from triplewire.errors import BadRequest
+from triplewire.query.profiles import Profile
+from triplewire.sparql import Compiled, Dialect, Query
+from triplewire.sparql.outlines import outline, outlined
+
+FORMS = {"text": "text/plain; charset=utf-8", "json": "application/json"}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The algebra as it was asked and as it was planned, the SQL, and what the engine did with it."""
+
+    dialect: Dialect
+    asked: Query
+    planned: Query
+    compiled: Compiled
+    compile_seconds: float
+    profile: Profile
+
+    def write(self, form: str) -> bytes:
+        return self.text().encode() if form == "text" else orjson.dumps(self.value(), option=orjson.OPT_INDENT_2)
+
+    def text(self) -> str:
+        return "\n".join(f"{title}\n{'─' * len(title)}\n{body}\n" for title, body in self._parts())
+
+    def value(self) -> dict[str, Any]:
+        profile = self.profile
+        return {
+            "engine": self.dialect,
+            "algebra": outlined(self.asked.where),
+            "plan": outlined(self.planned.where),
+            "steps": [{"name": step.name, "sql": step.sql} for step in self.compiled.steps],
+            "sql": self.compiled.sql,
+            "compile_ms": round(1_000 * self.compile_seconds, 3),
+            "run_ms": round(1_000 * profile.seconds, 3),
+            "rows": profile.rows,
+            "files": {"read": profile.files_read, "of": profile.files},
+            "engine_plan": profile.plan,
+        }
+
+    def _parts(self) -> Iterator[tuple[str, str]]:
+        profile = self.profile
+        yield "Algebra", outline(self.asked.where)
+        yield "Plan", outline(self.planned.where)
+        for step in self.compiled.steps:
+            yield f"Step {step.name}", self._pretty(step.sql)
+        yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)
+        yield (
+            "Run",
+            f"{profile.rows} rows, {profile.files_read} of {profile.files} files read, "
+            f"{1_000 * profile.seconds:.1f} ms, compiled in {1_000 * self.compile_seconds:.1f} ms",
+        )
+        yield f"What {self.dialect} did", profile.plan
+
+    def _pretty(self, sql: str) -> str:
+        return sqlglot.parse_one(sql, dialect=self.dialect).sql(dialect=self.dialect, pretty=True)
+
+
+def content_type(form: str) -> str:
+    """Raises BadRequest for a form that there is not."""
+    if form not in FORMS:
+        raise BadRequest(f"explain must be text or json, not {form!r}")
+    return FORMS[form]

@@ -1,0 +1,40 @@
+"""Profiles: what an engine did to answer a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How many rows came out, how long it took, how many of the lake's files were read of how many there are, and the
+    engine's own account of its plan."""
+
+    rows: int
+    seconds: float
+    files_read: int
+    files: int
+    plan: str
+
+
+def of_duckdb(document: Mapping[str, Any], files: int, plan: str) -> Profile:
+    """From what `EXPLAIN (ANALYZE, FORMAT JSON)` says. A file is one row group, but for very large ones, so that the
+    scan that touched most row groups tells how many files were read."""
+    operators = [*_operators(document["operator"])]
+    scans = [each.get("row_groups_scanned", 0) for each in operators if each["type"] == "TABLE_SCAN"]
+    above = [each for each in operators if each["type"] not in ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")]
+    return Profile(
+        rows=above[0]["intermediate_rows"] if above else 0,
+        seconds=sum(each["timing"] for each in operators),
+        files_read=min(files, max(scans, default=0)),
+        files=files,
+        plan=plan,
+    )
+
+
+def _operators(operators: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for each in operators:
+        yield each
+        yield from _operators(each.get("children", []))
