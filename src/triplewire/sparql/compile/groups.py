@@ -56,10 +56,15 @@ def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> d
     flags: dict[str, Value] = {}
     for name, each in group.aggregates:
         if each.distinct and each.op not in _UNTOUCHED:
-            told = _texts(relation, [*relation.values] if each.argument is None else [arguments[name]])
+            told = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
             parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *told]
             flags[f".f{name}"] = _Flag(equal(_row_number(parts), number(1)))
     return flags
+
+
+def _solution(relation: Relation) -> list[str]:
+    """The variables of the query: blank nodes and what lies between the ends of a path are no part of a solution."""
+    return [name for name in relation.values if not name.startswith(("_:", "."))]
 
 
 def _texts(relation: Relation, names: list[str]) -> list[Sql]:
@@ -102,7 +107,7 @@ class _Key(Stored):
 
 
 def _closed(context: Context, relation: Relation, group: Group, arguments: Mapping[str, str]) -> Relation:
-    keys = {name: relation.values[name] for name, _ in group.keys}
+    keys = {name: relation.values.get(name, Value()) for name, _ in group.keys}
     values = {name: _key(value) for name, value in keys.items()} | {
         name: _aggregated(relation, name, each, arguments.get(name)) for name, each in group.aggregates
     }
@@ -118,9 +123,10 @@ def _grouping(by: list[Sql], keyed: bool) -> Rendering:
         select = rendered(relation, columns)
         if by:
             return select.group_by(*by, copy=False)
-        # keys that are all constants make one group, but none where there is no solution
-        some = exp.GT(this=exp.Count(this=exp.Star()), expression=number(0))
-        return select.having(some, copy=False) if keyed else select
+        # Keys that are all constants make one group, but none where there is no solution. Without keys there is one in
+        # any case, also where nobody asks for what is aggregated.
+        least = exp.GTE(this=exp.Count(this=exp.Star()), expression=number(1 if keyed else 0))
+        return select.having(least, copy=False)
 
     return grouping
 
