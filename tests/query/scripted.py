@@ -17,6 +17,7 @@ from triplewire.query.confines import confine
 from triplewire.query.engines import over_time
 from triplewire.query.history import History
 from triplewire.query.processes import Launch
+from triplewire.query.profiles import Profile
 from triplewire.query.requests import Bounds
 from triplewire.query.worker import Worker
 from triplewire.sparql import Compiled
@@ -62,6 +63,19 @@ class Scripted:
                 yield from order(self, bounds)
                 return
         yield _rows(f"<urn:pid:{os.getpid()}>", 1)
+
+    def prepare(self, snapshot: Snapshot) -> bool:
+        """There is nothing to do beforehand."""
+        return False
+
+    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
+        return Profile(
+            rows=sum(batch.num_rows for batch in self.batches(compiled, snapshot, bounds)),
+            seconds=0.0,
+            files_read=0,
+            files=0,
+            plan="",
+        )
 
     def interrupt(self) -> None:
         self._interrupted.set()

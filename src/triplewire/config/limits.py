@@ -88,6 +88,17 @@ ANSWER_BYTES = 1024**3
 QUERIES_AT_ONCE = 2
 """SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
 
+CACHED_BYTES = 128 * 1024 * 1024
+"""Size of the lake's files up to which each process of queries holds a copy of them in memory: at worst some 400 MB, of
+13 million quads. A larger lake is read from its files."""
+
+CATCH_UP_BYTES = 4 * 1024 * 1024
+"""New files of the lake that a query waits for until they are counted and copied: at worst some 400,000 quads, which
+take a second. More than that is made ready when there are no queries."""
+
+PREPARE_SECONDS = 5.0
+"""How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
+
 HASHED_QUADS = 20_000_000
 """Quads of the lake of which a process of queries remembers hashes, to know which triples are there only once: at
 worst 160 MB. Above it every query makes sure for itself."""

@@ -41,6 +41,7 @@ async def question(request: web.Request) -> QueryRequest | None:
         engine=_single(said, "engine") or "auto",
         seconds=_seconds(said),
         entailment=_single(said, "entailment"),
+        explain=_single(said, "explain"),
     )
 
 

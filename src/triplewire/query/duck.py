@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import orjson
 import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
-from triplewire.lake.quads import QUADS
-from triplewire.query.engines import over_memory, over_time
+from triplewire.query.caches import COPY, NOTHING, TIMES, Cache
+from triplewire.query.engines import estimated_bytes, over_memory, over_time
+from triplewire.query.profiles import Profile, of_duckdb
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.dialects.duckdb import prepare
 
-_TIMES = ("object_time", "time", "received")
 _HEADERS = "position, graph, stream, source, application, time, received"
 
 
@@ -29,12 +31,14 @@ class Duck:
     def __init__(self, directory: Path, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
-        self._version: int | None = None
-        self._counting = Counting(self._duck)
+        self._version: tuple[int, bool] | None = None
+        self._copied = False
         prepare(self._duck)
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
+        self._counting = Counting(self._duck)
+        self._cache = Cache(self._duck)
         # Patterns come in the order in which they are best joined; the engine knows less of them than we do.
         self._duck.execute("SET disabled_optimizers = 'join_order'")
         # From here on only the lake can be read, and nothing of this can be changed.
@@ -43,9 +47,30 @@ class Duck:
         self._duck.execute("SET lock_configuration = true")
 
     def statistics(self, snapshot: Snapshot) -> Statistics:
+        """Waits for what is quickly counted. Of a lake with much in it that is new, nothing is known yet."""
         with _translated(self._bounds):
+            fresh = {path for part in self._parts(snapshot) for path in part.missing(snapshot.files)}
+            if estimated_bytes(tuple(fresh)) <= limits.CATCH_UP_BYTES:
+                while self.prepare(snapshot):
+                    pass
             self._see(snapshot)
-            return self._counting.of(snapshot.files)
+            found = self._counting.of(snapshot.files)
+            return replace(found, numbers=self._cache.numbers) if self._copied else found
+
+    def prepare(self, snapshot: Snapshot) -> bool:
+        """Count and copy one file more; whether there was one to be."""
+        parts = self._parts(snapshot)
+        for part in parts:
+            if missing := part.missing(snapshot.files):
+                part.take(missing[0])
+                return True
+        for part in parts:
+            part.finish()
+        return False
+
+    def _parts(self, snapshot: Snapshot) -> tuple[Counting | Cache, ...]:
+        small = estimated_bytes(snapshot.files) <= limits.CACHED_BYTES
+        return (self._counting, self._cache) if small else (self._counting,)
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         with _translated(bounds):
@@ -59,6 +84,13 @@ class Duck:
                     return
             yield batch
 
+    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
+        with _translated(bounds):
+            self._see(snapshot)
+            ((_, found),) = self._duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled.sql}").fetchall()
+            ((_, plan),) = self._duck.execute(f"EXPLAIN {compiled.sql}").fetchall()
+        return of_duckdb(orjson.loads(found), len(snapshot.files), plan, copied=self._copied)
+
     def interrupt(self) -> None:
         self._duck.interrupt()
 
@@ -66,12 +98,14 @@ class Duck:
         self._duck.close()
 
     def _see(self, snapshot: Snapshot) -> None:
-        """Make the views, if the table has changed since."""
-        if snapshot.version == self._version:
+        """Make the views, if the table has changed since: over the copy, if it is whole, else over the files."""
+        self._copied = self._cache.holds(snapshot.files)
+        if (snapshot.version, self._copied) == self._version:
             return
-        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {_quads(snapshot)}")
+        relation = f"FROM {COPY}" if self._copied else _quads(snapshot)
+        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {relation}")
         self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_HEADERS} FROM quads WHERE quad = 0")
-        self._version = snapshot.version
+        self._version = (snapshot.version, self._copied)
 
 
 def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str]]:
@@ -107,18 +141,11 @@ def _translated(bounds: Bounds) -> Iterator[None]:
 def _quads(snapshot: Snapshot) -> str:
     """The table's files as one relation. Paths come from the table's own log, never from a user."""
     if not snapshot.files:
-        columns = ", ".join(f"CAST(NULL AS {_type(field.name)}) AS {field.name}" for field in QUADS)
-        return f"SELECT {columns} WHERE false"
+        return f"SELECT {NOTHING} WHERE false"
     paths = ", ".join(_quoted(path) for path in snapshot.files)
-    plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in _TIMES)
+    plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
     return f"SELECT * REPLACE ({plain}) FROM read_parquet([{paths}])"
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _type(name: str) -> str:
-    if name in _TIMES:
-        return "TIMESTAMP"
-    return {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE"}.get(name, "VARCHAR")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from triplewire.errors import QueryLimit
 from triplewire.lake.ports import Snapshot
+from triplewire.query.profiles import Profile
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled, Statistics
 
@@ -25,8 +26,14 @@ class Engine(Protocol):
     def statistics(self, snapshot: Snapshot) -> Statistics | None:
         """What is known of the data, to plan by."""
 
+    def prepare(self, snapshot: Snapshot) -> bool:
+        """Do one step of what makes later queries faster; whether there was one to do."""
+
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
+
+    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
+        """Run the query, throw its rows away, and tell what was done."""
 
     def interrupt(self) -> None:
         """End the query that runs, if there is one. May be called from any thread, any number of times."""
@@ -44,11 +51,11 @@ def over_memory(memory: str) -> QueryLimit:
 
 
 @lru_cache(maxsize=4)
-def estimated_bytes(snapshot: Snapshot) -> int:
+def estimated_bytes(files: tuple[str, ...]) -> int:
     """How much there is to read at worst. A file that is not on a local disk does not count."""
-    return sum(os.path.getsize(path) for path in snapshot.files if os.path.isabs(path) and os.path.exists(path))
+    return sum(os.path.getsize(path) for path in files if os.path.isabs(path) and os.path.exists(path))
 
 
 def is_for_spark(engine: str, snapshot: Snapshot, spark_bytes: int) -> bool:
     """Whether a query that wishes for `engine` is one for Spark: by its wish, or because there is much to read."""
-    return engine == "spark" or (engine == "auto" and estimated_bytes(snapshot) > spark_bytes)
+    return engine == "spark" or (engine == "auto" and estimated_bytes(snapshot.files) > spark_bytes)

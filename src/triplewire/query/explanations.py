@@ -9,12 +9,9 @@ from typing import Any
 import orjson
 import sqlglot
 
-from triplewire.errors import BadRequest
 from triplewire.query.profiles import Profile
 from triplewire.sparql import Compiled, Dialect, Query
 from triplewire.sparql.outlines import outline, outlined
-
-FORMS = {"text": "text/plain; charset=utf-8", "json": "application/json"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Explanation:
             "compile_ms": round(1_000 * self.compile_seconds, 3),
             "run_ms": round(1_000 * profile.seconds, 3),
             "rows": profile.rows,
-            "files": {"read": profile.files_read, "of": profile.files},
+            "files": {"read": profile.files_read, "of": profile.files, "copied": profile.copied},
             "engine_plan": profile.plan,
         }
 
@@ -56,19 +53,13 @@ class Explanation:
         for step in self.compiled.steps:
             yield f"Step {step.name}", self._pretty(step.sql)
         yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)
+        instead = ", but their copy in memory" if profile.copied else ""
         yield (
             "Run",
-            f"{profile.rows} rows, {profile.files_read} of {profile.files} files read, "
+            f"{profile.rows} rows, {profile.files_read} of {profile.files} files read{instead}, "
             f"{1_000 * profile.seconds:.1f} ms, compiled in {1_000 * self.compile_seconds:.1f} ms",
         )
         yield f"What {self.dialect} did", profile.plan
 
     def _pretty(self, sql: str) -> str:
         return sqlglot.parse_one(sql, dialect=self.dialect).sql(dialect=self.dialect, pretty=True)
-
-
-def content_type(form: str) -> str:
-    """Raises BadRequest for a form that there is not."""
-    if form not in FORMS:
-        raise BadRequest(f"explain must be text or json, not {form!r}")
-    return FORMS[form]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -11,12 +12,15 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.errors import AnswerTooLarge
-from triplewire.lake.ports import Lake
+from triplewire.lake.ports import Lake, Snapshot
 from triplewire.query.alarms import Alarm
 from triplewire.query.compilers import Compiler
 from triplewire.query.engines import Elsewhere, Engine, is_for_spark
+from triplewire.query.explanations import Explanation
 from triplewire.query.formats import choose
-from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.query.requests import EXPLANATIONS, Bounds, QueryRequest
+from triplewire.sparql import Query, Statistics
+from triplewire.sparql.rules import planned
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,30 @@ class History:
         snapshot = self._lake.files()
         if self._spark_bytes is not None and is_for_spark(request.engine, snapshot, self._spark_bytes):
             raise Elsewhere
-        plan = self._compiler.compiled(query, bounds, self._engine.statistics(snapshot))
+        statistics = self._engine.statistics(snapshot)
+        if request.explain is not None:
+            return self._explained(query, request.explain, snapshot, statistics, bounds)
+        plan = self._compiler.compiled(query, bounds, statistics)
         alarm.check()
         batches = _counted(self._engine.batches(plan, snapshot, bounds), bounds.rows, alarm)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return Answer(chosen.content_type, _measured(chunks, bounds.bytes))
+
+    def _explained(
+        self, query: Query, form: str, snapshot: Snapshot, statistics: Statistics | None, bounds: Bounds
+    ) -> Answer:
+        """How the query is answered; it runs, but its answer is thrown away."""
+        began = perf_counter()
+        compiled = self._compiler.compiled(query, bounds, statistics)
+        seconds = perf_counter() - began
+        profile = self._engine.profile(compiled, snapshot, bounds)
+        plan = planned(query, statistics or Statistics())
+        explanation = Explanation(self._compiler.dialect, query, plan, compiled, seconds, profile)
+        return Answer(EXPLANATIONS[form], iter([explanation.write(form)]))
+
+    def prepare(self) -> bool:
+        """Do one step of what makes later queries faster; whether there was one to do."""
+        return self._engine.prepare(self._lake.files())
 
     def alarm(self, request: QueryRequest) -> Alarm:
         """Watches over the time of a request from now on."""

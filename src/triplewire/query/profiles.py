@@ -9,17 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Profile:
-    """How many rows came out, how long it took, how many of the lake's files were read of how many there are, and the
-    engine's own account of its plan."""
+    """How many rows came out, how long it took, how many of the lake's files were read of how many there are, whether
+    a copy in memory was read instead, and the engine's own account of its plan."""
 
     rows: int
     seconds: float
     files_read: int
     files: int
     plan: str
+    copied: bool = False
 
 
-def of_duckdb(document: Mapping[str, Any], files: int, plan: str) -> Profile:
+def of_duckdb(document: Mapping[str, Any], files: int, plan: str, *, copied: bool) -> Profile:
     """From what `EXPLAIN (ANALYZE, FORMAT JSON)` says. A file is one row group, but for very large ones, so that the
     scan that touched most row groups tells how many files were read."""
     operators = [*_operators(document["operator"])]
@@ -28,9 +29,10 @@ def of_duckdb(document: Mapping[str, Any], files: int, plan: str) -> Profile:
     return Profile(
         rows=above[0]["intermediate_rows"] if above else 0,
         seconds=sum(each["timing"] for each in operators),
-        files_read=min(files, max(scans, default=0)),
+        files_read=0 if copied else min(files, max(scans, default=0)),
         files=files,
         plan=plan,
+        copied=copied,
     )
 
 

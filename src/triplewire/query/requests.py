@@ -10,6 +10,8 @@ from triplewire.errors import BadRequest
 
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
+EXPLANATIONS = {"text": "text/plain; charset=utf-8", "json": "application/json"}
+"""The forms of an explanation, with their media types."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,12 @@ class QueryRequest:
     engine: str = "auto"
     seconds: float | None = None
     entailment: str | None = None
+    explain: str | None = None
+    """Not the answer is wanted, but how it is found: as `text` or as `json`."""
 
     def __post_init__(self) -> None:
+        if self.explain not in (None, *EXPLANATIONS):
+            raise BadRequest(f"explain must be {' or '.join(EXPLANATIONS)}, not {self.explain!r}")
         if self.engine not in ENGINES:
             raise BadRequest(f"the engine {self.engine!r} is not known; there are {', '.join(ENGINES)}")
         if self.seconds is not None and not 0 < self.seconds < float("inf"):

@@ -42,6 +42,12 @@ def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatc
         yield from pa.ipc.open_stream(row.batch)
 
 
+def explained(session: SparkSession, compiled: Compiled) -> str:
+    """Spark's own plan of a query whose steps were taken."""
+    (row,) = session.sql(f"EXPLAIN FORMATTED {compiled.sql}").collect()
+    return str(row.plan)
+
+
 def run(session: SparkSession, compiled: Compiled) -> pa.Table:
     """The whole answer."""
     for step in compiled.steps:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event as Flag
+from time import perf_counter
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from triplewire.lake.ports import Snapshot
 from triplewire.query import spark
 from triplewire.query.engines import over_time
+from triplewire.query.profiles import Profile
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled
 
@@ -33,6 +35,10 @@ class Spark:
     def statistics(self, snapshot: Snapshot) -> None:
         """Spark plans by statistics of its own."""
 
+    def prepare(self, snapshot: Snapshot) -> bool:
+        """There is nothing to do beforehand."""
+        return False
+
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
@@ -40,6 +46,13 @@ class Spark:
                 spark.load(self._session, snapshot)
                 self._version = snapshot.version
             yield from spark.batches(self._session, compiled)
+
+    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
+        began = perf_counter()
+        rows = sum(batch.num_rows for batch in self.batches(compiled, snapshot, bounds))
+        seconds = perf_counter() - began
+        plan = spark.explained(self._session, compiled)
+        return Profile(rows, seconds, len(snapshot.files), len(snapshot.files), plan)
 
     def interrupt(self) -> None:
         self._interrupted.set()

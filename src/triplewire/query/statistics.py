@@ -26,7 +26,7 @@ and all estimating together takes no longer than six times that at the end."""
 _ESTIMATE = """
 SELECT predicate, count(*), approx_count_distinct(hash(subject, object)), approx_count_distinct(subject),
        approx_count_distinct(object)
-FROM quads GROUP BY GROUPING SETS ((predicate), ())
+FROM {files} GROUP BY GROUPING SETS ((predicate), ())
 """
 _FACTS = """
 SELECT predicate, object_kind, object_datatype, count(*), count(object_number), count(object_time),
@@ -85,35 +85,40 @@ class Counting:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._files: set[str] = set()
-        self._facts: list[_Fact] = []
-        self._repeating: set[str] = set()
-        self._rows = 0
-        self._estimated = -1
+        self._files: set[str]
+        self._facts: list[_Fact]
+        self._repeating: set[str]
         self._estimates: dict[str | None, Counts] = {}
-        self._found = Statistics()
+        self._summed = -1
+        self._begin()
 
     def of(self, files: Sequence[str]) -> Statistics:
-        """Of the relation `quads`, which is these files."""
-        if set(files) != self._files:
-            self._see(files)
-            if not self._estimated <= self._rows <= self._estimated * GROWTH:
-                self._estimate()
-            self._found = self._statistics()
-        return self._found
+        """Of these files, if they are all that was counted; else nothing is known."""
+        return self._found if self._files == set(files) else Statistics()
 
-    def _see(self, files: Sequence[str]) -> None:
-        if not self._files <= set(files) or not self._files:
+    def missing(self, files: Sequence[str]) -> list[str]:
+        """Those that are yet to be counted. Where one is gone, everything begins anew."""
+        if not self._files <= set(files):
             self._begin()
-        fresh = [path for path in files if path not in self._files]
-        if fresh:
-            self._count(_read(fresh))
-        self._files = set(files)
+        return [path for path in files if path not in self._files]
+
+    def take(self, path: str) -> None:
+        """Count one file."""
+        self._count(f"read_parquet([{_quoted(path)}])")
+        self._files.add(path)
+
+    def finish(self) -> None:
+        """Sum up what was counted, with estimates that are new enough."""
+        if not self._estimated <= self._rows <= self._estimated * GROWTH:
+            self._estimate()
+        if len(self._facts) != self._summed:
+            self._found, self._summed = self._statistics(), len(self._facts)
 
     def _begin(self) -> None:
         """From nothing: there are no files yet, or some are gone."""
         self._duck.execute("CREATE OR REPLACE TEMP TABLE hashes (h UBIGINT)")
         self._files, self._facts, self._repeating, self._rows = set(), [], set(), 0
+        self._estimated, self._summed, self._found = -1, -1, Statistics()
 
     def _count(self, files: str) -> None:
         facts = [_Fact(*row) for row in self._duck.execute(_FACTS.format(files=files)).fetchall()]
@@ -128,7 +133,8 @@ class Counting:
         self._duck.execute("INSERT INTO hashes SELECT h FROM new_hashes")
 
     def _estimate(self) -> None:
-        rows = self._duck.execute(_ESTIMATE).fetchall()
+        files = ", ".join(_quoted(path) for path in self._files)
+        rows = self._duck.execute(_ESTIMATE.format(files=f"read_parquet([{files}])")).fetchall() if files else []
         self._estimates = {row[0]: Counts(row[1], min(row[1], row[2]), row[3], row[4]) for row in rows}
         self._estimated = self._rows
 
@@ -155,6 +161,5 @@ def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:
     return found
 
 
-def _read(paths: Iterable[str]) -> str:
-    quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    return f"read_parquet([{quoted}])"
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "''") + "'"

@@ -6,11 +6,12 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
 import orjson
 
+from triplewire.config import limits
 from triplewire.errors import QueryLimit, TriplewireError
 from triplewire.query import refusals
 from triplewire.query.alarms import Alarm
@@ -43,8 +44,24 @@ class Worker:
     def run(self) -> None:
         Thread(target=self._listen, name="listen", daemon=True).start()
         self._send(frame(Kind.READY))
-        while (query := self._queries.get()) is not None:
+        while (query := self._next()) is not None:
             self._answer(*query)
+
+    def _next(self) -> tuple[int, QueryRequest] | None:
+        """The next query. Until it comes, what is new in the lake is made ready, a file at a time."""
+        while True:
+            try:
+                return self._queries.get(timeout=0 if self._prepare() else limits.PREPARE_SECONDS)
+            except Empty:
+                continue
+
+    def _prepare(self) -> bool:
+        """Queries are answered without it, too, so that what goes wrong with it is not the end."""
+        try:
+            return self._history.prepare()
+        except Exception:
+            logger.exception("what is new in the lake could not be made ready")
+            return False
 
     def _listen(self) -> None:
         try:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from triplewire.sparql.algebra import Family
 
+NUMBER = "predicate_number"
+"""The column of `quads` that holds numbers of predicates, where there are any."""
+
 OFTEN = 1.5
 """Rows per triple from which on it pays to make a scan distinct before it is joined."""
 
@@ -46,6 +49,8 @@ class Statistics:
     predicates: Mapping[str, Counts] = field(default_factory=dict)
     total: Counts = Counts(0, 0, 0, 0)
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """What the predicates are numbered as in a column of `quads`, if it has one."""
     complete: bool = False
     blank: bool = True
 

@@ -18,10 +18,10 @@ from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.joins import joined, met
 from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, type_of
 from triplewire.sparql.compile.scans import VIRTUAL
-from triplewire.sparql.compile.sql import Sql, among, cast, column, equal, is_true, present, text
+from triplewire.sparql.compile.sql import Sql, among, cast, column, equal, is_true, number, present, text
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import IRI, NOT_LITERAL, Value, facet_of
-from triplewire.sparql.statistics import Kind
+from triplewire.sparql.statistics import NUMBER, Kind
 
 NODES = frozenset(NOT_LITERAL)
 """What may be a subject."""
@@ -64,6 +64,10 @@ def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str)
         (pattern.object, Stored(alias, "object", kind.families, kind.short)),
     ]
     relation = replace(relation, sources=(*relation.sources, Joined(Table("quads", alias))))
+    predicate = context.build.statistics.numbers.get(_term(pattern.predicate))
+    if predicate is not None:
+        relation = relation.where(equal(column(alias, NUMBER), number(predicate)))
+        places.pop(1)
     return placed(_keyed(context, relation, alias), places)
 
 

@@ -1,0 +1,81 @@
+"""Caches: the lake in memory, for as long as it is small enough.
+
+Files are taken in one by one, and the copy is used once all of them are there. Predicates are numbered in it: engines
+keep the least and the greatest of a run of numbers in full, but of texts only a few letters, in which all IRIs agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from triplewire.lake.quads import QUADS
+from triplewire.sparql.statistics import NUMBER
+
+COPY = "cached_quads"
+TIMES = ("object_time", "time", "received")
+"""The columns that hold instants, which are read as times in UTC."""
+
+_TYPES = {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE", **dict.fromkeys(TIMES, "TIMESTAMP")}
+NOTHING = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in QUADS.names)
+"""What to select for a relation of quads that has none."""
+
+_COLUMNS = ", ".join(f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIMES else f"f.{name}" for name in QUADS.names)
+_TAKE = f"""
+INSERT INTO {COPY} SELECT {_COLUMNS}, n.number
+FROM read_parquet([$1]) AS f JOIN cached_predicates AS n ON f.predicate = n.predicate
+"""
+_SORTED = 1.25
+"""How much larger the copy must be before it is sorted again: all sorting together then costs five times the last."""
+
+
+class Cache:
+    """A copy of some files. Belongs to one connection."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+        self._duck = duck
+        self._files: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        self._rows = 0
+        self._sorted = 0
+        self._begin()
+
+    def holds(self, files: Sequence[str]) -> bool:
+        """Are these all that is in it?"""
+        return self._files == set(files)
+
+    def missing(self, files: Sequence[str]) -> list[str]:
+        """Those that are yet to be taken in. Where one is gone, everything begins anew."""
+        if not self._files <= set(files):
+            self._begin()
+        return [path for path in files if path not in self._files]
+
+    def take(self, path: str) -> None:
+        """Take in one file."""
+        self._number(path)
+        ((count,),) = self._duck.execute(_TAKE, [path]).fetchall()
+        self._rows += count
+        self._files.add(path)
+
+    def finish(self) -> None:
+        """Bring quads of one predicate together, where many have come since that was done last."""
+        if self._rows > self._sorted * _SORTED:
+            self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS FROM {COPY} ORDER BY {NUMBER}, position, quad")
+            self._sorted = self._rows
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        return self._numbers
+
+    def _begin(self) -> None:
+        self._files, self._numbers, self._rows, self._sorted = set(), {}, 0, 0
+        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
+        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {NOTHING}, 0 AS {NUMBER} WHERE false")
+
+    def _number(self, path: str) -> None:
+        found = self._duck.execute("SELECT DISTINCT predicate FROM read_parquet([$1])", [path]).fetchall()
+        fresh = sorted(predicate for (predicate,) in found if predicate not in self._numbers)
+        for predicate in fresh:
+            self._numbers[predicate] = len(self._numbers)
+            self._duck.execute("INSERT INTO cached_predicates VALUES (?, ?)", [predicate, self._numbers[predicate]])
