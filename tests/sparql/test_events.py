@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from tests.sparql.worlds import PREFIXES, Shape, World, lift, matches, run, subscribed, with_headers
-from triplewire.sparql import Family, Param, compile_event, facets_used, params_with_facets, parse, to_sql
+from tests.sparql.worlds import Shape, World, conjunctive, lift, matches, run, subscribed, with_headers
+from triplewire.sparql import Family, Param, compile_event, facets_used, params_with_facets, to_sql
 
 
 def shape(where: str, *, typed: bool = True) -> Shape:
-    return lift(parse(f"{PREFIXES} SELECT * {{ {where} }}"), typed=typed)
+    return lift(conjunctive(f"SELECT * {{ {where} }}"), typed=typed)
 
 
 def world() -> World:

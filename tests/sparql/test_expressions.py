@@ -13,8 +13,8 @@ from typing import NamedTuple
 import duckdb
 import pytest
 
-from tests.sparql.worlds import PREFIXES, World, answer, lift, run, single, subscribed
-from triplewire.sparql import compile_history, parse, to_sql
+from tests.sparql.worlds import PREFIXES, World, answer, conjunctive, lift, run, single, subscribed
+from triplewire.sparql import compile_query, parse_query
 
 FILE = Path(__file__).parent / "cases" / "expressions.tsv"
 
@@ -91,7 +91,7 @@ def test_of_constants(case: Case, relations: duckdb.DuckDBPyConnection) -> None:
 
 
 def history(text: str) -> str:
-    return to_sql(compile_history(parse(PREFIXES + text)), "duckdb")
+    return compile_query(parse_query(PREFIXES + text), "duckdb").sql
 
 
 each_case_with_b = pytest.mark.parametrize("case", [case for case in CASES if "?b" in case.expression], ids=str)
@@ -100,7 +100,7 @@ each_case_with_b = pytest.mark.parametrize("case", [case for case in CASES if "?
 @each_case_with_b
 def test_of_parameters_whose_family_is_known(case: Case, relations: duckdb.DuckDBPyConnection) -> None:
     """Those of any family are stored terms of another table; generated queries have them, too."""
-    shape = lift(parse(PREFIXES + case.query(case.with_constant_b)), typed=True)
+    shape = lift(conjunctive(case.query(case.with_constant_b)), typed=True)
     assert bool(run(relations, subscribed(shape, solutions=False))) == (case.expected == "true")
 
 

@@ -7,10 +7,9 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sparql.worlds import PREFIXES, World, answer, expanded, lift, matches, single
+from tests.sparql.worlds import World, answer, conjunctive, expanded, lift, matches, single
 from triplewire.model import Event
 from triplewire.model.terms import XSD
-from triplewire.sparql import parse
 
 E = "http://example.org/"
 RESOURCES = tuple(f"<{E}{name}>" for name in "abc")
@@ -127,7 +126,7 @@ def test_history_answers_as_pyoxigraph(world: World, text: str) -> None:
 @given(worlds, wheres, st.booleans())
 def test_events_match_as_pyoxigraph(world: World, where: str, typed: bool) -> None:
     text = f"SELECT * {where}"
-    query = parse(PREFIXES + text)
+    query = conjunctive(text)
     found = matches(world, lift(query, typed=typed))
     for position, event in enumerate(world.events, start=1):
         taken = found[position].elements() if position in found else ()

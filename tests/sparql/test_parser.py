@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.model.terms import RDF, XSD
-from triplewire.sparql import UNBOUND, Apply, Conjunction, Const, Pattern, Var, parse
+from triplewire.sparql import Apply, Conjunction, Const, Pattern, Var, conjunction, parse_query
 
 E = "http://example.org/"
+
+
+def parse(text: str) -> Conjunction:
+    found = conjunction(parse_query(text))
+    assert found is not None
+    return found
 
 
 def patterns(where: str) -> tuple[Pattern, ...]:
@@ -95,21 +101,6 @@ def test_the_star_selects_names_in_reading_order() -> None:
     assert parse("SELECT * { ?b ?a ?c GRAPH ?g { ?a ?d ?b } }").projection == ("b", "a", "c", "g", "d")
 
 
-def test_graph_holds_for_the_patterns_inside_it() -> None:
-    found = patterns("?s :p ?o GRAPH ?g { ?s :p ?o { ?s :q ?o } } GRAPH :g { ?s :r ?o }")
-    assert [each.graph for each in found] == [None, Var("g"), Var("g"), Const(f"<{E}g>")]
-
-
-def test_a_filter_sees_only_its_own_group() -> None:
-    query = parse("SELECT * { ?s ?p ?o { ?a ?p ?b FILTER(?o = ?b) } FILTER(?a = ?nowhere) }")
-    assert query.filters == (Apply("=", (UNBOUND, Var("b"))), Apply("=", (Var("a"), UNBOUND)))
-
-
-def test_a_filter_in_graph_sees_the_graph() -> None:
-    query = parse(f"SELECT * {{ GRAPH ?g {{ ?s ?p ?o FILTER(?g = <{E}>) }} }}")
-    assert query.filters == (Apply("=", (Var("g"), Const(f"<{E}>"))),)
-
-
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
@@ -142,20 +133,3 @@ def _plain(expression: object) -> object:
         case Const(term):
             return int(term.split('"')[1])
     raise AssertionError(expression)
-
-
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("ask where {}", Conjunction("ask", ())),
-        ("SELECT DISTINCT ?a ?a {} OFFSET 3 LIMIT 2", Conjunction("select", (), (), ("a",), True, 2, 3)),
-        ("SELECT REDUCED * {}", Conjunction("select", ())),
-        ("# nothing\nASK{}#more", Conjunction("ask", ())),
-    ],
-)
-def test_forms_and_modifiers(text: str, query: Conjunction) -> None:
-    assert parse(text) == query
-
-
-def test_the_same_text_is_parsed_once() -> None:
-    assert parse("SELECT * { ?s ?p ?o }") is parse("SELECT * { ?s ?p ?o }")

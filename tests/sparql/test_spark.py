@@ -16,7 +16,7 @@ from tests.sparql.tables import compiled, normal
 from tests.sparql.test_expressions import CASES, Case, world
 from tests.sparql.test_functions import typed
 from tests.sparql.worlds import PREFIXES, World
-from triplewire.sparql import Dialect, compile_history, parse, to_sql
+from triplewire.sparql import Dialect, compile_query, parse_query, to_sql
 from triplewire.sparql.compile.aggregates import aggregate
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.orders import order_keys
@@ -53,7 +53,9 @@ def views(session: SparkSession, world: World) -> None:
 
 
 def spark_sql(text: str) -> str:
-    return to_sql(compile_history(parse(PREFIXES + text)), "spark")
+    compiled = compile_query(parse_query(PREFIXES + text), "spark")
+    assert not compiled.steps, "a query that is a part of another cannot have steps of its own"
+    return compiled.sql
 
 
 def answered(session: SparkSession, texts: list[str]) -> set[int]:

@@ -26,12 +26,13 @@ from triplewire.sparql import (
     Pattern,
     Var,
     compile_event,
-    compile_history,
+    compile_query,
+    conjunction,
     explode,
     facets_of,
     family_of,
     params_with_facets,
-    parse,
+    parse_query,
     to_sql,
 )
 from triplewire.sparql.algebra import Exists
@@ -84,7 +85,7 @@ class World:
 
     def history(self, text: str) -> Counter[Row]:
         """The answer of the compiled query, as a bag of rows in the order of the projection."""
-        return Counter(run(self.relations(), to_sql(compile_history(parse(PREFIXES + text)), "duckdb")))
+        return Counter(run(self.relations(), compile_query(parse_query(PREFIXES + text), "duckdb").sql))
 
     def oracle(self, text: str, *, headers: bool = False) -> Counter[Row]:
         """The answer of pyoxigraph, where the default graph is the set of all triples, with headers if asked for."""
@@ -118,7 +119,7 @@ def answer(store: ox.Store, text: str) -> Counter[Row]:
     if isinstance(found, ox.QueryBoolean):
         return Counter([(bool(found),)])
     assert isinstance(found, ox.QuerySolutions)
-    names = parse(PREFIXES + text).projection
+    names = parse_query(PREFIXES + text).projection
     if not names:
         return Counter([(1,) for _ in found])
     return Counter(tuple(None if (term := row[name]) is None else str(term) for name in names) for row in found)
@@ -152,6 +153,13 @@ def _time(position: int) -> int:
 
 def with_headers(event: Event, source: str | None, application: str | None) -> Event:
     return replace(event, headers=Headers(source=source, application=application))
+
+
+def conjunctive(text: str) -> Conjunction:
+    """The query, which is a conjunction."""
+    found = conjunction(parse_query(PREFIXES + text))
+    assert found is not None
+    return found
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from triplewire.sparql.compile import (
     FACETS,
     QUADS,
     compile_event,
-    compile_history,
     explode,
     facets_of,
     facets_used,
@@ -18,7 +17,7 @@ from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.queries import Compiled, Step, compile_query
 from triplewire.sparql.statistics import Counts, Statistics
-from triplewire.sparql.syntax import parse, parse_query
+from triplewire.sparql.syntax import parse_query
 
 __all__ = [
     "FACETS",
@@ -40,7 +39,6 @@ __all__ = [
     "Step",
     "Var",
     "compile_event",
-    "compile_history",
     "compile_query",
     "compile_subscription",
     "conjunction",
@@ -50,7 +48,6 @@ __all__ = [
     "family_of",
     "involved",
     "params_with_facets",
-    "parse",
     "parse_query",
     "to_sql",
 ]

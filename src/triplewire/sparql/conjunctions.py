@@ -6,7 +6,6 @@ its group has `UNBOUND` in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,7 +20,6 @@ from triplewire.sparql.algebra import (
     Join,
     Node,
     Operator,
-    Param,
     Pattern,
     Query,
     Select,
@@ -41,13 +39,6 @@ class Conjunction:
     distinct: bool = False
     limit: int | None = None
     offset: int = 0
-
-
-def parameters(query: Conjunction) -> frozenset[int]:
-    """The numbers of the parameters that a query has, in its patterns and filters."""
-    nodes = [node for each in query.patterns for node in (each.subject, each.predicate, each.object, each.graph)]
-    leaves = [leaf for each in query.filters for leaf in _leaves(each)]
-    return frozenset(each.index for each in (*nodes, *leaves) if isinstance(each, Param))
 
 
 def conjunction(query: Query) -> Conjunction | None:
@@ -101,11 +92,3 @@ def _scoped(expression: Expression, seen: set[str]) -> Expression | None:
             return Apply(op, known) if len(known) == len(inner) else None
         case _:
             return expression if not hasattr(expression, "inner") else None
-
-
-def _leaves(expression: Expression) -> Iterator[Node]:
-    if isinstance(expression, Apply):
-        for each in expression.args:
-            yield from _leaves(each)
-    elif isinstance(expression, Var | Param):
-        yield expression

@@ -3,14 +3,12 @@
 from triplewire.sparql.compile.columns import involved
 from triplewire.sparql.compile.events import compile_event, facets_used, params_with_facets
 from triplewire.sparql.compile.facets import FACETS, QUADS, explode, facets_of
-from triplewire.sparql.compile.history import compile_history
 from triplewire.sparql.compile.statics import family_of
 
 __all__ = [
     "FACETS",
     "QUADS",
     "compile_event",
-    "compile_history",
     "explode",
     "facets_of",
     "facets_used",
