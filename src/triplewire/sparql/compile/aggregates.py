@@ -118,7 +118,7 @@ def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
     kinds = [(name, rank) for name, rank, family in _KINDS if family in value.families]
     told = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
     branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in told]
-    if len(kinds) == 1 and value.families <= NUMERIC:
+    if len(kinds) == 1 and value.families <= NUMERIC and (op == "avg" or kinds[0][1] > 2):
         branches = [(compare(">", count, number(0)), number(kinds[0][1]))]
     elif op == "avg":
         branches.append((compare(">", count, number(0)), number(2)))

@@ -77,7 +77,10 @@ def ordered(op: str, left: Value, right: Value) -> Sql:
 def holds_ordered(op: str, left: Value, right: Value) -> Sql:
     """TRUE exactly where `ordered` is, with a plain comparison of times first, for statistics to prune by."""
     precise = ordered(op, left, right)
-    if not (left.families <= set(_TIMES) or right.families <= set(_TIMES)):
+    times = set(_TIMES)
+    if not (left.families <= times or right.families <= times) or not (
+        left.families & times and right.families & times
+    ):
         return precise
     if is_true(equal(left.zoned(), right.zoned())):
         return precise
