@@ -9,6 +9,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
+from tests.conformance.graphs import Term
 from tests.conformance.results import Answer, Rows, Triples
 from tests.differential.data import Data
 from tests.differential.verdicts import Leeway
@@ -65,14 +66,15 @@ def read(document: Any) -> Answer:  # noqa: ANN401
     if isinstance(document, bool):
         return document
     names = tuple(document["names"])
-    return Rows(names, tuple(tuple(_term(row.get(name)) for name in names) for row in document["rows"]))
+    return Rows(names, tuple(tuple(term(row.get(name)) for name in names) for row in document["rows"]))
 
 
-def _term(text: str | None) -> Any:  # noqa: ANN401
+def term(text: str | None) -> Term | None:
+    """The term that a text of N-Triples is."""
     if text is None:
         return None
-    (quad,) = ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES)
-    return quad.object
+    quads: list[ox.Quad] = list(ox.parse(f"<urn:s> <urn:p> {text} .", format=ox.RdfFormat.N_TRIPLES))
+    return quads[0].object
 
 
 def load() -> dict[str, Case]:

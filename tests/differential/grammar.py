@@ -16,7 +16,7 @@ from tests.differential.vocabulary import short
 _DEPTH = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Question:
     """A query in parts, as the oracle is asked without some of them. `default` and `named` are FROM and FROM NAMED."""
 
@@ -30,6 +30,9 @@ class Question:
     limit: int | None = None
     offset: int = 0
     reduced: bool = False
+
+    def __repr__(self) -> str:
+        return self.text
 
     @property
     def leeway(self) -> Leeway:

@@ -32,12 +32,22 @@ def examples(usual: int) -> settings:
 
 
 def hold(data: Data, question: Question, ask: Asking) -> None:
-    """Raises AssertionError with the pair as a case, also where there is no answer at all."""
+    """On history. Raises AssertionError with the pair as a case, also where there is no answer at all."""
     expected = oracles.on_history(data, question)
-    case = Case(data.events, question.text, written(expected), question.leeway)
+    _hold(Case(data.events, question.text, written(expected), question.leeway), ask)
+
+
+def hold_on_event(data: Data, graph: str, question: Question, ask: Asking) -> None:
+    """The same for a subscription, on the event that is the graph."""
+    expected = oracles.on_event(data, graph, question)
+    event = data.events[data.graphs.index(graph)]
+    _hold(Case((event,), question.text, written(expected), question.leeway), ask)
+
+
+def _hold(case: Case, ask: Asking) -> None:
     wrong = verdict(case, ask)
     assert wrong is None, (
-        f"{wrong}\n\n{question.text}\n\n"
+        f"{wrong}\n\n{case.query}\n\n"
         f"To keep it: python -m tests.differential.keep NAME 'why' <<'END'\n{json.dumps(case.to_json())}\nEND"
     )
 

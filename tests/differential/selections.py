@@ -75,7 +75,7 @@ def _grouped(draw: st.DrawFn, names: tuple[str, ...], mark: str) -> Selection:
     """Aggregates, with or without GROUP BY and HAVING."""
     keys = draw(st.lists(st.sampled_from(names), unique=True, max_size=2)) if names else []
     # pyoxigraph takes no other name for what is a variable.
-    keyed = anything.map(lambda each: f"COALESCE({each})" if each.startswith("?") else each)
+    keyed = anything.map(lambda each: f"COALESCE({each})" if each.lstrip("(").startswith("?") else each)
     made = [f"({draw(keyed)} AS ?k{mark})"] if draw(st.integers(0, 3)) == 3 else []
     shown = (*keys, *[f"?k{mark}"][: len(made)])
     results = draw(st.lists(_aggregates(names), min_size=1, max_size=2))

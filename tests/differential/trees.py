@@ -7,6 +7,7 @@ a MINUS without common variables goes astray. Paths are spelled out for the same
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -18,7 +19,7 @@ from tests.differential.paths import Path
 
 @dataclass(frozen=True)
 class Block:
-    """Triples that may share the blank nodes `_:b` and `_:e`: no other block may use their labels."""
+    """Triples that may share the blank nodes `_:b` and `_:e`: no other block may use their labels. Some node is a variable."""
 
     text: str
 
@@ -53,13 +54,16 @@ class Asked:
         if isinstance(tree, str):
             return tree
         if isinstance(tree, Block):
-            number = next(self.numbers)
-            return tree.text.replace("_:b", f"_:b{number}").replace("_:e", f"_:e{number}")
+            return self.block(tree)
         if isinstance(tree, Within):
             return self.within(tree)
         if isinstance(tree, Reach):
             return self.reach(tree)
         return " ".join(map(self.spelled, tree))
+
+    def block(self, tree: Block) -> str:
+        number = next(self.numbers)
+        return tree.text.replace("_:b", f"_:b{number}").replace("_:e", f"_:e{number}")
 
     def reach(self, tree: Reach) -> str:
         return self.spelled(Block(f"{tree.subject} {paths.spelled(tree.path)} {tree.target} ."))
@@ -83,6 +87,12 @@ class Defined(Asked):
         if not self._graphs:
             return f"{{ {self.spelled(tree.body)} VALUES {tree.name} {{ UNDEF }} FILTER(false) }}"
         return "{ " + " UNION ".join(self._on(tree, graph) for graph in self._graphs) + " }"
+
+    def block(self, tree: Block) -> str:
+        """In a sub-query, if there are blank nodes: they are no part of a solution, which shows in COUNT(DISTINCT *)."""
+        text = super().block(tree)
+        names = dict.fromkeys(re.findall(r"\?\w+", text))
+        return f"{{ SELECT {' '.join(names)} {{ {text} }} }}" if "_:" in text else text
 
     def reach(self, tree: Reach) -> str:
         """In a sub-query, so that what is between the ends stays between them."""

@@ -1,0 +1,29 @@
+"""Generated subscriptions on single events find what pyoxigraph finds in a store of that event alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from hypothesis import given
+
+from tests.differential.data import Data, data
+from tests.differential.engines import OnEvents
+from tests.differential.grammar import Question, one_event
+from tests.differential.pairs import examples, hold_on_event
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[OnEvents]:
+    started = OnEvents()
+    yield started
+    started.close()
+
+
+@examples(300)
+@given(data, one_event)
+def test_events_answer_as_pyoxigraph(engine: OnEvents, given: Data, question: Question) -> None:
+    engine.take(given)
+    for graph in given.graphs:
+        hold_on_event(given, graph, question, partial(engine.ask_on, graph))
