@@ -11,14 +11,12 @@ import pytest
 from tests.conformance.manifests import Kind
 from tests.conformance.runs import Verdict
 from tests.conformance.w3c import gather, put
-from triplewire import sparql
 
 HERE = Path(__file__).parent
 SUITES = Path(os.environ.get("TRIPLEWIRE_W3C") or HERE.parents[2] / "shared" / "w3c")
 
 pytestmark = [
     pytest.mark.skipif(not SUITES.is_dir(), reason="no suites: TRIPLEWIRE_W3C names no folder, ../shared/w3c is none"),
-    pytest.mark.skipif(not hasattr(sparql, "compile_query"), reason="the compiler of whole queries is not there yet"),
     pytest.mark.timeout(1_800),
 ]
 

@@ -20,6 +20,21 @@ _TIMES = ("object_time", "time", "received")
 _EVENTS = "SELECT position, graph, stream, source, application, time, received FROM quads WHERE quad = 0"
 
 
+SETTINGS = {
+    # Times have no zone in our tables, nor in what the compiler writes.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.session.timeZone": "UTC",
+    # Spark 4.3 generates code for unions that it cannot send to its executors where no column of them is read.
+    "spark.sql.codegen.wholeStage.union.enabled": "false",
+}
+
+
+def configure(session: SparkSession) -> None:
+    """What a session needs for queries to mean what they should."""
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+
+
 def load(session: SparkSession, snapshot: Snapshot) -> None:
     """The lake as the relations `quads` and `events`, with times as they are in UTC."""
     frame = session.read.parquet(*snapshot.files) if snapshot.files else _empty(session)

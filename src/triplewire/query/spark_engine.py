@@ -26,9 +26,7 @@ class Spark:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        # Times have no zone in our tables, nor in what the compiler writes.
-        session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
-        session.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.configure(session)
         self._version: int | None = None
         self._interrupted = Flag()
 

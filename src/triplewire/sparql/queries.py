@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from sqlglot import exp
 
+from triplewire.model.terms import XSD, literal
 from triplewire.sparql.algebra import Query
 from triplewire.sparql.compile.closures import Closure
 from triplewire.sparql.compile.contexts import Build, Context
 from triplewire.sparql.compile.definitions import defined, definitions, with_definitions
 from triplewire.sparql.compile.forms import formed
 from triplewire.sparql.compile.operators import operated
+from triplewire.sparql.compile.statics import Known, static
+from triplewire.sparql.compile.values import Value
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.rules import planned
 from triplewire.sparql.statistics import Statistics
@@ -42,15 +46,22 @@ class Compiled:
     steps: tuple[Step, ...] = ()
 
 
-def compile_query(query: Query, dialect: Dialect, statistics: Statistics | None = None) -> Compiled:
-    """The query over the relations `quads` and `events`."""
+def compile_query(
+    query: Query, dialect: Dialect, statistics: Statistics | None = None, now: datetime | None = None
+) -> Compiled:
+    """The query over the relations `quads` and `events`. `now` is what NOW() gives."""
     known = statistics or Statistics()
-    build = Build(operated, known)
+    build = Build(operated, known, _moment(now or datetime.now(UTC)))
     main = formed(planned(query, known), Context(build, query.dataset))
     if dialect == "duckdb":
         return Compiled(query.form, query.projection, to_sql(defined(build, main), dialect))
     steps, rest = _stepped(build, definitions(build))
     return Compiled(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps)
+
+
+def _moment(now: datetime) -> Value:
+    lexical = now.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    return Known(static(literal(lexical, XSD + "dateTime")))
 
 
 def _stepped(build: Build, found: dict[str, exp.Query]) -> tuple[tuple[Step, ...], dict[str, exp.Query]]:

@@ -28,8 +28,7 @@ class DuckDB:
         self._connection = duckdb.connect(config={"threads": 1})
         self._dataset = Dataset()
         relations.make(self._connection, self._dataset)
-        if hasattr(dialect, "prepare"):
-            dialect.prepare(self._connection)
+        dialect.prepare(self._connection)
 
     def parse(self, text: str, base: str) -> None:
         refuse(text, base)

@@ -24,8 +24,7 @@ class Spark:
     def __init__(self) -> None:
         self._tables = duckdb.connect(config={"threads": 1})
         self._session = start_session("conformance", "local[2]", "1g")
-        # Times have no zone in our tables.
-        self._session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+        spark.configure(self._session)
         self._dataset = Dataset()
         self._make(self._dataset)
 

@@ -18,6 +18,9 @@ from triplewire.sparql.compile.values import ANY
 VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
 """Functions that give another value each time."""
 
+SOLUTION = ".solution"
+"""The variable that tells solutions apart, where that is needed."""
+
 
 def filtered(context: Context, relation: Relation, conditions: tuple[Expression, ...]) -> Relation:
     """The solutions for which all conditions are true."""
@@ -49,6 +52,9 @@ def valued(context: Context, relation: Relation, name: str, expression: Expressi
 
 def _once(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
     """Everything that is asked of the value must come from one and the same: from its text."""
+    if name != SOLUTION and SOLUTION not in relation.values:
+        # blank nodes of one label are one in a solution and others in others, so that solutions need a name
+        relation = _once(context, relation, SOLUTION, Apply("struuid", ()))
     relation, scope = scoped(context, relation, expression)
     relation = context.build.closed(relation.having(**{name: scope.value(expression)}))
     text = relation.values[name].text()
@@ -61,7 +67,9 @@ def scoped(context: Context, relation: Relation, expression: Expression) -> tupl
     found: dict[Exists, Sql] = {}
     for each in _existences(expression):
         relation, found[each] = flagged(context, relation, each)
-    return relation, replace(context.scope(relation), exists=_known(found))
+    named = relation.values.get(SOLUTION)
+    told = None if named is None else named.text()
+    return relation, replace(context.scope(relation), exists=_known(found), blanks=told)
 
 
 def _known(found: Mapping[Exists, Sql]) -> Callable[[Exists], Sql]:

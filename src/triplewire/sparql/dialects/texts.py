@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from sqlglot import exp
+from sqlglot.generator import Generator
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.generators.spark import SparkGenerator
 
 from triplewire.sparql.dialects import duckdb, spark
 
 Dialect: TypeAlias = Literal["duckdb", "spark"]
+Spelling: TypeAlias = Callable[..., exp.Expr]
 
-_SPELLINGS: Mapping[str, Mapping[str, Callable[..., exp.Expr]]] = {
-    "duckdb": duckdb.SPELLINGS,
-    "spark": spark.SPELLINGS,
+
+class _Spelled(Generator):
+    """Spells our functions when it comes to them: the tree stays as it is, so parts of it may be shared."""
+
+    spellings: ClassVar[Mapping[str, Spelling]]
+
+    def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        spelling = self.spellings.get(expression.name)
+        return super().anonymous_sql(expression) if spelling is None else self.sql(spelling(*expression.expressions))
+
+
+class _DuckDB(_Spelled, DuckDBGenerator):
+    spellings = duckdb.SPELLINGS
+
+
+class _Spark(_Spelled, SparkGenerator):
+    spellings = spark.SPELLINGS
+
+
+_GENERATORS: Mapping[str, Callable[[], Generator]] = {
+    "duckdb": lambda: _DuckDB(dialect="duckdb"),
+    "spark": lambda: _Spark(dialect="spark"),
 }
 
 
 def to_sql(expression: exp.Expr, dialect: Dialect) -> str:
     """The SQL text of an expression that the compiler made."""
-    spellings = _SPELLINGS[dialect]
-    # a copy also gives each use of a shared part a node of its own, so that one can be replaced without the other;
-    # in parentheses, because what has nothing around it cannot be replaced
-    copy = exp.Paren(this=expression.copy())
-    # breadth-first order reversed: what stands inside is spelled before what stands around it
-    for node in reversed([found for found in copy.find_all(exp.Anonymous) if found.name in spellings]):
-        node.replace(spellings[node.name](*node.expressions))
-    return str(copy.this.sql(dialect=dialect))
+    return _GENERATORS[dialect]().generate(expression, copy=False)
