@@ -68,7 +68,7 @@ def scoped(context: Context, relation: Relation, expression: Expression) -> tupl
     for each in _existences(expression):
         relation, found[each] = flagged(context, relation, each)
     named = relation.values.get(SOLUTION)
-    told = None if named is None else named.text()
+    told = None if named is None else named.string()
     return relation, replace(context.scope(relation), exists=_known(found), blanks=told)
 
 
