@@ -19,7 +19,7 @@ from tests.differential.paths import Path
 
 @dataclass(frozen=True)
 class Block:
-    """Triples that may share the blank nodes `_:b` and `_:e`: no other block may use their labels. Some node is a variable."""
+    """Triples that may share the blank nodes `_:b` and `_:e`, which no other block may. One node is a variable."""
 
     text: str
 
@@ -89,7 +89,7 @@ class Defined(Asked):
         return "{ " + " UNION ".join(self._on(tree, graph) for graph in self._graphs) + " }"
 
     def block(self, tree: Block) -> str:
-        """In a sub-query, if there are blank nodes: they are no part of a solution, which shows in COUNT(DISTINCT *)."""
+        """In a sub-query, if there are blank nodes: as COUNT(DISTINCT *) shows, they are no part of a solution."""
         text = super().block(tree)
         names = dict.fromkeys(re.findall(r"\?\w+", text))
         return f"{{ SELECT {' '.join(names)} {{ {text} }} }}" if "_:" in text else text
