@@ -76,6 +76,7 @@ class Cache:
     def _number(self, path: str) -> None:
         found = self._duck.execute("SELECT DISTINCT predicate FROM read_parquet([$1])", [path]).fetchall()
         fresh = sorted(predicate for (predicate,) in found if predicate not in self._numbers)
-        for predicate in fresh:
-            self._numbers[predicate] = len(self._numbers)
-            self._duck.execute("INSERT INTO cached_predicates VALUES (?, ?)", [predicate, self._numbers[predicate]])
+        for number, predicate in enumerate(fresh, len(self._numbers)):
+            # an interrupt must not leave a number that the table does not have
+            self._duck.execute("INSERT INTO cached_predicates VALUES (?, ?)", [predicate, number])
+            self._numbers[predicate] = number

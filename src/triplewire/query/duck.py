@@ -59,12 +59,10 @@ class Duck:
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """Count and copy one file more; whether there was one to be."""
-        parts = self._parts(snapshot)
-        for part in parts:
+        for part in self._parts(snapshot):
             if missing := part.missing(snapshot.files):
                 part.take(missing[0])
                 return True
-        for part in parts:
             part.finish()
         return False
 
@@ -89,7 +87,12 @@ class Duck:
             self._see(snapshot)
             ((_, found),) = self._duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled.sql}").fetchall()
             ((_, plan),) = self._duck.execute(f"EXPLAIN {compiled.sql}").fetchall()
-        return of_duckdb(orjson.loads(found), len(snapshot.files), plan, copied=self._copied)
+            document = orjson.loads(found)
+            if "operator" not in document:
+                # The engine gives no account of a plan that is constants alone.
+                rows = len(self._duck.execute(compiled.sql).fetchall())
+                return Profile(rows, 0.0, 0, len(snapshot.files), plan, copied=self._copied)
+        return of_duckdb(document, len(snapshot.files), plan, copied=self._copied)
 
     def interrupt(self) -> None:
         self._duck.interrupt()

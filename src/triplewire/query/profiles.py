@@ -25,15 +25,24 @@ def of_duckdb(document: Mapping[str, Any], files: int, plan: str, *, copied: boo
     scan that touched most row groups tells how many files were read."""
     operators = [*_operators(document["operator"])]
     scans = [each.get("row_groups_scanned", 0) for each in operators if each["type"] == "TABLE_SCAN"]
-    above = [each for each in operators if each["type"] not in ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")]
     return Profile(
-        rows=above[0]["intermediate_rows"] if above else 0,
+        rows=_rows(document["operator"][0]),
         seconds=sum(each["timing"] for each in operators),
         files_read=0 if copied else min(files, max(scans, default=0)),
         files=files,
         plan=plan,
         copied=copied,
     )
+
+
+def _rows(operator: Mapping[str, Any]) -> int:
+    """How many rows came out of an operator. Some are only a place for others, and have none of their own."""
+    children = operator.get("children", [])
+    if operator["type"] == "UNION":
+        return sum(map(_rows, children))
+    if operator["type"] in ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "CTE"):
+        return _rows(children[-1])
+    return int(operator["intermediate_rows"])
 
 
 def _operators(operators: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

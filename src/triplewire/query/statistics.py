@@ -93,8 +93,9 @@ class Counting:
         self._begin()
 
     def of(self, files: Sequence[str]) -> Statistics:
-        """Of these files, if they are all that was counted; else nothing is known."""
-        return self._found if self._files == set(files) else Statistics()
+        """Of these files, if they are all that was counted and summed up; else nothing is known."""
+        whole = self._files == set(files) and len(self._facts) == self._summed
+        return self._found if whole else Statistics()
 
     def missing(self, files: Sequence[str]) -> list[str]:
         """Those that are yet to be counted. Where one is gone, everything begins anew."""

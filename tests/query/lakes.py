@@ -1,0 +1,61 @@
+"""Lakes that grow a file at a time, of events that are written as lines of N-Triples without the dot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.lake.test_delta import entries
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Batch, Snapshot
+from triplewire.lake.quads import FileWriter
+from triplewire.model import Event
+from triplewire.model.terms import XSD
+from triplewire.query.duck import Duck
+from triplewire.query.requests import Bounds
+from triplewire.sparql import Statistics, compile_query, parse_query
+
+E = "http://example.org/"
+PREFIXES = f"PREFIX : <{E}>\nPREFIX xsd: <{XSD}>\n"
+Rows = Counter[tuple[Any, ...]]
+
+
+def iri(name: str) -> str:
+    return f"<{E}{name}>"
+
+
+def typed(lexical: str, datatype: str) -> str:
+    return f'"{lexical}"^^<{XSD}{datatype}>'
+
+
+def triple(subject: str, predicate: str, object_: str) -> str:
+    """A line; what is no literal is the name of a resource."""
+    return "\t".join((iri(subject), iri(predicate), object_ if object_.startswith(('"', "_")) else iri(object_)))
+
+
+@dataclass
+class Growing:
+    """A lake in a folder. Each commit is one file."""
+
+    path: Path
+    commits: int = 0
+    events: int = 0
+
+    def grow(self, *events: list[str]) -> Snapshot:
+        """Commit these events, each a list of lines."""
+        made = [Event(f"{E}event/{self.events + n}", "\n".join(lines)) for n, lines in enumerate(events)]
+        written = FileWriter(self.path).write(entries(*made, first=1 + self.events))
+        self.commits, self.events = self.commits + 1, self.events + len(events)
+        lake = DeltaLake(self.path)
+        lake.commit(Batch("q", self.commits, self.events), [written])
+        return lake.files()
+
+
+def asked(duck: Duck, snapshot: Snapshot, text: str, statistics: Statistics | None = None) -> Rows:
+    """The rows of an answer, as a bag, by the statistics that are given or else by those that the engine has."""
+    known = duck.statistics(snapshot) if statistics is None else statistics
+    compiled = compile_query(parse_query(PREFIXES + text), "duckdb", known)
+    batches = duck.batches(compiled, snapshot, Bounds())
+    return Counter(tuple(row.values()) for batch in batches for row in batch.to_pylist())

@@ -1,0 +1,156 @@
+"""The copy of the lake in memory: answers are those of the files, and it keeps up with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.query.lakes import Growing, Rows, asked, iri, triple, typed
+from triplewire.config import limits
+from triplewire.lake.ports import Snapshot
+from triplewire.query.duck import Duck
+from triplewire.query.requests import Bounds
+from triplewire.sparql import compile_query, parse_query
+
+QUERIES = (
+    "SELECT * { ?s ?p ?o }",
+    "SELECT * { ?s :p ?o }",
+    "SELECT * { ?s :new ?o }",
+    "SELECT * { ?s :unheard ?o }",
+    "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p",
+    "SELECT * { ?s ?p ?o FILTER(?p = :p) }",
+    "SELECT * { ?s ?p ?o FILTER(?p IN (:p, :v)) }",
+    "SELECT * { GRAPH ?g { ?s :p ?o . ?s :v ?v } }",
+    "SELECT * { GRAPH :event\\/1 { ?s ?p ?o } }",
+    "SELECT * FROM <http://example.org/event/0> { ?s ?p ?o }",
+    "SELECT * { ?s :p+ ?o }",
+    "SELECT * { :a (:p|:new)* ?o }",
+    "SELECT * { ?s !:p ?o }",
+    "SELECT * { ?s :v ?v FILTER(?v > 1) }",
+    "SELECT * { ?s :v ?v OPTIONAL { ?s :new ?n } }",
+    "SELECT * { ?s :p ?o MINUS { ?o :new ?x } }",
+    "SELECT * { ?s :at ?t FILTER(?t < '2021-01-01T00:00:00Z'^^xsd:dateTime) }",
+    "SELECT * { ?e <https://triplewire.dev/ns#stream> ?x ; <https://triplewire.dev/ns#received> ?t }",
+    "SELECT * { GRAPH ?e { ?s :v ?v } ?e <https://triplewire.dev/ns#time> ?t }",
+    "ASK { :c :p :a }",
+)
+FILES = (
+    [[triple("a", "p", "b"), triple("a", "v", typed("1", "integer"))], [triple("b", "p", "c")]],
+    [[triple("c", "p", "a"), triple("a", "p", "b"), triple("c", "v", typed("2.5", "decimal"))]],
+    [
+        [triple("c", "new", "d"), triple("d", "at", typed("2020-01-01T00:00:00Z", "dateTime"))],
+        [triple("a", "v", '"x"')],
+    ],
+    [[triple("b", "another", "c"), triple("c", "new", "d"), triple("d", "v", typed("7", "double"))]],
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Growing:
+    return Growing(tmp_path)
+
+
+@pytest.fixture
+def duck(lake: Growing) -> Duck:
+    return Duck(lake.path)
+
+
+def copied(duck: Duck, snapshot: Snapshot) -> bool:
+    compiled = compile_query(parse_query("ASK { ?s ?p ?o }"), "duckdb")
+    return duck.profile(compiled, snapshot, Bounds()).copied
+
+
+def of_files(path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> dict[str, Rows]:
+    """The answers of an engine that keeps no copy."""
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "CACHED_BYTES", -1)
+        fresh = Duck(path)
+        found = {text: asked(fresh, snapshot, text) for text in QUERIES}
+        assert not copied(fresh, snapshot)
+        fresh.close()
+    return found
+
+
+def test_the_copy_answers_as_the_files_do_while_the_lake_grows(
+    lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in FILES:
+        snapshot = lake.grow(*file)
+        found = {text: asked(duck, snapshot, text) for text in QUERIES}
+        assert copied(duck, snapshot)
+        assert found == of_files(lake.path, snapshot, monkeypatch)
+    assert all(found[text] for text in QUERIES if "unheard" not in text)
+
+
+def test_a_predicate_that_comes_later_has_a_number_of_its_own(lake: Growing, duck: Duck) -> None:
+    first = dict(duck.statistics(lake.grow(*FILES[0])).numbers)
+    assert sorted(first.values()) == [0, 1]
+    for file in FILES[1:]:
+        later = dict(duck.statistics(lake.grow(*file)).numbers)
+    assert later == {**first, **{iri("at"): 2, iri("new"): 3, iri("another"): 4}}
+
+
+def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(
+    lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = parse_query("SELECT * { ?s <http://example.org/p> ?o }")
+    snapshot = lake.grow(*FILES[0])
+    assert "predicate_number = 0" in compile_query(query, "duckdb", duck.statistics(snapshot)).sql
+    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    assert "predicate_number" not in compile_query(query, "duckdb", Duck(lake.path).statistics(snapshot)).sql
+
+
+def test_a_lake_that_has_become_too_large_is_read_from_its_files(
+    lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lake.grow(*FILES[0])
+    assert sum(asked(duck, first, "SELECT * { ?s ?p ?o }").values()) == 3
+    assert copied(duck, first)
+    monkeypatch.setattr(limits, "CACHED_BYTES", sum(Path(each).stat().st_size for each in first.files))
+    second = lake.grow(*FILES[1])
+    assert sum(asked(duck, second, "SELECT * { ?s ?p ?o }").values()) == 5
+    assert not copied(duck, second)
+    assert not duck.statistics(second).numbers
+    assert duck.statistics(second).complete
+
+
+def test_a_file_that_is_gone_is_gone_from_the_copy(lake: Growing, duck: Duck) -> None:
+    lake.grow(*FILES[0])
+    whole = lake.grow(*FILES[2])
+    assert sum(asked(duck, whole, QUERIES[0]).values()) == 6
+    for gone in whole.files:
+        rest = Snapshot(whole.version + 1, whole.upto, tuple(each for each in whole.files if each != gone))
+        assert sum(asked(duck, rest, QUERIES[0]).values()) == 3
+        assert asked(duck, rest, QUERIES[1]) == asked(Duck(lake.path), rest, QUERIES[1])
+        assert copied(duck, rest)
+
+
+def test_preparing_takes_a_file_at_a_time_and_says_when_it_is_done(lake: Growing, duck: Duck) -> None:
+    for file in FILES[:3]:
+        snapshot = lake.grow(*file)
+    steps = [duck.prepare(snapshot) for _ in range(8)]
+    assert steps == [True] * 6 + [False] * 2
+    assert copied(duck, snapshot)
+    assert duck.statistics(snapshot).complete
+
+
+def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
+    lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CATCH_UP_BYTES", 0)
+    for file in FILES:
+        snapshot = lake.grow(*file)
+    found = of_files(lake.path, snapshot, monkeypatch)
+    states = []
+    while True:
+        assert {text: asked(duck, snapshot, text) for text in QUERIES} == found
+        states.append(copied(duck, snapshot))
+        if not duck.prepare(snapshot):
+            break
+    assert states == [False] * 8 + [True]
+
+
+def test_an_empty_lake_is_ready(lake: Growing, duck: Duck) -> None:
+    assert not duck.prepare(Snapshot(-1, 0, ()))
+    assert not asked(duck, Snapshot(-1, 0, ()), "SELECT * { ?s ?p ?o }")

@@ -1,0 +1,188 @@
+"""Statistics of the lake: what plans rely on is exact, whatever comes later; the rest is about right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.query.lakes import Growing, asked, iri, triple, typed
+from triplewire.config import limits
+from triplewire.lake.ports import Snapshot
+from triplewire.query import statistics as module
+from triplewire.query.duck import Duck
+from triplewire.query.statistics import Counting
+from triplewire.sparql import Family, Statistics
+from triplewire.sparql.statistics import Kind
+
+ONE, TWO = typed("1", "integer"), typed("2", "integer")
+
+
+def counted(counting: Counting, snapshot: Snapshot) -> Statistics:
+    for path in counting.missing(snapshot.files):
+        counting.take(path)
+    counting.finish()
+    return counting.of(snapshot.files)
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting(duckdb.connect(config={"threads": 1}))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Growing:
+    return Growing(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("object_", "families", "short"),
+    [
+        ("o", {Family.IRI}, True),
+        ("_:b", {Family.IRI, Family.BLANK}, True),
+        ('"a"', {Family.STRING}, True),
+        ('"a"@en', {Family.TAGGED}, True),
+        (ONE, {Family.EXACT}, True),
+        (typed("2.5", "decimal"), {Family.EXACT}, True),
+        (typed("1" * 30, "integer"), {Family.EXACT}, False),
+        (typed("x", "integer"), {Family.EXACT, Family.OTHER}, True),
+        (typed("NaN", "double"), {Family.DOUBLE}, True),
+        (typed("1e400", "float"), {Family.FLOAT}, True),
+        (typed("2020-01-01T00:00:00Z", "dateTime"), {Family.DATETIME}, True),
+        (typed("2020-13-01T00:00:00Z", "dateTime"), {Family.DATETIME, Family.OTHER}, True),
+        ('"a"^^<urn:type>', {Family.OTHER}, True),
+    ],
+)
+def test_objects_are_of_no_other_family(
+    counting: Counting, lake: Growing, object_: str, families: set[Family], short: bool
+) -> None:
+    found = counted(counting, lake.grow([triple("s", "p", object_)]))
+    assert found.kind(iri("p")) == Kind(frozenset(families), short=short, unique=True)
+
+
+def test_a_value_of_another_datatype_in_a_later_file_widens_what_objects_are(counting: Counting, lake: Growing) -> None:
+    first = counted(counting, lake.grow([triple("s", "p", ONE), triple("s", "q", "o")]))
+    assert first.kind(iri("p")).families == {Family.EXACT}
+    assert first.kind(None).families == {Family.EXACT, Family.IRI}
+    later = counted(counting, lake.grow([triple("s", "p", '"a"'), triple("s", "p", typed("9" * 30, "integer"))]))
+    assert later.kind(iri("p")) == Kind(frozenset({Family.EXACT, Family.STRING}), short=False, unique=True)
+    assert later.kind(iri("q")) == Kind(frozenset({Family.IRI}), short=True, unique=True)
+
+
+def test_a_triple_that_comes_again_ends_that_all_are_unique(counting: Counting, lake: Growing) -> None:
+    first = counted(counting, lake.grow([triple("s", "p", "o"), triple("s", "q", "o")]))
+    assert first.kind(iri("p")).unique
+    assert first.kind(None).unique
+    later = counted(counting, lake.grow([triple("s", "p", "o2"), triple("s", "p", "o")]))
+    assert not later.kind(iri("p")).unique
+    assert later.kind(iri("q")).unique
+    assert not later.kind(None).unique
+
+
+def test_a_triple_of_two_events_in_one_file_is_not_unique(counting: Counting, lake: Growing) -> None:
+    found = counted(counting, lake.grow([triple("s", "p", "o")], [triple("s", "p", "o")]))
+    assert not found.kind(iri("p")).unique
+
+
+def test_over_the_limit_nothing_is_unique_any_more(
+    counting: Counting, lake: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HASHED_QUADS", 2)
+    assert counted(counting, lake.grow([triple("s", "p", "a"), triple("s", "q", "a")])).kind(iri("p")).unique
+    for name in "bc":
+        found = counted(counting, lake.grow([triple("s", "p", name)]))
+        assert not any(found.kind(iri(predicate)).unique for predicate in "pq")
+
+
+def test_a_file_that_is_gone_begins_everything_anew(counting: Counting, lake: Growing) -> None:
+    whole = [lake.grow([triple("s", "p", object_)]) for object_ in ("o", '"a"', "o")][-1]
+    assert counted(counting, whole).kind(iri("p")).families == {Family.IRI, Family.STRING}
+    rest = Snapshot(whole.version + 1, whole.upto, whole.files[:1])
+    assert not counting.of(rest.files).complete
+    found = counted(counting, rest)
+    assert found.kind(iri("p")) == Kind(frozenset({Family.IRI}), short=True, unique=True)
+    assert found.predicates[iri("p")].rows == 1
+
+
+def test_what_is_not_summed_up_yet_is_not_told(counting: Counting, lake: Growing) -> None:
+    """Else a triple that came again would still be called unique."""
+    counted(counting, lake.grow([triple("s", "p", "o")]))
+    snapshot = lake.grow([triple("s", "p", "o")])
+    assert not counting.of(snapshot.files).complete
+    (fresh,) = counting.missing(snapshot.files)
+    counting.take(fresh)
+    assert not counting.of(snapshot.files).complete
+    counting.finish()
+    assert not counting.of(snapshot.files).kind(iri("p")).unique
+
+
+def test_estimates_are_about_right_and_follow_the_lake(counting: Counting, lake: Growing) -> None:
+    many = [[triple(f"s{n % 10}", "p", f"o{n}"), triple("s", "q", "o")] for n in range(200)]
+    found = counted(counting, lake.grow(*many))
+    p, q = found.predicates[iri("p")], found.predicates[iri("q")]
+    assert (p.rows, q.rows, q.triples, q.subjects, q.objects) == (200, 200, 1, 1, 1)
+    assert p.triples == pytest.approx(200, rel=0.2)
+    assert p.subjects == pytest.approx(10, abs=2)
+    assert found.repeated(iri("q"))
+    assert not found.repeated(iri("p"))
+    assert found.total.rows == 400
+    assert found.matches(iri("p"), subject=True, object_=False) == pytest.approx(20, rel=0.3)
+    assert counted(counting, lake.grow([triple("s", "p", "x")])).total.rows == 400
+    assert counted(counting, lake.grow(*[[triple("s", "r", f"o{n}")] for n in range(100)])).total.rows == 501
+
+
+def test_blank_subjects_are_told(counting: Counting, lake: Growing) -> None:
+    assert not counted(counting, lake.grow([triple("s", "p", "o")])).blank
+    assert counted(counting, lake.grow([f"_:b\t{iri('p')}\t{iri('o')}"])).blank
+
+
+def test_an_engine_knows_nothing_of_what_is_too_much_to_wait_for(
+    lake: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duck = Duck(lake.path)
+    first = lake.grow([triple("s", "p", "o")])
+    assert duck.statistics(first).complete
+    monkeypatch.setattr(limits, "CATCH_UP_BYTES", 0)
+    snapshot = lake.grow([triple("s", "p", "o")])
+    known = [duck.statistics(snapshot).complete]
+    while duck.prepare(snapshot):
+        known.append(duck.statistics(snapshot).complete)
+        assert sum(asked(duck, snapshot, "SELECT * { ?s :p ?o }").values()) == 1
+    assert known == [False, False, True]
+
+
+PREDICATES = ("p", "q", "r")
+OBJECTS = ("a", "b", ONE, TWO, typed("1.0", "decimal"), typed("1", "double"), '"1"', '"1"@en', typed("x", "integer"))
+triples = st.tuples(st.sampled_from("ab"), st.sampled_from(PREDICATES), st.sampled_from(OBJECTS))
+events = st.lists(triples.map(lambda parts: triple(*parts)), min_size=1, max_size=4, unique=True)
+files = st.lists(st.lists(events, min_size=1, max_size=2), min_size=1, max_size=3)
+QUERIES = (
+    "SELECT * { ?s ?p ?o }",
+    "SELECT ?s { ?s :p ?o }",
+    "SELECT ?s ?o { ?s :p ?o FILTER(?o = 1) }",
+    "SELECT ?o { ?s ?p ?o FILTER(?o > 1) }",
+    "SELECT ?o (COUNT(*) AS ?n) (SUM(?o) AS ?m) { ?s ?p ?o } GROUP BY ?o",
+    "SELECT * { ?s :p ?o . ?s :q ?x FILTER(?o = ?x) }",
+    "SELECT * { ?s :p ?o OPTIONAL { ?o :q ?x FILTER(?x != ?s) } }",
+    "SELECT * { ?s :p|:q ?o MINUS { ?s :r ?o } }",
+    "SELECT * { GRAPH ?g { ?s :p ?o } FILTER(isIRI(?o) || isNumeric(?o)) }",
+    "SELECT * { ?s :p ?o FILTER NOT EXISTS { ?o :p ?x } BIND(?o + 1 AS ?y) }",
+)
+
+
+@settings(deadline=None, max_examples=15, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(files)
+def test_answers_are_those_without_statistics(
+    tmp_path_factory: pytest.TempPathFactory, given: list[list[list[str]]]
+) -> None:
+    lake = Growing(tmp_path_factory.mktemp("lake"))
+    duck = Duck(lake.path)
+    for file in given:
+        snapshot = lake.grow(*file)
+        assert duck.statistics(snapshot).complete
+        for text in QUERIES:
+            assert asked(duck, snapshot, text) == asked(duck, snapshot, text, Statistics()), text
+    duck.close()
