@@ -11,6 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
+from triplewire.sparql.depths import ensure_depth
+
+# Before any test, because a test that changes it is told off.
+ensure_depth()
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -58,7 +58,6 @@ def test_each_is_parsed_or_refused() -> None:
     assert broken(queries(), parse_query) == {}
 
 
-@pytest.mark.xfail(reason="chains of BIND that double overflow the stack of the compiler", strict=True)
 def test_each_is_compiled_or_refused() -> None:
     short = ((name, text) for name, text in queries() if len(text) <= COMPILED_CHARACTERS)
     assert broken(short, lambda text: compile_query(parse_query(text), "duckdb")) == {}

@@ -17,7 +17,7 @@ from tests.sparql.worlds import PREFIXES
 from triplewire.sparql import Family, to_sql
 from triplewire.sparql.compile.aggregates import aggregate
 from triplewire.sparql.compile.columns import Stored
-from triplewire.sparql.compile.orders import order_keys
+from triplewire.sparql.compile.orders import total_order_keys
 from triplewire.sparql.compile.sql import call, column, text
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.dialects.duckdb import prepare
@@ -133,7 +133,9 @@ def test_only_rows_that_count(connection: duckdb.DuckDBPyConnection, op: str, wa
 
 def test_order_is_total_and_as_pyoxigraph_has_it_inside_of_classes(connection: duckdb.DuckDBPyConnection) -> None:
     terms = list(dict.fromkeys([*TERMS, "_:a", "_:b"]))
-    keys = ", ".join(f"{to_sql(key, 'duckdb')} NULLS FIRST" for key in order_keys(Stored("t", "a", certain=False)))
+    keys = ", ".join(
+        f"{to_sql(key, 'duckdb')} NULLS FIRST" for key in total_order_keys(Stored("t", "a", certain=False))
+    )
     rows = connection.execute(f"SELECT a FROM ({relation([(term, None) for term in terms])}) AS t ORDER BY {keys}")
     found = [row[0] for row in rows.fetchall()]
     assert found[:3] == [None, "_:a", "_:b"]
@@ -144,4 +146,4 @@ def test_order_is_total_and_as_pyoxigraph_has_it_inside_of_classes(connection: d
 
 @pytest.mark.parametrize("family", [Family.STRING, Family.DOUBLE, Family.DATETIME, Family.IRI])
 def test_known_families_have_short_keys(family: Family) -> None:
-    assert len(order_keys(Stored("t", "a", frozenset({family})))) <= 2
+    assert len(total_order_keys(Stored("t", "a", frozenset({family})))) <= 2

@@ -19,7 +19,7 @@ from tests.sparql.worlds import PREFIXES, World
 from triplewire.sparql import Dialect, compile_query, parse_query, to_sql
 from triplewire.sparql.compile.aggregates import aggregate
 from triplewire.sparql.compile.columns import Stored
-from triplewire.sparql.compile.orders import order_keys
+from triplewire.sparql.compile.orders import total_order_keys
 
 pytestmark = pytest.mark.spark
 
@@ -147,7 +147,7 @@ DUCKDB: Dialect = "duckdb"
 def test_order(session: SparkSession) -> None:
     connection = test_functions.connected(test_functions.ONE)
     session.createDataFrame(connection.table("t").to_arrow_table()).createOrReplaceTempView("t")
-    keys = order_keys(Stored("t", "a", certain=False))
+    keys = total_order_keys(Stored("t", "a", certain=False))
     found, wanted = (
         f"SELECT a FROM t ORDER BY {', '.join(f'{to_sql(key, dialect)} NULLS FIRST' for key in keys)}"
         for dialect in (SPARK, DUCKDB)

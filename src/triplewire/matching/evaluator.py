@@ -22,6 +22,7 @@ from triplewire.model import MATCHES
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
 from triplewire.sparql import explode, involved, to_sql
+from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects.duckdb import prepare
 
 _FOUND = """CREATE OR REPLACE TEMP TABLE found (
@@ -114,6 +115,7 @@ def _exploding(columns: frozenset[str]) -> str:
 def _connection() -> duckdb.DuckDBPyConnection:
     """One thread, because Spark runs one task a core; nothing is loaded from outside. Patterns come in the order in
     which they are best joined, which DuckDB, knowing nothing of selectivity, would only spoil."""
+    ensure_depth()
     duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False, "memory_limit": "2GB"})
     prepare(duck)
     return duck.execute("SET disabled_optimizers = 'join_order'")

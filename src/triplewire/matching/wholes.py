@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from triplewire.errors import Unsupported
 from triplewire.sparql import Apply, Const, Expression, Node, Param, Query, family_of
 from triplewire.sparql.algebra import Dataset, Service
-from triplewire.sparql.parameters import replaced
+from triplewire.sparql.parameters import leaves, replaced
 from triplewire.sparql.rewriting import parts
 
 _VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
@@ -35,7 +35,7 @@ class Lifting:
     constants: list[str] = field(default_factory=list)
 
     def query(self, query: Query) -> Query:
-        return replaced(query, self._node, self._leaf)
+        return replaced(query, self._node, leaves(self._leaf))
 
     def _node(self, node: Node) -> Node:
         if isinstance(node, Const):

@@ -20,6 +20,7 @@ from triplewire.query.explanations import Explanation
 from triplewire.query.formats import choose
 from triplewire.query.requests import EXPLANATIONS, Bounds, QueryRequest
 from triplewire.sparql import Query, Statistics
+from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.rules import planned
 
 
@@ -45,6 +46,7 @@ class History:
         spark_bytes: int | None = None,
     ) -> None:
         """`spark_bytes` is None where nobody else can be asked."""
+        ensure_depth()
         self._lake = lake
         self._engine = engine
         self.bounds = bounds or Bounds()

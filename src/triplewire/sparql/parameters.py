@@ -31,7 +31,7 @@ from triplewire.sparql.algebra import (
 from triplewire.sparql.rewriting import rewritten
 
 Nodes: TypeAlias = Callable[[Node], Node]
-Leaves: TypeAlias = Callable[[Expression], Expression]
+Expressions: TypeAlias = Callable[[Expression], Expression]
 
 
 def parameters(query: Query) -> dict[int, Family | None]:
@@ -43,7 +43,7 @@ def parameters(query: Query) -> dict[int, Family | None]:
             found[node.index] = node.family
         return node
 
-    replaced(query, seen, lambda leaf: seen(leaf) if isinstance(leaf, Param) else leaf)
+    replaced(query, seen, leaves(lambda leaf: seen(leaf) if isinstance(leaf, Param) else leaf))
     return dict(sorted(found.items()))
 
 
@@ -70,12 +70,12 @@ def with_variables(query: Query) -> Query:
             return put(leaf)
         return Var(NOW) if leaf == Apply("now", ()) else leaf
 
-    return replaced(query, put, put_leaf)
+    return replaced(query, put, leaves(put_leaf))
 
 
-def replaced(query: Query, node: Nodes, leaf: Leaves) -> Query:
-    """The query with a change to each node of its patterns, but for predicates and ends of paths, and to each leaf of
-    its expressions, in the order in which they are read."""
+def replaced(query: Query, node: Nodes, expression: Expressions) -> Query:
+    """The query with a change to each node of its patterns, but for predicates and ends of paths, and to each of its
+    expressions, in the order in which they are read. What stands inside of EXISTS is changed by itself, before."""
 
     def change(operator: Operator) -> Operator:
         match operator:
@@ -84,20 +84,20 @@ def replaced(query: Query, node: Nodes, leaf: Leaves) -> Query:
             case Graph(name, inner):
                 return Graph(node(name), inner)
             case Filter(inner, conditions):
-                return Filter(inner, tuple(_tree(each, leaf) for each in conditions))
+                return Filter(inner, tuple(expression(each) for each in conditions))
             case LeftJoin(left, right, conditions):
-                return LeftJoin(left, right, tuple(_tree(each, leaf) for each in conditions))
-            case Extend(inner, name_, expression):
-                return Extend(inner, name_, _tree(expression, leaf))
+                return LeftJoin(left, right, tuple(expression(each) for each in conditions))
+            case Extend(inner, bound, value):
+                return Extend(inner, bound, expression(value))
             case Group(inner, keys, aggregates):
                 return Group(
                     inner,
-                    tuple((name_, _tree(each, leaf)) for name_, each in keys),
-                    tuple((name_, _aggregate(each, leaf)) for name_, each in aggregates),
+                    tuple((key, expression(each)) for key, each in keys),
+                    tuple((key, _aggregate(each, expression)) for key, each in aggregates),
                 )
             case Select(order=order):
                 return replace(
-                    operator, order=tuple(Order(_tree(each.expression, leaf), each.descending) for each in order)
+                    operator, order=tuple(Order(expression(each.expression), each.descending) for each in order)
                 )
         return operator
 
@@ -110,20 +110,24 @@ def _pattern(pattern: Pattern, node: Nodes) -> Pattern:
     return Pattern(node(pattern.subject), predicate, node(pattern.object), graph)
 
 
-def _tree(expression: Expression, leaf: Leaves) -> Expression:
-    """What stands inside of EXISTS was changed before, as an operator."""
-    match expression:
-        case Apply("now", ()):
-            return leaf(expression)
-        case Apply(op, (first, *rest)) if op in _COMPILED:
-            return Apply(op, (_tree(first, leaf), *rest))
-        case Apply(op, args):
-            return Apply(op, tuple(_tree(each, leaf) for each in args))
-        case Exists():
-            return expression
-    return leaf(expression)
+def leaves(change: Expressions) -> Expressions:
+    """The change to an expression that a change to its leaves makes; NOW() counts as one."""
+
+    def changed(expression: Expression) -> Expression:
+        match expression:
+            case Apply("now", ()):
+                return change(expression)
+            case Apply(op, (first, *rest)) if op in _COMPILED:
+                return Apply(op, (changed(first), *rest))
+            case Apply(op, args):
+                return Apply(op, tuple(changed(each) for each in args))
+            case Exists():
+                return expression
+        return change(expression)
+
+    return changed
 
 
-def _aggregate(aggregate: Aggregate, leaf: Leaves) -> Aggregate:
+def _aggregate(aggregate: Aggregate, expression: Expressions) -> Aggregate:
     argument = aggregate.argument
-    return aggregate if argument is None else replace(aggregate, argument=_tree(argument, leaf))
+    return aggregate if argument is None else replace(aggregate, argument=expression(argument))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp
 
 from triplewire.model.terms import XSD, literal
-from triplewire.sparql.algebra import Query
+from triplewire.sparql.algebra import Apply, Query
 from triplewire.sparql.compile.closures import Closure
 from triplewire.sparql.compile.contexts import Build, Context
 from triplewire.sparql.compile.definitions import defined, definitions, with_definitions
@@ -18,8 +19,13 @@ from triplewire.sparql.compile.operators import operated
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.rewriting import parts
 from triplewire.sparql.rules import planned
 from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.structures import Template, lift, template
+
+NOTHING = Statistics()
+"""Of data of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,26 @@ def compile_query(
     query: Query, dialect: Dialect, statistics: Statistics | None = None, now: datetime | None = None
 ) -> Compiled:
     """The query over the relations `quads` and `events`. `now` is what NOW() gives."""
-    known = statistics or Statistics()
-    build = Build(operated, known, _moment(now or datetime.now(UTC)))
+    known = statistics or NOTHING
+    if dialect == "spark" or Apply("now", ()) in parts(query):
+        return compile_afresh(query, dialect, known, now or datetime.now(UTC))
+    lifted = lift(query)
+    found, sql = _template(lifted.structure, known, frozenset(lifted.fillings))
+    if sql is None:
+        return compile_afresh(query, dialect, known, datetime.now(UTC))
+    return replace(found, sql=sql.filled(lifted.fillings))
+
+
+@lru_cache(maxsize=512)
+def _template(structure: Query, statistics: Statistics, slots: frozenset[str]) -> tuple[Compiled, Template | None]:
+    """What queries of one structure share, for DuckDB."""
+    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC))
+    return compiled, template(compiled.sql, slots)
+
+
+def compile_afresh(query: Query, dialect: Dialect, known: Statistics, now: datetime) -> Compiled:
+    """The same, without a look at what was compiled before."""
+    build = Build(operated, known, _moment(now))
     main = formed(planned(query, known), Context(build, query.dataset))
     if dialect == "duckdb":
         return Compiled(query.form, query.projection, to_sql(defined(build, main), dialect))

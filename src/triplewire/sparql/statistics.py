@@ -41,10 +41,10 @@ class Kind:
 UNKNOWN = Kind()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Statistics:
     """By predicate, as a term. With `complete` there are no triples of any other predicate; `blank` says whether a
-    subject may be a blank node."""
+    subject may be a blank node. Two are the same only if they are one."""
 
     predicates: Mapping[str, Counts] = field(default_factory=dict)
     total: Counts = Counts(0, 0, 0, 0)

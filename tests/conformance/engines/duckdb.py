@@ -13,6 +13,7 @@ from tests.conformance.engines.ports import Refused
 from tests.conformance.results import Answer
 from triplewire.errors import SparqlSyntax, Unsupported
 from triplewire.sparql import compile_query, parse_query
+from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects import duckdb as dialect
 
 _SECONDS = 60.0
@@ -25,6 +26,7 @@ class DuckDB:
     regimes = frozenset({"Simple"})
 
     def __init__(self) -> None:
+        ensure_depth()
         self._connection = duckdb.connect(config={"threads": 1})
         self._dataset = Dataset()
         relations.make(self._connection, self._dataset)

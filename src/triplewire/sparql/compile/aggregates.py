@@ -14,7 +14,7 @@ from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import Derived, Stored
 from triplewire.sparql.compile.computed import Number, Text
-from triplewire.sparql.compile.orders import order_keys
+from triplewire.sparql.compile.orders import total_order_keys
 from triplewire.sparql.compile.sql import (
     DECIMAL,
     DOUBLE,
@@ -181,7 +181,7 @@ def _chosen(op: str, value: Value, rows: _Rows) -> Value:
     """MIN, MAX and SAMPLE: one of the terms, as it is."""
     if not value.families:
         return Value()
-    keys = [value.text()] if op == "sample" else order_keys(value)
+    keys = [value.text()] if op == "sample" else total_order_keys(value)
     key = call("TW_ROW", *keys) if len(keys) > 1 else keys[0]
     taken = case((every(rows.among, value.bound()), key))
     best = "TW_AT_MOST" if op == "max" else "TW_AT_LEAST"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
-from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Param, Var
+from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Param, Var
 from triplewire.sparql.compile.addresses import blank
 from triplewire.sparql.compile.choices import either, first
 from triplewire.sparql.compile.columns import Stored
@@ -14,7 +14,7 @@ from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
 from triplewire.sparql.compile.computed import Truth
 from triplewire.sparql.compile.functions import FUNCTIONS, NAMING, VOLATILE, effective, held
 from triplewire.sparql.compile.plans import Lets
-from triplewire.sparql.compile.sql import Sql, every, negate, some
+from triplewire.sparql.compile.sql import Sql, among, every, negate, some
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import ANY, Value
 
@@ -104,12 +104,19 @@ class Scope:
             case Apply("||", args):
                 return some(*(self.holds(each) for each in args))
             case Apply("in", (left, *members)):
-                return some(*(self._equal(left, member) for member in members))
+                return self._among(left, members)
             case Apply("=", (left, right)):
                 return self._equal(left, right)
             case Apply("<" | "<=" | ">" | ">=", (left, right)):
                 return self._ordered(expression.op, left, right)
         return self.truth(expression)
+
+    def _among(self, left: Expression, members: list[Expression]) -> Sql:
+        """Terms that equal only themselves are looked for all at once."""
+        texts = [each.term for each in members if isinstance(each, Const) and static(each.term).family in _THEMSELVES]
+        rest = [each for each in members if not (isinstance(each, Const) and each.term in texts)]
+        together = [among(self.value(left).text(), texts)] if len(texts) > 1 else []
+        return some(*together, *(self._equal(left, each) for each in (rest if together else members)))
 
     def _equal(self, left: Expression, right: Expression) -> Sql:
         return holds_equal(self.value(left), self.value(right))
@@ -121,6 +128,7 @@ class Scope:
         return holds_ordered(op, self.value(left), self.value(right))
 
 
+_THEMSELVES = frozenset({Family.IRI, Family.STRING})
 _MIRROR = str.maketrans("<>", "><")
 
 

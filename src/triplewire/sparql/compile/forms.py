@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Const, Node, Pattern, Query, Select, Var
 from triplewire.sparql.compile.contexts import Context
-from triplewire.sparql.compile.modifiers import modified
+from triplewire.sparql.compile.modifiers import finished, modified
 from triplewire.sparql.compile.relations import Joined, Relation, Table, rendered, typed_null
 from triplewire.sparql.compile.sql import (
     VARCHAR,
@@ -38,9 +38,11 @@ def formed(query: Query, context: Context) -> exp.Query:
 def _select(query: Query, context: Context) -> exp.Query:
     select = query.where
     assert isinstance(select, Select)
-    relation = context.build.settled(modified(context, select, last=True))
-    columns = {f"v{index}": _output(relation.values[name]) for index, name in enumerate(query.projection)}
-    return rendered(relation, columns)
+    return finished(
+        context,
+        select,
+        lambda relation: {f"v{index}": _output(relation.values[name]) for index, name in enumerate(query.projection)},
+    )
 
 
 def _output(value: Value) -> Sql:

@@ -40,8 +40,9 @@ def unified(context: Context, left: Relation, right: Relation) -> tuple[dict[str
     frame put in."""
     values = {**left.values, **right.values}
     conditions = same_keys(left.keys, right.keys)
+    framed = bool(left.keys and right.keys)
     for name in left.values:
-        if name in context.substituted:
+        if framed and name in context.substituted:
             values[name] = left.values[name]
         elif name in right.values:
             values[name], condition = met(left.values[name], right.values[name])
@@ -64,8 +65,6 @@ def met(left: Value, right: Value) -> tuple[Value, Sql]:
 
 def alike(left: Value, right: Value) -> Sql:
     """Are both the same term? By the text of the terms, which is the same for the same term."""
-    if isinstance(left, Known) and isinstance(right, Known):
-        return truth(left.static.term == right.static.term)
     if not left.families & right.families:
         return truth(False)
     for one, other in ((left, right), (right, left)):
@@ -123,7 +122,7 @@ def left_joined(context: Context, left: Relation, right: Relation, conditions: S
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
     (source,) = right.sources
     maybe = {name: _maybe(value) for name, value in right.values.items()}
-    shared = maybe.keys() - context.substituted
+    shared = maybe.keys() - (context.substituted if left.keys and right.keys else frozenset())
     outer = {name: met(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()}
     return replace(
         left,

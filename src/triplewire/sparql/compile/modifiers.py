@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from triplewire.sparql.algebra import Order, Select, Var
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.orders import order_keys
-from triplewire.sparql.compile.relations import Columns, Relation, Rendering, distinct, rendered
+from triplewire.sparql.compile.relations import Columns, Relation, distinct, rendered
 from triplewire.sparql.compile.sql import Sql, is_null, number
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.variables import mentioned
@@ -21,11 +21,27 @@ RANK = "rank"
 
 
 def modified(context: Context, select: Select, *, last: bool = False) -> Relation:
-    """The solutions of a SELECT. Their order is kept only in the `last` one: before that, only slices follow it."""
+    """The solutions of a SELECT. Of their order only the rank is kept, and that only in the `last` one."""
     sliced = select.limit is not None or select.offset > 0
-    counted = sliced and not select.distinct if not context.counted else not select.distinct
+    relation, keys = _arranged(context, select, select.order if sliced or last else ())
+    if relation.keys and (sliced or keys):
+        return _sliced_each(context, relation, keys, select, last=last)
+    if not sliced:
+        return relation
+    return context.build.closed(relation, lambda inner, columns: _cut(rendered(inner, columns), keys, select))
+
+
+def finished(context: Context, select: Select, columns: Callable[[Relation], Columns]) -> exp.Query:
+    """The last SELECT of a query with these columns of its solutions, in its order: nothing may stand around that."""
+    relation, keys = _arranged(context, select, select.order)
+    return _cut(rendered(relation, columns(relation)), keys, select)
+
+
+def _arranged(context: Context, select: Select, order: Sequence[Order]) -> tuple[Relation, list[exp.Ordered]]:
+    """The solutions, projected and made distinct, and what to sort them by."""
+    sliced = select.limit is not None or select.offset > 0
+    counted = not select.distinct and (context.counted or sliced)
     relation = replace(context, counted=counted).compile(select.inner)
-    order = select.order if sliced or last else ()
     if select.distinct and not _follows(order, select.projection):
         return _ordered_first(context, relation, select, order)
     if select.distinct:
@@ -33,9 +49,8 @@ def modified(context: Context, select: Select, *, last: bool = False) -> Relatio
         relation, keys = _keys(context, relation, order)
     else:
         relation, keys = _keys(context, context.build.settled(relation), order)
-        relation = _projected(context, relation, select)
-    relation = replace(relation, rows="set" if select.distinct or not context.counted else "bag")
-    return _sliced(context, relation, keys, select, last=last) if sliced or keys else relation
+    relation = _projected(context, relation, select)
+    return replace(relation, rows="set" if select.distinct or not context.counted else "bag"), keys
 
 
 def _projected(context: Context, relation: Relation, select: Select) -> Relation:
@@ -57,40 +72,51 @@ def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple
         if not isinstance(each.expression, Var):
             relation = valued(context, relation, name, each.expression)
         named.append((name, each.descending))
-    keys = [
-        _ordered(key, descending)
-        for name, descending in named
-        for key in order_keys(relation.values.get(name, Value()))
-        # A constant orders nothing, and to engines a number is the place of a column.
-        if not is_null(key) and not isinstance(key, exp.Literal)
-    ]
-    return relation, keys
+    values = [(relation.values.get(name, Value()), descending) for name, descending in named]
+    keys = [_ordered(key, descending) for value, descending in values for key in order_keys(value)]
+    # what is equal stands by its text, so that the order is the same each time
+    keys += [_ordered(value.text(), False) for value, _ in values]
+    return relation, [key for key in keys if _orders(key.this)]
+
+
+def _orders(key: Sql) -> bool:
+    """A constant orders nothing, and to engines a number is the place of a column."""
+    return not is_null(key) and not isinstance(key, exp.Literal)
 
 
 def _ordered(key: Sql, descending: bool) -> exp.Ordered:
     return exp.Ordered(this=key, desc=descending, nulls_first=not descending)
 
 
-def _ordered_first(context: Context, relation: Relation, select: Select, order: Sequence[Order]) -> Relation:
+def _ordered_first(
+    context: Context, relation: Relation, select: Select, order: Sequence[Order]
+) -> tuple[Relation, list[exp.Ordered]]:
     """DISTINCT after an order by what is not projected: each solution stands where the first of its rows would."""
     relation, keys = _keys(context, relation, order)
     projected = _projected(context, relation, select)
     texts = [value.text() for value in projected.values.values()]
-    by = [*(each for each in texts if not is_null(each) and not isinstance(each, exp.Literal)), *relation.keys.values()]
-    least = [exp.Max(this=each.this) if each.args["desc"] else exp.Min(this=each.this) for each in keys]
-    first = [_ordered(key, each.args["desc"]) for key, each in zip(least, keys, strict=True)]
+    by = [*(each for each in texts if _orders(each)), *relation.keys.values()]
+    least: dict[str, Value] = {
+        f".least{place}": Least((exp.Max if key.args["desc"] else exp.Min)(this=key.this))
+        for place, key in enumerate(keys)
+    }
 
     def rendering(relation: Relation, columns: Columns) -> exp.Query:
-        return _cut(rendered(relation, columns).group_by(*by, copy=False), first, select)
+        return rendered(relation, columns).group_by(*by, copy=False)
 
-    return context.build.closed(replace(projected, rows="set"), rendering)
+    closed = context.build.closed(replace(projected.having(**least), rows="set"), rendering)
+    first = [_ordered(closed.values[name].text(), key.args["desc"]) for name, key in zip(least, keys, strict=True)]
+    return closed.only([*projected.values]), first
 
 
-def _sliced(context: Context, relation: Relation, keys: list[exp.Ordered], select: Select, *, last: bool) -> Relation:
-    if relation.keys:
-        return _sliced_each(context, relation, keys, select, last=last)
-    rendering: Rendering = lambda inner, columns: _cut(rendered(inner, columns), keys, select)  # noqa: E731
-    return context.build.closed(relation, rendering)
+@dataclass(frozen=True)
+class Least(Value):
+    """What a solution is sorted by, crossing a sub-query in place of a text."""
+
+    key: Sql
+
+    def text(self) -> Sql:
+        return self.key
 
 
 def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Select:

@@ -1,7 +1,7 @@
 """Orders: the keys by which ORDER BY, MIN and MAX sort any terms.
 
 Unbound comes first, then blank nodes, IRIs and literals; of these numbers by value, times by instant, strings by code
-point, booleans, and all others by their text. Equal values are told apart by their text, so that the order is total.
+point, booleans, and all others by their text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,21 @@ _CLASSES: tuple[tuple[Family, ...], ...] = (
     (Family.OTHER,),
 )
 
+_BY_TEXT = frozenset({Family.BLANK, Family.IRI, Family.OTHER})
+
+
+def total_order_keys(value: Value) -> list[Sql]:
+    """Keys to sort by, ascending, NULLs first. Equal values are told apart by their text."""
+    return [*order_keys(value), value.text()] if value.families else []
+
 
 def order_keys(value: Value) -> list[Sql]:
-    """Keys to sort by, ascending, NULLs first."""
+    """The same, but equal values have equal keys."""
     if not value.families:
         return []
     classes = [(place, group) for place, group in enumerate(_CLASSES) if value.families & set(group)]
     keys = [_place(value, classes)] if len(classes) > 1 else []
-    return [*keys, *(key for key in _within(value) if not is_null(key)), value.text()]
+    return [*keys, *(key for key in _within(value) if not is_null(key))]
 
 
 def _place(value: Value, classes: list[tuple[int, tuple[Family, ...]]]) -> Sql:
@@ -52,7 +59,14 @@ def _within(value: Value) -> list[Sql]:
         keys.append(case((value.boolean(), number(1)), default=number(0)))
     if value.families & set(STRINGS):
         keys.append(_string(value))
-    return keys
+    return [*keys, *_texts(value)]
+
+
+def _texts(value: Value) -> list[Sql]:
+    """Of terms that have no value beside their text."""
+    if not value.families & _BY_TEXT:
+        return []
+    return [value.text() if value.families <= _BY_TEXT else case((value.among(*_BY_TEXT), value.text()))]
 
 
 def _digits(value: Value) -> Sql:
