@@ -91,6 +91,13 @@ def test_a_predicate_that_comes_later_has_a_number_of_its_own(lake: Growing, duc
     assert later == {**first, **{iri("at"): 2, iri("new"): 3, iri("another"): 4}}
 
 
+def test_statistics_of_the_same_data_are_one_value_so_that_plans_are_kept(lake: Growing, duck: Duck) -> None:
+    first = lake.grow(*FILES[0])
+    known = duck.statistics(first)
+    assert duck.statistics(first) is known
+    assert duck.statistics(lake.grow(*FILES[1])) is not known
+
+
 def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(
     lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ class Duck:
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._version: tuple[int, bool] | None = None
         self._copied = False
+        self._numbered: tuple[Statistics, Statistics] | None = None
         prepare(self._duck)
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
@@ -55,7 +56,13 @@ class Duck:
                     pass
             self._see(snapshot)
             found = self._counting.of(snapshot.files)
-            return replace(found, numbers=self._cache.numbers) if self._copied else found
+            return self._with_numbers(found) if self._copied else found
+
+    def _with_numbers(self, found: Statistics) -> Statistics:
+        """The same value for the same data, because plans are kept by it."""
+        if self._numbered is None or self._numbered[0] is not found:
+            self._numbered = found, replace(found, numbers=dict(self._cache.numbers))
+        return self._numbered[1]
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """Count and copy one file more; whether there was one to be."""

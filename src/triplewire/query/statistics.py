@@ -17,6 +17,7 @@ from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import SHORT_EXACT
 from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.queries import NOTHING
 from triplewire.sparql.statistics import Counts, Kind, Statistics
 
 GROWTH = 1.2
@@ -95,7 +96,7 @@ class Counting:
     def of(self, files: Sequence[str]) -> Statistics:
         """Of these files, if they are all that was counted and summed up; else nothing is known."""
         whole = self._files == set(files) and len(self._facts) == self._summed
-        return self._found if whole else Statistics()
+        return self._found if whole else NOTHING
 
     def missing(self, files: Sequence[str]) -> list[str]:
         """Those that are yet to be counted. Where one is gone, everything begins anew."""
