@@ -57,13 +57,13 @@ class Build:
         self._count += 1
         return f"{prefix}{self._count}"
 
-    def closed(self, relation: Relation, rendering: Rendering = plain, *, certain: bool = True) -> Relation:
-        """The relation as a sub-query. Where the sub-query might have no row, nothing in it is certain."""
+    def closed(self, relation: Relation, rendering: Rendering = plain, *, constants: bool = True) -> Relation:
+        """The relation as a sub-query, with its constants as they are or as columns of it."""
         exports = Exports(relation, self.names, rendering)
         alias = self.alias("s")
         return Relation(
             sources=(Joined(Closed(exports, alias)),),
-            values=carried(exports, alias, certain=certain),
+            values=carried(exports, alias, constants=constants),
             keys={name: exports.key(alias, name) for name in relation.keys},
             rows="set" if rendering is distinct else relation.rows,
         )

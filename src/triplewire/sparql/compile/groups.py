@@ -48,7 +48,7 @@ def _with_empty(context: Context, relation: Relation) -> Relation:
     if not (context.frame or context.graph is not None):
         return relation
     marked = relation.having(**{_ROW: Known(static('"1"'))})
-    return left_joined(context, matched(context, ()), context.build.closed(marked, certain=False), ())
+    return left_joined(context, matched(context, ()), context.build.closed(marked, constants=False), ())
 
 
 def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> dict[str, Value]:

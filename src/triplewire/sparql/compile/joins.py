@@ -116,7 +116,7 @@ def coalesced(*parts: Sql) -> Sql:
 def left_joined(context: Context, left: Relation, right: Relation, conditions: Sequence[Expression]) -> Relation:
     """Every solution of the left, with each compatible one of the right for which the conditions hold, or alone."""
     left, right = alike_rows(context, _rooted(context, context.build.simple(left)), right)
-    right = _single(right) or context.build.closed(right, certain=False)
+    right = _single(right) or context.build.closed(right, constants=False)
     values, compatible = unified(context, left, right)
     scope = replace(context.scope(left), values=values, lets=Inline())
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))

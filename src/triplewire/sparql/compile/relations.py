@@ -155,18 +155,17 @@ class Closed:
         return self.exports.sql().subquery(self.alias, copy=False)
 
 
-def carried(exports: Exports, alias: str, *, certain: bool = True) -> dict[str, Value]:
-    """The values of a closed relation as its columns. Constants stay what they are, unless `certain` says that there
-    may be no row."""
+def carried(exports: Exports, alias: str, *, constants: bool = True) -> dict[str, Value]:
+    """The values of a closed relation as its columns. Constants stay what they are, unless they are wanted as columns,
+    too: where there is no row, they have no value."""
     return {
-        name: value if certain and isinstance(value, Known) else _carried(exports, alias, name, value, certain)
+        name: value if constants and isinstance(value, Known) else _carried(exports, alias, name, value)
         for name, value in exports.relation.values.items()
     }
 
 
-def _carried(exports: Exports, alias: str, name: str, value: Value, certain: bool) -> Value:
-    bound = certain and value.bound() == exp.true()
-    return Carried(alias, name, value.families, certain=bound, exports=exports)
+def _carried(exports: Exports, alias: str, name: str, value: Value) -> Value:
+    return Carried(alias, name, value.families, certain=value.bound() == exp.true(), exports=exports)
 
 
 def plain(relation: Relation, columns: Columns) -> exp.Query:
