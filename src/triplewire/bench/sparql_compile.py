@@ -9,7 +9,8 @@ from triplewire.bench.sparql_data import PART_OF, PROPERTIES, SOSA, City
 from triplewire.bench.sparql_queries import QUESTIONS, Question
 from triplewire.model.terms import RDF_TYPE, iri
 from triplewire.sparql import compile_query, parse_query
-from triplewire.sparql.statistics import Counts, Statistics
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.statistics import Counts, Kind, Statistics
 
 TURNS = 9
 
@@ -22,7 +23,7 @@ def compile_ms(city: City) -> dict[str, dict[str, float]]:
 
 
 def statistics(city: City) -> Statistics:
-    """What a query's process counts in the lake, so that joins are ordered as they are there."""
+    """What a query's process counts in the lake, so that plans are those that are made there."""
     events, places = city.events, city.platforms + city.places - 1
     values = {"madeBySensor": city.sensors, "observedProperty": len(PROPERTIES), "hasSimpleResult": 10_000}
     counts = {
@@ -32,7 +33,14 @@ def statistics(city: City) -> Statistics:
         iri(f"{SOSA}isHostedBy"): Counts(city.sensors, city.sensors, city.sensors, city.platforms),
         iri(PART_OF): Counts(places, places, places, city.places),
     }
-    return Statistics(counts, Counts(city.quads, city.quads, events + city.sensors + places, events + city.sensors))
+    families = {
+        iri(f"{SOSA}hasSimpleResult"): Family.DOUBLE,
+        iri(f"{SOSA}resultTime"): Family.DATETIME,
+    }
+    kinds = {each: Kind(frozenset({families.get(each, Family.IRI)}), short=True, unique=True) for each in counts}
+    total = Counts(city.quads, city.quads, events + city.sensors + places, events + city.sensors)
+    numbers = {predicate: number for number, predicate in enumerate(counts)}
+    return Statistics(counts, total, kinds, numbers, complete=True, blank=False)
 
 
 def _times(question: Question, city: City, known: Statistics) -> dict[str, float]:
