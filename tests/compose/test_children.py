@@ -23,7 +23,9 @@ def ended(child: Child) -> None:
 
 
 def test_settings_survive_the_way_to_a_child(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path, host="0.0.0.0", port=99, store_interval=2.5, supervisor=7, services=("http://a", "http://b"))
+    settings = Settings(
+        data=tmp_path, host="0.0.0.0", port=99, store_interval=2.5, supervisor=7, services=("http://a", "http://b")
+    )
     assert Settings.from_environment(environment(settings)) == settings
 
 

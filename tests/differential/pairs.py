@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 
 from tests.conformance.results import Answer
 from tests.differential import oracles
@@ -17,6 +17,7 @@ from tests.differential.grammar import Question
 from tests.differential.verdicts import problem
 
 Asking: TypeAlias = Callable[[str], Answer]
+Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def examples(usual: int) -> settings:
@@ -29,6 +30,11 @@ def examples(usual: int) -> settings:
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+
+
+def seed_of(part: int) -> Callable[[Test], Test]:
+    """Other examples for each part of a test; with TRIPLEWIRE_EXAMPLES, whatever a seed on the command line says."""
+    return (lambda test: test) if os.environ.get("TRIPLEWIRE_EXAMPLES") else seed(part)
 
 
 def hold(data: Data, question: Question, ask: Asking) -> None:

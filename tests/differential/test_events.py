@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.differential.data import Data, data
 from tests.differential.engines import OnEvents
 from tests.differential.grammar import Question, one_event
-from tests.differential.pairs import examples, hold_on_event
+from tests.differential.pairs import examples, hold_on_event, seed_of
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,16 @@ def engine() -> Iterator[OnEvents]:
     started.close()
 
 
-@examples(300)
-@given(data, one_event)
-def test_events_answer_as_pyoxigraph(engine: OnEvents, given: Data, question: Question) -> None:
-    engine.take(given)
-    for graph in given.graphs:
-        hold_on_event(given, graph, question, partial(engine.ask_on, graph))
+@pytest.mark.parametrize("part", range(2))
+def test_events_answer_as_pyoxigraph(engine: OnEvents, part: int) -> None:
+    """In parts, which can run side by side."""
+
+    @seed_of(part)
+    @examples(300)
+    @given(data, one_event)
+    def answers(given: Data, question: Question) -> None:
+        engine.take(given)
+        for graph in given.graphs:
+            hold_on_event(given, graph, question, partial(engine.ask_on, graph))
+
+    answers()

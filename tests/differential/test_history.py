@@ -11,7 +11,7 @@ from tests.differential.cases import load
 from tests.differential.data import Data, data
 from tests.differential.engines import OnDuckDB
 from tests.differential.grammar import Question, questions
-from tests.differential.pairs import examples, hold, verdict
+from tests.differential.pairs import examples, hold, seed_of, verdict
 
 CASES = load()
 
@@ -23,11 +23,18 @@ def engine() -> Iterator[OnDuckDB]:
     started.close()
 
 
-@examples(600)
-@given(data, questions)
-def test_history_answers_as_pyoxigraph(engine: OnDuckDB, given: Data, question: Question) -> None:
-    engine.take(given)
-    hold(given, question, engine.ask)
+@pytest.mark.parametrize("part", range(4))
+def test_history_answers_as_pyoxigraph(engine: OnDuckDB, part: int) -> None:
+    """In parts, which can run side by side."""
+
+    @seed_of(part)
+    @examples(500)
+    @given(data, questions)
+    def answers(given: Data, question: Question) -> None:
+        engine.take(given)
+        hold(given, question, engine.ask)
+
+    answers()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -20,8 +20,11 @@ _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _MOST = 16_000_000
 """Whole numbers up to here are exact as floats, so that the plan does not depend on which it is."""
 
-_CORES = ("urn:x-slot:", "1670", "2999-12-31")
-"""What no constant of a query may hold, because stand-ins do."""
+_SLOTS = 100
+"""Constants of a query that are taken out at most: stand-ins for numbers differ in two digits."""
+
+_CORES = ("urn:x-slot:", "73009", "2999-12-31")
+"""What stand-ins hold. A query that holds it, too, is a structure of its own."""
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -50,6 +53,8 @@ class Template:
 
 def lift(query: Query) -> Lifted:
     """The structure of a query. Constants that might shape the plan stay in it."""
+    if any(core in repr(query) for core in _CORES):
+        return Lifted(query, {})
     lifting = _Lifting()
     return Lifted(replaced(query, lifting.node, lifting.expression), lifting.fillings)
 
@@ -93,7 +98,7 @@ class _Lifting:
 
     def _lifted(self, constant: Const) -> Const:
         forms = _forms(constant.term)
-        if forms is None or any(core in constant.term for core in _CORES) or set("'\\") & set(constant.term):
+        if forms is None or self._count >= _SLOTS or set("'\\") & set(constant.term):
             return constant
         stand_in = _stand_in(constant.term, self._count)
         slots = _forms(stand_in)
@@ -133,4 +138,4 @@ def _stand_in(term: str, number: int) -> str:
     if parts.datatype == XSD + "dateTime":
         return literal(f"2999-12-31T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z", parts.datatype)
     _, point, fraction = parts.lexical.partition(".")
-    return literal(f"{1_670_000 + number}{point}{fraction}", parts.datatype)
+    return literal(f"{7_300_900 + number}{point}{fraction}", parts.datatype)

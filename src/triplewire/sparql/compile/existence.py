@@ -101,14 +101,14 @@ def _framed(context: Context, relation: Relation, exists: Exists) -> tuple[Relat
     relation, asked = whole.read(build.alias("f")), whole.read(build.alias("f"))
     used = mentioned(exists.inner)
     names = {build.alias("e"): name for name in relation.values if name in used or name in context.substituted}
-    frame = build.share(_with_keys(asked.only([*names.values()]), names), distinct)
+    frame = build.share(with_keys(asked.only([*names.values()]), names), distinct)
     found = context.uncounted().framed(frame).compile(exists.inner)
     keys = {name: sql for name, sql in found.keys.items() if name in frame.exports.relation.keys}
     right = build.closed(replace(found, values={}, keys={**keys, FOUND: number(1)}, rows="set"), distinct)
-    return relation, dict(_with_keys(relation, names).keys), right
+    return relation, dict(with_keys(relation, names).keys), right
 
 
-def _with_keys(relation: Relation, names: Mapping[str, str]) -> Relation:
+def with_keys(relation: Relation, names: Mapping[str, str]) -> Relation:
     """With variables as keys, under other names."""
     return replace(
         relation, keys={**relation.keys, **{key: relation.values[name].text() for key, name in names.items()}}

@@ -29,13 +29,14 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.compile.columns import Named
 from triplewire.sparql.compile.contexts import Context
+from triplewire.sparql.compile.existence import with_keys
 from triplewire.sparql.compile.expressions import filtered, valued
 from triplewire.sparql.compile.groups import grouped
 from triplewire.sparql.compile.joins import joined, left_joined, minus
 from triplewire.sparql.compile.leaves import matched, placed, stated
 from triplewire.sparql.compile.modifiers import modified
 from triplewire.sparql.compile.paths import reached
-from triplewire.sparql.compile.relations import Relation
+from triplewire.sparql.compile.relations import Relation, distinct
 from triplewire.sparql.compile.unions import united
 
 
@@ -77,10 +78,12 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
         return left_joined(context, left, context.compile(operator.right), operator.conditions)
     build = context.build
     whole = build.share(build.settled(left))
-    once = replace(whole.read(build.alias("f")), headers={})
-    pairs = joined(context, build.settled(once), context.compile(operator.right))
+    names = {build.alias("e"): name for name in left.values if name not in context.substituted}
+    once = build.closed(with_keys(whole.read(build.alias("f")), names), distinct)
+    pairs = joined(context, once, context.compile(operator.right))
     kept = filtered(context, pairs, operator.conditions)
-    return left_joined(context, whole.read(build.alias("f")), kept, ())
+    found = left_joined(context, with_keys(whole.read(build.alias("f")), names), kept, ())
+    return replace(found, keys={name: sql for name, sql in found.keys.items() if name not in names})
 
 
 def _exists(expression: Expression) -> bool:
