@@ -60,7 +60,7 @@ def test_objects_are_of_no_other_family(
     counting: Counting, lake: Growing, object_: str, families: set[Family], short: bool
 ) -> None:
     found = counted(counting, lake.grow([triple("s", "p", object_)]))
-    assert found.kind(iri("p")) == Kind(frozenset(families), short=short, unique=True)
+    assert found.kind(iri("p")) == Kind(frozenset(families), short=short, unique=True, zoned=True)
 
 
 def test_a_value_of_another_datatype_in_a_later_file_widens_what_objects_are(counting: Counting, lake: Growing) -> None:
@@ -68,8 +68,8 @@ def test_a_value_of_another_datatype_in_a_later_file_widens_what_objects_are(cou
     assert first.kind(iri("p")).families == {Family.EXACT}
     assert first.kind(None).families == {Family.EXACT, Family.IRI}
     later = counted(counting, lake.grow([triple("s", "p", '"a"'), triple("s", "p", typed("9" * 30, "integer"))]))
-    assert later.kind(iri("p")) == Kind(frozenset({Family.EXACT, Family.STRING}), short=False, unique=True)
-    assert later.kind(iri("q")) == Kind(frozenset({Family.IRI}), short=True, unique=True)
+    assert later.kind(iri("p")) == Kind(frozenset({Family.EXACT, Family.STRING}), short=False, unique=True, zoned=True)
+    assert later.kind(iri("q")) == Kind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
 
 
 def test_a_triple_that_comes_again_ends_that_all_are_unique(counting: Counting, lake: Growing) -> None:
@@ -103,7 +103,7 @@ def test_a_file_that_is_gone_begins_everything_anew(counting: Counting, lake: Gr
     rest = Snapshot(whole.version + 1, whole.upto, whole.files[:1])
     assert not counting.of(rest.files).complete
     found = counted(counting, rest)
-    assert found.kind(iri("p")) == Kind(frozenset({Family.IRI}), short=True, unique=True)
+    assert found.kind(iri("p")) == Kind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
     assert found.predicates[iri("p")].rows == 1
 
 
@@ -186,3 +186,10 @@ def test_answers_are_those_without_statistics(
         for text in QUERIES:
             assert asked(duck, snapshot, text) == asked(duck, snapshot, text, Statistics()), text
     duck.close()
+
+
+def test_a_time_without_a_zone_ends_that_all_have_one(counting: Counting, lake: Growing) -> None:
+    early = typed("2020-01-01T00:00:00+02:00", "dateTime")
+    assert counted(counting, lake.grow([triple("s", "p", early)])).kind(iri("p")).zoned
+    late = lake.grow([triple("s", "p", typed("2020-01-01T00:00:00", "dateTime"))])
+    assert not counted(counting, late).kind(iri("p")).zoned

@@ -32,6 +32,7 @@ class DeltaLake:
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
         self._table: DeltaTable | None = None
+        self._snapshot: Snapshot | None = None
         self._lock = Lock()
 
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
@@ -48,11 +49,21 @@ class DeltaLake:
 
     def files(self) -> Snapshot:
         with self._lock:
-            table = self._current()
-            if table is None:
-                return Snapshot(-1, 0, ())
-            upto = table.transaction_version(UPTO) or 0
-            return Snapshot(table.version(), upto, tuple(sorted(table.file_uris())))
+            if self._snapshot is None or self._is_newer(self._snapshot.version):
+                self._snapshot = self._seen(self._current())
+            return self._snapshot
+
+    def _is_newer(self, version: int) -> bool:
+        """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one
+        look does; to read the log costs more the more files the table has."""
+        return version < 0 or _commit(self._path, version + 1).exists()
+
+    @staticmethod
+    def _seen(table: DeltaTable | None) -> Snapshot:
+        if table is None:
+            return Snapshot(-1, 0, ())
+        upto = table.transaction_version(UPTO) or 0
+        return Snapshot(table.version(), upto, tuple(sorted(table.file_uris())))
 
     def _add(self, table: DeltaTable, batch: Batch, files: Sequence[DataFile]) -> None:
         marks = [Transaction(batch.query, batch.number), Transaction(UPTO, batch.upto)]
@@ -63,7 +74,7 @@ class DeltaLake:
             commit_properties=CommitProperties(app_transactions=marks),
         )
         table.update_incremental()
-        _sync(self._path / "_delta_log" / f"{table.version():020d}.json")
+        _sync(_commit(self._path, table.version()))
 
     def _current(self) -> DeltaTable | None:
         """The table at its newest version, opened once; None while there is none."""
@@ -90,6 +101,10 @@ def _action(file: DataFile) -> AddAction:
         "nullCount": {"position": 0},
     }
     return AddAction(file.path, file.size, {}, int(time.time() * 1_000), True, json.dumps(stats))
+
+
+def _commit(table: Path, version: int) -> Path:
+    return table / "_delta_log" / f"{version:020d}.json"
 
 
 def _sync(commit: Path) -> None:

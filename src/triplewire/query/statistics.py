@@ -31,7 +31,8 @@ FROM {files} GROUP BY GROUPING SETS ((predicate), ())
 """
 _FACTS = """
 SELECT predicate, object_kind, object_datatype, count(*), count(object_number), count(object_time),
-       max(length(object)), bool_or(starts_with(object, '_:')), bool_or(starts_with(subject, '_:'))
+       max(length(object)), bool_or(starts_with(object, '_:')), bool_or(starts_with(subject, '_:')),
+       bool_and(object_time IS NULL OR regexp_matches(object, '(Z|[+-][0-9][0-9]:[0-9][0-9])"'))
 FROM {files} GROUP BY ALL
 """
 _NEW = "CREATE OR REPLACE TEMP TABLE new_hashes AS SELECT predicate, hash(subject, predicate, object) AS h FROM {files}"
@@ -66,6 +67,7 @@ class _Fact:
     longest: int
     blank_object: bool
     blank_subject: bool
+    zoned: bool
 
     def families(self) -> set[Family]:
         """Of those whose text a datatype may not allow, also OTHER."""
@@ -153,7 +155,8 @@ class Counting:
     def _kind(self, facts: Sequence[_Fact]) -> Kind:
         families = frozenset(family for each in facts for family in each.families())
         short = all(each.short() for each in facts)
-        return Kind(families, short=short, unique=facts[0].predicate not in self._repeating)
+        zoned = all(each.zoned for each in facts)
+        return Kind(families, short=short, unique=facts[0].predicate not in self._repeating, zoned=zoned)
 
 
 def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:

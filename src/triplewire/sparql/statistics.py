@@ -31,11 +31,13 @@ class Counts:
 @dataclass(frozen=True)
 class Kind:
     """What the triples of one predicate are, all of them: the families of their objects, whether every exact number
-    among these is `short` enough for a double, and whether each triple is there only once."""
+    among these is `short` enough for a double, whether each triple is there only once, and whether every time among
+    the objects names its zone."""
 
     families: frozenset[Family] = frozenset(Family)
     short: bool = False
     unique: bool = False
+    zoned: bool = False
 
 
 UNKNOWN = Kind()
@@ -72,6 +74,7 @@ class Statistics:
             families=frozenset().union(*(each.families for each in kinds)),
             short=all(each.short for each in kinds),
             unique=all(each.unique for each in kinds),
+            zoned=all(each.zoned for each in kinds),
         )
 
     def matches(self, predicate: str | None, *, subject: bool, object_: bool) -> float:

@@ -65,11 +65,26 @@ def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def cells(terms: Column, writers: Writers) -> Column:
     """A cell for each term, by its kind; null where the term is."""
+    alike = _alike(terms)
+    if alike is not None:
+        return writers[alike](terms)
     made = pa.nulls(len(terms), pa.binary())
     for kind, mask in _masks(terms):
         if pc.any(mask).as_py():
             made = pc.replace_with_mask(made, mask, writers[kind](terms.filter(mask)))
     return made
+
+
+def _alike(terms: Column) -> Kind | None:
+    """The kind of all terms, where it is one of the two that most columns are of throughout."""
+    if terms.null_count or not len(terms):
+        return None
+    first = terms[0].as_py()
+    if first.startswith(b"<") and pc.all(pc.starts_with(terms, "<")).as_py():
+        return None if pc.any(pc.starts_with(terms, "<<")).as_py() else Kind.IRI
+    if first.endswith(b">") and pc.all(pc.and_(pc.starts_with(terms, '"'), pc.ends_with(terms, ">"))).as_py():
+        return Kind.TYPED
+    return None
 
 
 def _masks(terms: Column) -> Iterator[tuple[Kind, pa.BooleanArray]]:

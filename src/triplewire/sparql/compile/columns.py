@@ -54,6 +54,8 @@ class Stored(Value):
     """No exact number in it has more digits than a double holds."""
     certain: bool = True
     """It has a value in every row; otherwise NULL is an unbound variable, or an error."""
+    always_zoned: bool = False
+    """Every time in it names its zone."""
 
     def narrowed(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
@@ -105,6 +107,8 @@ class Stored(Value):
         return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()
 
     def zoned(self) -> Sql:
+        if self.always_zoned:
+            return truth(True)
         forms = ('%Z"^^%', '%+__:__"^^%', '%-__:__"^^%')
         return some(*(exp.Like(this=self.text(), expression=text(form)) for form in forms))
 

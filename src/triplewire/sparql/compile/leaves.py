@@ -61,7 +61,7 @@ def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str)
     places: list[tuple[Node, Value]] = [
         (pattern.subject, Named(alias, "subject", NODES if context.build.statistics.blank else IRI)),
         (pattern.predicate, Named(alias, "predicate")),
-        (pattern.object, Stored(alias, "object", kind.families, kind.short)),
+        (pattern.object, Stored(alias, "object", kind.families, kind.short, always_zoned=kind.zoned)),
     ]
     relation = replace(relation, sources=(*relation.sources, Joined(Table("quads", alias))))
     predicate = context.build.statistics.numbers.get(_term(pattern.predicate))

@@ -165,7 +165,10 @@ def carried(exports: Exports, alias: str, *, constants: bool = True) -> dict[str
 
 
 def _carried(exports: Exports, alias: str, name: str, value: Value) -> Value:
-    return Carried(alias, name, value.families, certain=value.bound() == exp.true(), exports=exports)
+    made = Carried(alias, name, value.families, certain=value.bound() == exp.true(), exports=exports)
+    if isinstance(value, Stored):
+        return replace(made, short=value.short, always_zoned=value.always_zoned)
+    return made
 
 
 def plain(relation: Relation, columns: Columns) -> exp.Query:
