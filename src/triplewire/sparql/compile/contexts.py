@@ -26,7 +26,7 @@ from triplewire.sparql.compile.relations import (
     distinct,
     plain,
 )
-from triplewire.sparql.compile.sql import Sql
+from triplewire.sparql.compile.sql import Sql, is_true
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.statistics import Statistics
 
@@ -134,6 +134,14 @@ class Context:
     def keyed(self) -> bool:
         """Is what is computed told apart by event?"""
         return self.events or self.graph is not None
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The variables to which every row of the frame gives a value; others may yet be bound inside of it."""
+        if self.frame is None:
+            return frozenset()
+        values = self.frame.exports.relation.values
+        return frozenset(name for name, value in values.items() if is_true(value.bound()))
 
     @property
     def substituted(self) -> frozenset[str]:

@@ -42,7 +42,7 @@ def unified(context: Context, left: Relation, right: Relation) -> tuple[dict[str
     conditions = same_keys(left.keys, right.keys)
     framed = bool(left.keys and right.keys)
     for name in left.values:
-        if framed and name in context.substituted:
+        if framed and name in context.fixed:
             values[name] = left.values[name]
         elif name in right.values:
             values[name], condition = met(left.values[name], right.values[name])
@@ -122,7 +122,7 @@ def left_joined(context: Context, left: Relation, right: Relation, conditions: S
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
     (source,) = right.sources
     maybe = {name: _maybe(value) for name, value in right.values.items()}
-    shared = maybe.keys() - (context.substituted if left.keys and right.keys else frozenset())
+    shared = maybe.keys() - (context.fixed if left.keys and right.keys else frozenset())
     outer = {name: met(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()}
     return replace(
         left,
@@ -185,7 +185,7 @@ def kept(context: Context, left: Relation, right: Relation, on: Iterable[Sql], *
 
 def minus(context: Context, left: Relation, right: Relation) -> Relation:
     """The solutions of the left with which no solution of the right is compatible and has a variable in common."""
-    shared = [name for name in left.values if name in right.values and name not in context.substituted]
+    shared = [name for name in left.values if name in right.values and name not in context.fixed]
     if not shared:
         return left
     left = context.build.simple(left)

@@ -78,7 +78,7 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
         return left_joined(context, left, context.compile(operator.right), operator.conditions)
     build = context.build
     whole = build.share(build.settled(left))
-    names = {build.alias("e"): name for name in left.values if name not in context.substituted}
+    names = {build.alias("e"): name for name in left.values if name not in context.fixed}
     once = build.closed(with_keys(whole.read(build.alias("f")), names), distinct)
     pairs = joined(context, once, context.compile(operator.right))
     kept = filtered(context, pairs, operator.conditions)
