@@ -75,11 +75,11 @@ def _digits(value: Value) -> Sql:
 
 
 def _string(value: Value) -> Sql:
-    """The text without its escapes, which sort otherwise; all else stays as it is."""
+    """The text without its escapes, which sort otherwise; NULL for what is no string."""
     if value.families <= set(STRINGS):
         return value.string()
     escaped = every(call("TW_CONTAINS", value.text(), text("\\")), value.among(*STRINGS))
-    return case((escaped, value.string()), default=_unquoted(value))
+    return case((escaped, value.string()), (value.among(*STRINGS), _unquoted(value)))
 
 
 def _unquoted(value: Value) -> Sql:
