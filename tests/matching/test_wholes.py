@@ -55,6 +55,8 @@ QUERIES = (
     "SELECT ?o ?best { ?o :by ?s { SELECT ?o (MAX(?v) AS ?best) { ?o :value ?v } GROUP BY ?o } }",
     "SELECT * { ?a :in ?b OPTIONAL { ?b :in ?c OPTIONAL { ?c :in ?d FILTER(?d = ?a) } } }",
     "SELECT ?o { ?o :value ?v FILTER(IF(EXISTS { ?o :unit ?u }, ?v > 5, ?v > 8)) }",
+    "SELECT ?o { ?o :value ?v FILTER(EXISTS { ?o :unit ?u } || EXISTS { ?o :by :b }) }",
+    "SELECT ?o ?s { ?o :by ?s { SELECT ?o { ?o :value ?s } } }",
     "ASK { ?o :value 7 OPTIONAL { ?o :unit ?u } FILTER(BOUND(?u)) }",
 )
 

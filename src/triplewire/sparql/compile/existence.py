@@ -26,7 +26,7 @@ from triplewire.sparql.algebra import (
 from triplewire.sparql.compile.contexts import Context, same_keys
 from triplewire.sparql.compile.joins import certain, kept, unified
 from triplewire.sparql.compile.plans import Inline
-from triplewire.sparql.compile.relations import Joined, Relation, distinct
+from triplewire.sparql.compile.relations import Crossing, Joined, Relation, distinct
 from triplewire.sparql.compile.sql import Sql, every, number, present
 from triplewire.sparql.variables import bound_by, mentioned
 
@@ -38,7 +38,7 @@ def existing(context: Context, relation: Relation, exists: Exists, *, wanted: bo
     """The solutions for which the pattern has (or has not) a solution."""
     relation = context.build.simple(relation)
     inner, conditions = _split(exists.inner)
-    if not _separable(inner) or any(_nested(each) for each in conditions):
+    if not _separable(inner) or any(existences(each) for each in conditions):
         return _in_frame(context, relation, exists, wanted=wanted)
     right = context.build.closed(context.uncounted().compile(inner))
     if not all(certain(value) for name, value in right.values.items() if name in relation.values):
@@ -49,13 +49,15 @@ def existing(context: Context, relation: Relation, exists: Exists, *, wanted: bo
     return kept(context, relation, right, on, wanted=wanted)
 
 
-def flagged(context: Context, relation: Relation, exists: Exists) -> tuple[Relation, Sql]:
-    """The same solutions, and a condition that tells for each whether the pattern has a solution."""
+def flagged(context: Context, relation: Relation, exists: Exists) -> tuple[Relation, str]:
+    """The same solutions, and the name of a value of theirs: the condition that the pattern has a solution. It is a
+    value, because the relation may be read again under another name before the condition is."""
     relation, keys, right = _framed(context, context.build.simple(relation), exists)
     (source,) = right.sources
     joined = Joined(source.source, "left", every(*same_keys(keys, right.keys)))
-    found = present(right.keys[FOUND])
-    return replace(relation, sources=(*relation.sources, joined)), found
+    name = context.build.alias(".exists")
+    found = Crossing(present(right.keys[FOUND]))
+    return replace(relation, sources=(*relation.sources, joined)).having(**{name: found}), name
 
 
 def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:
@@ -77,15 +79,19 @@ def _separable(operator: Operator) -> bool:
             return _separable(inner)
         case Filter(inner, conditions):
             used = frozenset().union(*(mentioned(each) for each in conditions))
-            plain = not any(_nested(each) for each in conditions)
+            plain = not any(existences(each) for each in conditions)
             return plain and used <= bound_by(inner) and _separable(inner)
     return False
 
 
-def _nested(expression: Expression) -> bool:
-    if isinstance(expression, Apply):
-        return any(_nested(each) for each in expression.args)
-    return isinstance(expression, Exists)
+def existences(expression: Expression) -> list[Exists]:
+    """Every EXISTS of an expression, once each; those inside of one are its own."""
+    match expression:
+        case Exists():
+            return [expression]
+        case Apply(_, args):
+            return list(dict.fromkeys(each for part in args for each in existences(part)))
+    return []
 
 
 def _in_frame(context: Context, relation: Relation, exists: Exists, *, wanted: bool) -> Relation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,9 +9,8 @@ from sqlglot import exp
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Var
 from triplewire.sparql.compile.conditions import Scope
 from triplewire.sparql.compile.contexts import Context
-from triplewire.sparql.compile.existence import existing, flagged
+from triplewire.sparql.compile.existence import existences, existing, flagged
 from triplewire.sparql.compile.relations import Bare, Relation
-from triplewire.sparql.compile.sql import Sql
 from triplewire.sparql.compile.values import ANY
 
 VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
@@ -64,25 +62,13 @@ def _once(context: Context, relation: Relation, name: str, expression: Expressio
 
 def scoped(context: Context, relation: Relation, expression: Expression) -> tuple[Relation, Scope]:
     """The scope of an expression, with what EXISTS in it needs joined to the relation."""
-    found: dict[Exists, Sql] = {}
-    for each in _existences(expression):
-        relation, found[each] = flagged(context, relation, each)
+    names = dict[Exists, str]()
+    for each in existences(expression):
+        relation, names[each] = flagged(context, relation, each)
+    found = {each: relation.values[name].text() for each, name in names.items()}
     named = relation.values.get(SOLUTION)
     told = None if named is None else named.string()
-    return relation, replace(context.scope(relation), exists=_known(found), blanks=told)
-
-
-def _known(found: Mapping[Exists, Sql]) -> Callable[[Exists], Sql]:
-    return found.__getitem__
-
-
-def _existences(expression: Expression) -> list[Exists]:
-    match expression:
-        case Exists():
-            return [expression]
-        case Apply(_, args):
-            return list(dict.fromkeys(each for part in args for each in _existences(part)))
-    return []
+    return relation, replace(context.scope(relation), exists=found.__getitem__, blanks=told)
 
 
 def volatile(expression: Expression) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from triplewire.sparql.algebra import Order, Select, Var
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.orders import order_keys
-from triplewire.sparql.compile.relations import Columns, Relation, distinct, rendered
+from triplewire.sparql.compile.relations import Columns, Crossing, Relation, distinct, rendered
 from triplewire.sparql.compile.sql import Sql, is_null, number
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.variables import mentioned
@@ -97,7 +97,7 @@ def _ordered_first(
     texts = [value.text() for value in projected.values.values()]
     by = [*(each for each in texts if _orders(each)), *relation.keys.values()]
     least: dict[str, Value] = {
-        f".least{place}": Least((exp.Max if key.args["desc"] else exp.Min)(this=key.this))
+        f".least{place}": Crossing((exp.Max if key.args["desc"] else exp.Min)(this=key.this))
         for place, key in enumerate(keys)
     }
 
@@ -107,16 +107,6 @@ def _ordered_first(
     closed = context.build.closed(replace(projected.having(**least), rows="set"), rendering)
     first = [_ordered(closed.values[name].text(), key.args["desc"]) for name, key in zip(least, keys, strict=True)]
     return closed.only([*projected.values]), first
-
-
-@dataclass(frozen=True)
-class Least(Value):
-    """What a solution is sorted by, crossing a sub-query in place of a text."""
-
-    key: Sql
-
-    def text(self) -> Sql:
-        return self.key
 
 
 def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Select:

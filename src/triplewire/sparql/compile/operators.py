@@ -8,10 +8,7 @@ from sqlglot import exp
 
 from triplewire.errors import Unsupported
 from triplewire.sparql.algebra import (
-    Apply,
     Basic,
-    Exists,
-    Expression,
     Extend,
     Filter,
     Graph,
@@ -29,7 +26,7 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.compile.columns import Named
 from triplewire.sparql.compile.contexts import Context
-from triplewire.sparql.compile.existence import with_keys
+from triplewire.sparql.compile.existence import existences, with_keys
 from triplewire.sparql.compile.expressions import filtered, valued
 from triplewire.sparql.compile.groups import grouped
 from triplewire.sparql.compile.joins import joined, left_joined, minus
@@ -74,7 +71,7 @@ def operated(operator: Operator, context: Context) -> Relation:
 def _optional(context: Context, operator: LeftJoin) -> Relation:
     """Conditions with EXISTS look at what both sides together bind, so these are made first."""
     left = context.compile(operator.left)
-    if not any(_exists(each) for each in operator.conditions):
+    if not any(existences(each) for each in operator.conditions):
         return left_joined(context, left, context.compile(operator.right), operator.conditions)
     build = context.build
     whole = build.share(build.settled(left))
@@ -84,12 +81,6 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
     kept = filtered(context, pairs, operator.conditions)
     found = left_joined(context, with_keys(whole.read(build.alias("f")), names), kept, ())
     return replace(found, keys={name: sql for name, sql in found.keys.items() if name not in names})
-
-
-def _exists(expression: Expression) -> bool:
-    if isinstance(expression, Apply):
-        return any(_exists(each) for each in expression.args)
-    return isinstance(expression, Exists)
 
 
 def _in_graph(context: Context, operator: Graph) -> Relation:

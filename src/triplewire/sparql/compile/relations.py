@@ -137,6 +137,19 @@ class Carried(Stored):
 
 
 @dataclass(frozen=True)
+class Crossing(Value):
+    """SQL that crosses sub-queries under the name of a variable: no term, but a condition, or what is sorted by."""
+
+    made: Sql
+
+    def text(self) -> Sql:
+        return self.made
+
+    def bound(self) -> Sql:
+        return exp.true()
+
+
+@dataclass(frozen=True)
 class Bare(Stored):
     """A term that a column holds, with nothing beside it: its facets are computed from its text."""
 

@@ -6,7 +6,7 @@ Only pairs of event and subscription that have the patterns which every solution
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -117,17 +117,22 @@ def _with_event(context: Context, relation: Relation) -> Relation:
     return replace(relation, sources=sources, keys=keys).where(*same).having(**{NOW: moment})
 
 
-def required(operator: Operator) -> Iterable[Pattern]:
-    """The patterns without which there is no solution."""
+def required(where: Operator) -> Iterable[Pattern]:
+    """The patterns without which a query has no solution. What it does not project of a sub-query is not the variable
+    of that name around it, so these are left out."""
+    return _required(where.inner if isinstance(where, Select) else where)
+
+
+def _required(operator: Operator) -> Iterator[Pattern]:
     match operator:
         case Basic(patterns):
             yield from patterns
         case Join(left, right):
-            yield from required(left)
-            yield from required(right)
+            yield from _required(left)
+            yield from _required(right)
         case LeftJoin(left) | Minus(left):
-            yield from required(left)
-        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Select(inner):
-            yield from required(inner)
+            yield from _required(left)
+        case Filter(inner) | Extend(inner) | Graph(inner=inner):
+            yield from _required(inner)
         case Group(inner, keys) if keys:
-            yield from required(inner)
+            yield from _required(inner)
