@@ -54,7 +54,7 @@ class Question:
 _Sources = tuple[tuple[str, ...], tuple[str, ...]]
 _some = st.lists(st.sampled_from(vocabulary.GRAPHS), unique=True, max_size=2).map(tuple)
 _nowhere: st.SearchStrategy[_Sources] = st.just(((), ()))
-_sources: st.SearchStrategy[_Sources] = st.integers(0, 7).flatmap(
+_sources: st.SearchStrategy[_Sources] = st.sampled_from(range(8)).flatmap(
     lambda number: st.tuples(_some, _some) if number == 7 else _nowhere
 )
 
@@ -64,7 +64,7 @@ def selects(draw: st.DrawFn, *, sources: st.SearchStrategy[_Sources] = _sources)
     default, named = draw(sources)
     group = draw(groups(Place(_DEPTH, anchored=not default and not named)))
     chosen = draw(selections.outer(tuple(sorted(group.names))))
-    slices = st.tuples(st.none() | st.integers(0, 5), st.integers(0, 3))
+    slices = st.tuples(st.none() | st.sampled_from(range(6)), st.sampled_from(range(4)))
     unsliced = st.just((None, 0))
     limit, offset = draw(unsliced if chosen.reduced else unsliced | slices)
     tail: Tree = (chosen.tail,) if limit is not None or offset else (chosen.tail, _final(draw, group))
@@ -84,7 +84,7 @@ def selects(draw: st.DrawFn, *, sources: st.SearchStrategy[_Sources] = _sources)
 
 def _final(draw: st.DrawFn, group: Part) -> Tree:
     """VALUES after the query, of variables that it has anyhow: others would come into the projection."""
-    if draw(st.integers(0, 5)) < 5:
+    if draw(st.sampled_from(range(6))) < 5:
         return ""
     found = draw(values())
     return found.tree if found.names <= group.names else ""

@@ -21,7 +21,11 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def examples(usual: int) -> settings:
-    """So many, always the same; or as many as TRIPLEWIRE_EXAMPLES says, others each time unless a seed is given."""
+    """So many, always the same; or as many as TRIPLEWIRE_EXAMPLES says, others each time unless a seed is given.
+
+    They are the same only as long as strategies choose from what is listed: Hypothesis mixes into its own numbers and
+    texts constants of whatever modules happen to be imported.
+    """
     wished = os.environ.get("TRIPLEWIRE_EXAMPLES")
     return settings(
         max_examples=int(wished) if wished else usual,

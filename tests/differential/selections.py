@@ -76,7 +76,7 @@ def _grouped(draw: st.DrawFn, names: tuple[str, ...], mark: str) -> Selection:
     keys = draw(st.lists(st.sampled_from(names), unique=True, max_size=2)) if names else []
     # pyoxigraph takes no other name for what is a variable.
     keyed = anything.map(lambda each: f"COALESCE({each})" if each.lstrip("(").startswith("?") else each)
-    made = [f"({draw(keyed)} AS ?k{mark})"] if draw(st.integers(0, 3)) == 3 else []
+    made = [f"({draw(keyed)} AS ?k{mark})"] if draw(st.sampled_from(range(4))) == 3 else []
     shown = (*keys, *[f"?k{mark}"][: len(made)])
     results = draw(st.lists(_aggregates(names), min_size=1, max_size=2))
     # A sample of what is the same in all of the group.
@@ -99,7 +99,7 @@ def _sliced(draw: st.DrawFn, names: tuple[str, ...], mark: str) -> Selection:
         return Selection("*", ())
     of = draw(st.sampled_from(names))
     way = draw(st.sampled_from(("ASC", "DESC")))
-    limit, offset = draw(st.integers(1, 4)), draw(st.integers(0, 1))
+    limit, offset = draw(st.sampled_from(range(1, 5))), draw(st.sampled_from(range(2)))
     return Selection(
         f"(STR({of}) AS ?m{mark})", (f"?m{mark}",), f"ORDER BY {way}(?m{mark}) LIMIT {limit} OFFSET {offset}"
     )

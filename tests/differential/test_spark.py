@@ -26,7 +26,6 @@ def engine() -> Iterator[OnSpark]:
     started.close()
 
 
-@pytest.mark.xfail(reason="Spark orders by a second key wrongly where an OPTIONAL path may bind it", strict=True)
 @settings(examples(8), phases=[Phase.generate])
 @given(data, st.lists(questions, min_size=5, max_size=5))
 def test_spark_answers_as_pyoxigraph(engine: OnSpark, given: Data, several: list[Question]) -> None:

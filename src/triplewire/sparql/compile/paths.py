@@ -29,7 +29,7 @@ from triplewire.sparql.algebra import (
 from triplewire.sparql.compile.closures import Closure, Pairs, Steps
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.joins import joined
-from triplewire.sparql.compile.leaves import NODES, placed
+from triplewire.sparql.compile.leaves import placed
 from triplewire.sparql.compile.relations import Bare, Joined, Relation, Table
 from triplewire.sparql.compile.sql import Sql, among, column, equal, text
 from triplewire.sparql.compile.values import ANY, Value
@@ -62,17 +62,15 @@ def _negated(context: Context, subject: Node, excluded: tuple[Const, ...], objec
 
 
 def _repeated(context: Context, reach: Reach, path: Repeat) -> Relation:
-    """Pairs of nodes between which the path leads, each once. It is followed from the end that is known."""
+    """Pairs of terms between which the path leads, each once. It is followed from the end that is known. Both ends may
+    be literals: a path of no length has its start as its end, and an inverse step starts at an object."""
     if isinstance(reach.object, Const) and not isinstance(reach.subject, Const):
         back = Repeat(Inverse(path.path), path.least, path.once)
         return _repeated(context, Reach(reach.object, back, reach.subject), back)
     alias = context.build.alias("p")
     name = _pairs(context, reach, path)
     relation = Relation((Joined(Table(name, alias)),), keys=_keys(context, alias))
-    ends: list[tuple[Node, Value]] = [
-        (reach.subject, Bare(alias, "s", NODES)),
-        (reach.object, Bare(alias, "o", ANY)),
-    ]
+    ends: list[tuple[Node, Value]] = [(reach.subject, Bare(alias, "s", ANY)), (reach.object, Bare(alias, "o", ANY))]
     found = placed(relation, ends)
     return joined(context, context.start(), found) if context.frame else found
 
