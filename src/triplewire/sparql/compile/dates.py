@@ -25,6 +25,7 @@ from triplewire.sparql.compile.sql import (
     is_null,
     null,
     number,
+    present,
     text,
     try_cast,
 )
@@ -67,7 +68,7 @@ def timezone(bind: Bind, value: Value) -> Value:
     utc = exp.In(this=zone, expressions=[text(each) for each in ("Z", "+00:00", "-00:00")])
     lexical = case((utc, text("PT0S")), (equal(zone, text("")), null()), default=long)
     made = bind(typed(lexical, DURATION))
-    known = case((exp.Not(this=exp.Is(this=made, expression=null())), text(DURATION)))
+    known = case((present(made), text(DURATION)))
     return Derived(
         families=frozenset({Family.OTHER}),
         made=made,

@@ -22,6 +22,7 @@ from triplewire.sparql.compile.sql import (
     every,
     is_null,
     number,
+    present,
     some,
     text,
 )
@@ -101,10 +102,9 @@ def _made(relation: Relation, node: Node) -> Sql:
 def _valid(triples: exp.Select) -> exp.Select:
     """Only what is a triple: all parts there, the subject no literal, the predicate an IRI."""
     outer = exp.select(*(exp.column(name) for name in TRIPLE)).from_(triples.subquery("y", copy=False), copy=False)
-    present = [exp.Not(this=exp.Is(this=exp.column(name), expression=exp.null())) for name in TRIPLE]
     literal = call("TW_STARTS", exp.column("subject"), text('"'))
     iri = call("TW_STARTS", exp.column("predicate"), text("<"))
-    return outer.where(every(*present, exp.Not(this=literal), iri), copy=False)
+    return outer.where(every(*(present(exp.column(name)) for name in TRIPLE), exp.Not(this=literal), iri), copy=False)
 
 
 def _triples(relation: Relation, parts: Sequence[Sql]) -> exp.Select:

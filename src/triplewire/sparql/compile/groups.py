@@ -15,7 +15,7 @@ from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.joins import certain, joined, left_joined
 from triplewire.sparql.compile.leaves import matched
 from triplewire.sparql.compile.relations import Columns, Crossing, Relation, Rendering, rendered
-from triplewire.sparql.compile.sql import Sql, equal, is_null, number
+from triplewire.sparql.compile.sql import Sql, equal, is_null, number, present
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import Value, facet_of
 
@@ -127,7 +127,7 @@ def _aggregated(relation: Relation, name: str, each: Aggregate, argument: str | 
     if f".f{name}" in relation.values:
         among = relation.values[f".f{name}"].text()
     if _ROW in relation.values:
-        there = exp.Not(this=exp.Is(this=relation.values[_ROW].text(), expression=exp.null()))
+        there = present(relation.values[_ROW].text())
         among = there if among is None else exp.and_(there, among)
     value = None if argument is None else relation.values[argument]
     return aggregate(each.op, value, separator=each.separator, among=among)

@@ -81,7 +81,7 @@ def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple
 
 def _orders(key: Sql) -> bool:
     """A constant orders nothing, and to engines a number is the place of a column."""
-    return not is_null(key) and not isinstance(key, exp.Literal)
+    return key.find(exp.Column) is not None
 
 
 def _ordered(key: Sql, descending: bool) -> exp.Ordered:

@@ -22,6 +22,7 @@ from triplewire.sparql.compile.sql import (
     is_null,
     null,
     number,
+    present,
     try_cast,
 )
 from triplewire.sparql.compile.values import NUMERIC, Value
@@ -45,7 +46,7 @@ def rounding(name: str) -> Callable[[Bind, Value], Value]:
 def _number(given: Number, exact: Sql, floating: Callable[[Sql], Sql]) -> Sql:
     """An exact number whose digits are not held is an error."""
     in_decimals = given.among(Family.EXACT)
-    made = case((exp.Not(this=exp.Is(this=exact, expression=null())), floating(given.number())))
+    made = case((present(exact), floating(given.number())))
     if is_null(exact):
         return floating(given.number())
     return case((in_decimals, made), default=floating(given.number()))

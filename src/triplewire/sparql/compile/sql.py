@@ -110,7 +110,7 @@ def present(value: Sql) -> Sql:
     return (
         truth(not is_null(value))
         if is_null(value) or _constant(value)
-        else exp.Not(this=exp.Is(this=value, expression=null()))
+        else exp.Not(this=exp.Is(this=wrap(value), expression=null()))
     )
 
 
