@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 from tests.differential.grammar import Question, questions
+from triplewire.config import limits
 from triplewire.sparql import Counts, Statistics, parse_query
 from triplewire.sparql.algebra import Family, Query
 from triplewire.sparql.queries import compile_afresh, compile_query
 from triplewire.sparql.statistics import Kind
-from triplewire.sparql.structures import lift
+from triplewire.sparql.structures import Lifted, lift
 
 P = "<http://example.org/p>"
 KNOWN = Statistics(
@@ -49,6 +50,12 @@ APART = (
 )
 
 
+def lifted(text: str) -> Lifted:
+    found = lift(parse_query(text))
+    assert found is not None
+    return found
+
+
 def afresh(query: Query, statistics: Statistics) -> str:
     return compile_afresh(query, "duckdb", statistics, datetime.now(UTC)).sql
 
@@ -56,7 +63,7 @@ def afresh(query: Query, statistics: Statistics) -> str:
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 @pytest.mark.parametrize("statistics", [Statistics(), KNOWN])
 def test_queries_of_one_structure_share_what_was_compiled(one: str, other: str, statistics: Statistics) -> None:
-    assert lift(parse_query(one)).structure == lift(parse_query(other)).structure
+    assert lifted(one).structure == lifted(other).structure
     for text in (one, other, one):
         query = parse_query(text)
         assert compile_query(query, "duckdb", statistics).sql == afresh(query, statistics)
@@ -64,12 +71,20 @@ def test_queries_of_one_structure_share_what_was_compiled(one: str, other: str, 
 
 @pytest.mark.parametrize(("one", "other"), APART)
 def test_what_shapes_the_plan_stays_in_the_structure(one: str, other: str) -> None:
-    assert lift(parse_query(one)).structure != lift(parse_query(other)).structure
+    assert lifted(one).structure != lifted(other).structure
 
 
 def test_a_constant_that_looks_like_a_stand_in_stays() -> None:
-    query = parse_query("SELECT * { <urn:x-slot:0> ?p <urn:b> FILTER(?p = 1670000) }")
-    assert "urn:x-slot:0" in repr(lift(query).structure)
+    text = "SELECT * { <urn:x-slot:0> ?p <urn:b> FILTER(?p = 1670000) }"
+    query = parse_query(text)
+    assert "urn:x-slot:0" in repr(lifted(text).structure)
+    assert compile_query(query, "duckdb").sql == afresh(query, Statistics())
+
+
+def test_a_query_that_would_fill_memory_is_not_remembered() -> None:
+    texts = " ".join(f"<urn:{number}>" for number in range(limits.REMEMBERED_QUERY_CHARACTERS // 2))
+    query = parse_query(f"SELECT * {{ VALUES ?s {{ {texts} }} }}")
+    assert lift(query) is None
     assert compile_query(query, "duckdb").sql == afresh(query, Statistics())
 
 

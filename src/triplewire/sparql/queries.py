@@ -57,9 +57,9 @@ def compile_query(
 ) -> Compiled:
     """The query over the relations `quads` and `events`. `now` is what NOW() gives."""
     known = statistics or NOTHING
-    if dialect == "spark" or Apply("now", ()) in parts(query):
+    lifted = None if dialect == "spark" or Apply("now", ()) in parts(query) else lift(query)
+    if lifted is None:
         return compile_afresh(query, dialect, known, now or datetime.now(UTC))
-    lifted = lift(query)
     found, sql = _template(lifted.structure, known, frozenset(lifted.fillings))
     if sql is None:
         return compile_afresh(query, dialect, known, datetime.now(UTC))

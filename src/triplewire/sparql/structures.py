@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from triplewire.config import limits
 from triplewire.model.terms import XSD, literal, parse_literal
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Node, Query, Var
 from triplewire.sparql.compile.statics import as_float, static
@@ -25,6 +26,9 @@ _SLOTS = 100
 
 _CORES = ("urn:x-slot:", "73009", "2999-12-31")
 """What stand-ins hold. A query that holds it, too, is a structure of its own."""
+
+_LONGEST = 4 * limits.REMEMBERED_QUERY_CHARACTERS
+"""Characters of the algebra of a query that has a structure: it is some four times as long as the text."""
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -51,9 +55,13 @@ class Template:
         return "".join(filled)
 
 
-def lift(query: Query) -> Lifted:
-    """The structure of a query. Constants that might shape the plan stay in it."""
-    if any(core in repr(query) for core in _CORES):
+def lift(query: Query) -> Lifted | None:
+    """The structure of a query. Constants that might shape the plan stay in it. None of one that is too long to be
+    remembered."""
+    written = repr(query)
+    if len(written) > _LONGEST:
+        return None
+    if any(core in written for core in _CORES):
         return Lifted(query, {})
     lifting = _Lifting()
     return Lifted(replaced(query, lifting.node, lifting.expression), lifting.fillings)
