@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
 from triplewire.sparql import Apply, Const, Expression, Node, Param, Query, family_of
-from triplewire.sparql.algebra import Dataset, Service
+from triplewire.sparql.algebra import VOLATILE, Dataset, Service
 from triplewire.sparql.parameters import leaves, replaced
 from triplewire.sparql.rewriting import parts
-
-_VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
 
 
 def check(query: Query) -> None:
@@ -23,7 +21,7 @@ def check(query: Query) -> None:
     for part in parts(query.where):
         if isinstance(part, Service):
             raise Unsupported("SERVICE in a subscription", hint="a subscription looks at one event at a time")
-        if isinstance(part, Apply) and part.op in _VOLATILE:
+        if isinstance(part, Apply) and part.op in VOLATILE:
             hint = "a match must be the same whenever it is made again"
             raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
 

@@ -72,6 +72,10 @@ class Apply:
     args: tuple[Expression, ...]
 
 
+VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
+"""Functions that give another value each time."""
+
+
 @dataclass(frozen=True)
 class Exists:
     """Has the pattern a solution, with the variables that have a value here replaced by it?"""

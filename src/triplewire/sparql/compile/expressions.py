@@ -6,15 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Var
+from triplewire.sparql.algebra import VOLATILE, Apply, Const, Exists, Expression, Var
 from triplewire.sparql.compile.conditions import Scope
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.existence import existences, existing, flagged
 from triplewire.sparql.compile.relations import Bare, Relation
 from triplewire.sparql.compile.values import ANY
-
-VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
-"""Functions that give another value each time."""
 
 SOLUTION = ".solution"
 """The variable that tells solutions apart, where that is needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triplewire.sparql.algebra import (
+    VOLATILE,
     Apply,
     Exists,
     Expression,
@@ -18,8 +19,6 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.variables import bound_by, mentioned, surely_bound_by
-
-_VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
 
 
 def push_filters(operator: Operator, _: Planning) -> Operator:
@@ -45,7 +44,7 @@ def _parts(conditions: tuple[Expression, ...]) -> list[Expression]:
 def is_plain(expression: Expression) -> bool:
     """Does its truth follow from the values of its variables alone?"""
     if isinstance(expression, Apply):
-        return expression.op not in _VOLATILE and all(is_plain(each) for each in expression.args)
+        return expression.op not in VOLATILE and all(is_plain(each) for each in expression.args)
     return not isinstance(expression, Exists)
 
 
