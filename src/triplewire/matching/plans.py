@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from triplewire.matching.shapes import STREAM, Shape
+from triplewire.matching.shapes import Shape
 from triplewire.sparql import (
     QUADS,
     Conjunction,
@@ -23,6 +23,7 @@ from triplewire.sparql import (
     params_with_facets,
     to_sql,
 )
+from triplewire.sparql.compile.scans import STREAM
 
 _PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 _OF_EVENTS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})

@@ -15,28 +15,14 @@ from functools import cached_property
 from typing import Any
 
 from triplewire.matching.wholes import Lifting, check
-from triplewire.model.terms import RDF_TYPE, TW, literal
-from triplewire.sparql import (
-    Apply,
-    Conjunction,
-    Const,
-    Expression,
-    Family,
-    Node,
-    Param,
-    Pattern,
-    Query,
-    Var,
-    conjunction,
-    family_of,
-)
-from triplewire.sparql.algebra import Exists
+from triplewire.model.terms import RDF_TYPE, literal
+from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, conjunction
+from triplewire.sparql.compile.scans import STREAM
+from triplewire.sparql.parameters import in_pattern
 from triplewire.sparql.rewriting import parts
 from triplewire.sparql.serials import from_value, to_value
 
-STREAM = Const(f"<{TW}stream>")
 _BROAD = (Const(RDF_TYPE), STREAM)
-_COMPILED_BY_ENGINES = frozenset({"regex", "replace"})
 _NOW = Apply("now", ())
 
 
@@ -95,9 +81,9 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
 def _lifted_flat(query: Conjunction, *, solutions: bool, stream: str | None) -> Lifted:
     """Queries that differ in constants or in the names of variables that are not projected have equal shapes. Who
     listens to one stream asks for one pattern more: what it is named."""
-    lifting = _Lifting(keep=frozenset(query.projection) if solutions else frozenset())
+    lifting = _Renaming(keep=frozenset(query.projection) if solutions else frozenset())
     named = [] if stream is None else [Pattern(Var(""), STREAM, Const(literal(stream)))]
-    patterns = tuple(lifting.pattern(each) for each in _in_order((*query.patterns, *named)))
+    patterns = tuple(in_pattern(each, lifting.node) for each in _in_order((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
     if not solutions:
@@ -145,37 +131,14 @@ def _variables(pattern: Pattern) -> set[str]:
 
 
 @dataclass
-class _Lifting:
-    """One walk over a query: constants are numbered and variables renamed in the order in which they are met."""
+class _Renaming(Lifting):
+    """Renames variables, too, in the order in which they are met, but for those to keep."""
 
-    keep: frozenset[str]
-    constants: list[str] = field(default_factory=list)
+    keep: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict)
 
-    def pattern(self, pattern: Pattern) -> Pattern:
-        graph = None if pattern.graph is None else self.node(pattern.graph)
-        predicate = pattern.predicate if isinstance(pattern.predicate, Const) else self.node(pattern.predicate)
-        return Pattern(self.node(pattern.subject), predicate, self.node(pattern.object), graph)
-
-    def node(self, node: Node, family: Family | None = None) -> Node:
-        if isinstance(node, Var):
-            return self._renamed(node)
-        if isinstance(node, Const):
-            self.constants.append(node.term)
-            return Param(len(self.constants) - 1, family)
-        return node
-
-    def expression(self, expression: Expression) -> Expression:
-        """In filters the family of a constant belongs to the shape: the plan need not ask what it is."""
-        if isinstance(expression, Const):
-            return self.node(expression, family_of(expression.term))
-        if not isinstance(expression, Apply):
-            assert not isinstance(expression, Exists)
-            return self.node(expression)
-        if expression.op in _COMPILED_BY_ENGINES:
-            head, *rest = expression.args
-            return Apply(expression.op, (self.expression(head), *rest))
-        return Apply(expression.op, tuple(self.expression(each) for each in expression.args))
+    def node(self, node: Node) -> Node:
+        return self._renamed(node) if isinstance(node, Var) else super().node(node)
 
     def _renamed(self, variable: Var) -> Var:
         if variable.name in self.keep:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplewire.errors import Unsupported
-from triplewire.sparql import Apply, Const, Expression, Node, Param, Query, family_of
+from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Query, Var, family_of
 from triplewire.sparql.algebra import VOLATILE, Dataset, Service
 from triplewire.sparql.parameters import leaves, replaced
 from triplewire.sparql.rewriting import parts
@@ -33,17 +33,20 @@ class Lifting:
     constants: list[str] = field(default_factory=list)
 
     def query(self, query: Query) -> Query:
-        return replaced(query, self._node, leaves(self._leaf))
+        return replaced(query, self.node, self.expression)
 
-    def _node(self, node: Node) -> Node:
-        if isinstance(node, Const):
-            self.constants.append(node.term)
-            return Param(len(self.constants) - 1)
-        return node
+    def node(self, node: Node) -> Node:
+        return self._numbered(node) if isinstance(node, Const) else node
+
+    def expression(self, expression: Expression) -> Expression:
+        return leaves(self._leaf)(expression)
 
     def _leaf(self, leaf: Expression) -> Expression:
         """In expressions the family of a constant belongs to the shape: the plan need not ask what it is."""
         if isinstance(leaf, Const):
-            self.constants.append(leaf.term)
-            return Param(len(self.constants) - 1, family_of(leaf.term))
-        return leaf
+            return self._numbered(leaf, family_of(leaf.term))
+        return self.node(leaf) if isinstance(leaf, Var) else leaf
+
+    def _numbered(self, constant: Const, family: Family | None = None) -> Param:
+        self.constants.append(constant.term)
+        return Param(len(self.constants) - 1, family)

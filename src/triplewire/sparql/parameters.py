@@ -80,7 +80,7 @@ def replaced(query: Query, node: Nodes, expression: Expressions) -> Query:
     def change(operator: Operator) -> Operator:
         match operator:
             case Basic(patterns):
-                return Basic(tuple(_pattern(each, node) for each in patterns))
+                return Basic(tuple(in_pattern(each, node) for each in patterns))
             case Graph(name, inner):
                 return Graph(node(name), inner)
             case Filter(inner, conditions):
@@ -104,9 +104,10 @@ def replaced(query: Query, node: Nodes, expression: Expressions) -> Query:
     return replace(query, where=rewritten(query.where, change))
 
 
-def _pattern(pattern: Pattern, node: Nodes) -> Pattern:
-    predicate = pattern.predicate if isinstance(pattern.predicate, Const) else node(pattern.predicate)
+def in_pattern(pattern: Pattern, node: Nodes) -> Pattern:
+    """The pattern with a change to each of its nodes, but for a predicate that is a constant. The graph comes first."""
     graph = None if pattern.graph is None else node(pattern.graph)
+    predicate = pattern.predicate if isinstance(pattern.predicate, Const) else node(pattern.predicate)
     return Pattern(node(pattern.subject), predicate, node(pattern.object), graph)
 
 

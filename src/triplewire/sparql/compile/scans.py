@@ -15,8 +15,9 @@ from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import ANY, Value
 from triplewire.sparql.conjunctions import Conjunction
 
+STREAM = Const(f"<{TW}stream>")
 VIRTUAL: dict[str, tuple[str, int]] = {
-    f"<{TW}stream>": ("stream", -1),
+    STREAM.term: ("stream", -1),
     f"<{TW}source>": ("source", -2),
     f"<{TW}application>": ("application", -3),
     f"<{TW}time>": ("time", -4),

@@ -11,10 +11,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from triplewire.model.terms import TW
 from triplewire.sparql.algebra import (
     Basic,
-    Const,
     Extend,
     Family,
     Filter,
@@ -37,13 +35,13 @@ from triplewire.sparql.compile.leaves import matched
 from triplewire.sparql.compile.modifiers import RANK, modified
 from triplewire.sparql.compile.operators import operated
 from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, typed_null
+from triplewire.sparql.compile.scans import STREAM
 from triplewire.sparql.compile.sql import VARCHAR, Sql, call, cast, column, equal, is_null, number, text
 from triplewire.sparql.compile.values import ANY, Value
 from triplewire.sparql.parameters import NOW, parameters, variable, with_variables
 from triplewire.sparql.variables import mentioned
 
 CONSTANTS = "constants"
-STREAM = Const(f"<{TW}stream>")
 
 
 def compile_subscription(query: Query, *, solutions: bool, stream: bool = False) -> exp.Query:
