@@ -10,7 +10,7 @@ from sqlglot import exp
 from triplewire.sparql.algebra import Const, Node, Pattern, Query, Select, Var
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.modifiers import finished, modified
-from triplewire.sparql.compile.relations import Joined, Relation, Table, rendered, typed_null
+from triplewire.sparql.compile.relations import Joined, Relation, Table, rendered, text_of
 from triplewire.sparql.compile.sql import (
     VARCHAR,
     Sql,
@@ -20,7 +20,6 @@ from triplewire.sparql.compile.sql import (
     column,
     concat,
     every,
-    is_null,
     number,
     present,
     some,
@@ -42,13 +41,8 @@ def _select(query: Query, context: Context) -> exp.Query:
     return finished(
         context,
         select,
-        lambda relation: {f"v{index}": _output(relation.values[name]) for index, name in enumerate(query.projection)},
+        lambda relation: {f"v{index}": text_of(relation.values[name]) for index, name in enumerate(query.projection)},
     )
-
-
-def _output(value: Value) -> Sql:
-    made = value.text()
-    return typed_null(None) if is_null(made) else made
 
 
 def _ask(query: Query, context: Context) -> exp.Query:
@@ -96,7 +90,7 @@ def _made(relation: Relation, node: Node) -> Sql:
     if node.name.startswith("_:"):
         label = "".join(each if each.isalnum() else f"x{ord(each):x}" for each in node.name[2:])
         return concat(text(f"_:{label}n"), cast(relation.keys["row"], VARCHAR))
-    return _output(relation.values.get(node.name, Value()))
+    return text_of(relation.values.get(node.name, Value()))
 
 
 def _valid(triples: exp.Select) -> exp.Select:
@@ -130,7 +124,7 @@ def _among_solutions(query: Query, context: Context, names: list[str], alias: st
     found: list[Sql] = []
     for name in names:
         relation = frame.read(context.build.alias("f"))
-        inner = rendered(relation, {"term": _output(relation.values[name])})
+        inner = rendered(relation, {"term": text_of(relation.values[name])})
         found += [
             exp.In(this=column(alias, place), query=inner.copy().subquery(copy=False)) for place in ("subject", "graph")
         ]

@@ -249,6 +249,12 @@ def type_of(facet: str | None) -> exp.DataType:
     return exp.DataType.build(FACETS[facet]) if facet else VARCHAR
 
 
+def text_of(value: Value) -> Sql:
+    """The text of a term as a column, which has a type also where it is known that there is none."""
+    made = value.text()
+    return typed_null(None) if is_null(made) else made
+
+
 def typed_null(facet: str | None) -> Sql:
     """No value, of the type that a column has."""
     return cast(null(), type_of(facet))

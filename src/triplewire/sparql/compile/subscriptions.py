@@ -34,9 +34,9 @@ from triplewire.sparql.compile.definitions import defined
 from triplewire.sparql.compile.leaves import matched
 from triplewire.sparql.compile.modifiers import RANK, modified
 from triplewire.sparql.compile.operators import operated
-from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, typed_null
+from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, text_of
 from triplewire.sparql.compile.scans import STREAM
-from triplewire.sparql.compile.sql import VARCHAR, Sql, call, cast, column, equal, is_null, number, text
+from triplewire.sparql.compile.sql import VARCHAR, Sql, call, cast, column, equal, number, text
 from triplewire.sparql.compile.values import ANY, Value
 from triplewire.sparql.parameters import NOW, parameters, variable, with_variables
 from triplewire.sparql.variables import mentioned
@@ -62,18 +62,13 @@ def compile_subscription(query: Query, *, solutions: bool, stream: bool = False)
         return defined(build, rendered(relation, _keys(relation)).distinct(copy=False))
     assert isinstance(query.where, Select)
     relation = build.simple(build.settled(modified(context, query.where, last=True)))
-    taken = [_rank(relation), *(_term(relation, name) for name in query.projection)]
+    taken = [_rank(relation), *(text_of(relation.values[name]) for name in query.projection)]
     columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
     return defined(build, rendered(relation, columns).group_by(*_keys(relation).values(), copy=False))
 
 
 def _keys(relation: Relation) -> dict[str, Sql]:
     return {name: relation.keys[name] for name in ("position", "subscription")}
-
-
-def _term(relation: Relation, name: str) -> Sql:
-    made = relation.values[name].text()
-    return typed_null(None) if is_null(made) else made
 
 
 def _rank(relation: Relation) -> Sql:
