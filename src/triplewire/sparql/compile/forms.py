@@ -22,6 +22,7 @@ from triplewire.sparql.compile.sql import (
     every,
     number,
     present,
+    row_number,
     some,
     text,
 )
@@ -59,8 +60,7 @@ def _construct(query: Query, context: Context) -> exp.Query:
     counted = fresh or query.where.limit is not None
     relation = modified(context if counted else context.uncounted(), query.where)
     if fresh:
-        row = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=number(1))]))
-        relation = context.build.closed(replace(context.build.settled(relation), keys={"row": row}))
+        relation = context.build.closed(replace(context.build.settled(relation), keys={"row": row_number()}))
     if not query.template:
         return _triples(relation.where(exp.false()), [exp.Null() for _ in TRIPLE])
     structs = [_struct(relation, pattern) for pattern in query.template]

@@ -15,7 +15,7 @@ from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.joins import certain, joined, left_joined
 from triplewire.sparql.compile.leaves import matched
 from triplewire.sparql.compile.relations import Columns, Crossing, Relation, Rendering, rendered
-from triplewire.sparql.compile.sql import Sql, equal, is_null, number, present
+from triplewire.sparql.compile.sql import Sql, equal, is_null, number, present, row_number
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import Value, facet_of
 
@@ -58,7 +58,7 @@ def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> d
         if each.distinct and each.op not in _UNTOUCHED:
             told = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
             parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *told]
-            flags[f".f{name}"] = Crossing(equal(_row_number(parts), number(1)))
+            flags[f".f{name}"] = Crossing(equal(row_number(parts), number(1)))
     return flags
 
 
@@ -70,11 +70,6 @@ def _solution(relation: Relation) -> list[str]:
 def _texts(relation: Relation, names: list[str]) -> list[Sql]:
     texts = [relation.values[name].text() for name in names if name in relation.values]
     return [each for each in texts if not is_null(each) and not isinstance(each, exp.Literal)]
-
-
-def _row_number(parts: list[Sql]) -> Sql:
-    order = exp.Order(expressions=[exp.Ordered(this=number(1))])
-    return exp.Window(this=exp.RowNumber(), partition_by=parts, order=order)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.expressions import valued
 from triplewire.sparql.compile.orders import order_keys
 from triplewire.sparql.compile.relations import Columns, Crossing, Relation, distinct, rendered
-from triplewire.sparql.compile.sql import Sql, is_null, number
+from triplewire.sparql.compile.sql import Sql, is_null, number, row_number
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.variables import mentioned
 
@@ -121,8 +121,7 @@ def _sliced_each(
     """A slice for each row of the frame: by number within it. Without an order the texts give one, so that it is the
     same slice each time; the number stays as the rank in the last SELECT, if there is an order."""
     by = keys or [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
-    order = exp.Order(expressions=by or [exp.Ordered(this=number(1))])
-    numbered = exp.Window(this=exp.RowNumber(), partition_by=[*relation.keys.values()], order=order)
+    numbered = row_number([*relation.keys.values()], by)
     ranked = context.build.closed(replace(relation, keys={**relation.keys, RANK: numbered}))
     place = ranked.keys[RANK]
     bounds: list[Sql] = [exp.GT(this=place, expression=number(select.offset))] if select.offset else []

@@ -130,6 +130,12 @@ def coalesce(*values: Sql) -> Sql:
     return exp.Coalesce(this=kept[0], expressions=kept[1:])
 
 
+def row_number(partition: Sequence[Sql] = (), order: Sequence[exp.Ordered] = ()) -> Sql:
+    """The number of a row among those of its partition, from 1; without an order it may be any."""
+    by = exp.Order(expressions=list(order) or [exp.Ordered(this=number(1))])
+    return exp.Window(this=exp.RowNumber(), partition_by=list(partition), order=by)
+
+
 def negate(condition: Sql) -> Sql:
     if isinstance(condition, exp.Boolean):
         return truth(not condition.this)
