@@ -13,7 +13,7 @@ from triplewire.sparql import Dialect, Expression, facets_of, parse_query, to_sq
 from triplewire.sparql.algebra import Extend, Select
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.conditions import Scope
-from triplewire.sparql.compile.plans import Plan
+from triplewire.sparql.compile.relations import Joined, Relation, Table, rendered
 from triplewire.sparql.compile.sql import VARCHAR, Sql, cast, column
 
 Row = tuple[str | None, str | None]
@@ -48,9 +48,9 @@ def compiled(texts: Iterable[str], dialect: Dialect) -> str:
     values = {name: Stored("t", name, certain=False) for name in NAMES}
     scope = Scope(values, blanks=column("t", "i"))
     made = [scope.value(expression(text)).text() for text in texts]
-    outputs = [exp.alias_(cast(sql, VARCHAR), f"r{index}") for index, sql in enumerate(made)]
-    plan = Plan([], scope.lets)
-    return to_sql(plan.select([exp.alias_(column("t", "i"), "i"), *outputs], [exp.to_table("t", alias="t")]), dialect)
+    outputs = {f"r{index}": cast(sql, VARCHAR) for index, sql in enumerate(made)}
+    table = Relation((Joined(Table("t", "t")),), lets=scope.lets)
+    return to_sql(rendered(table, {"i": column("t", "i"), **outputs}), dialect)
 
 
 def computed(connection: duckdb.DuckDBPyConnection, text: str) -> list[str | None]:

@@ -194,13 +194,14 @@ def lift(query: Conjunction, *, typed: bool) -> Shape:
 def subscribed(shape: Shape, *, solutions: bool) -> str:
     """The SQL of a subscription, with a table of constants for it alone that has only the columns that it reads."""
     columns = [exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "subscription")]
-    for index, facets in params_with_facets(shape.query).items():
+    compiled = compile_event(shape.query, solutions=solutions)
+    for index, facets in params_with_facets(compiled).items():
         term = exp.Literal.string(shape.constants[index])
         known = {"term": term, **facets_of(term, facets - {"term"})}
         names = {facet: f"k{index}" if facet == "term" else f"k{index}_{facet}" for facet in sorted(facets)}
         columns += [exp.alias_(known[facet], name) for facet, name in names.items()]
     constants = to_sql(exp.select(*columns), "duckdb")
-    return f"WITH constants AS ({constants}) {to_sql(compile_event(shape.query, solutions=solutions), 'duckdb')}"
+    return f"WITH constants AS ({constants}) {to_sql(compiled, 'duckdb')}"
 
 
 def matches(world: World, shape: Shape) -> dict[int, Counter[tuple[int, ...]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,6 @@ from sqlglot import exp
 
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import (
-    QUADS,
     Conjunction,
     Param,
     Pattern,
@@ -25,7 +23,6 @@ from triplewire.sparql import (
 )
 from triplewire.sparql.compile.scans import STREAM
 
-_PARAM = re.compile(r"k(\d+)(?:_(\w+))?")
 _OF_EVENTS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
 
 
@@ -61,12 +58,18 @@ class Flat:
     query: Conjunction
 
     @cached_property
-    def columns(self) -> frozenset[str]:
-        return facets_used(self.query)
+    def _read(self) -> tuple[frozenset[str], Mapping[int, frozenset[str]]]:
+        """Of the query that reads most. The query is not kept: there may be thousands of shapes."""
+        compiled = compile_event(self.query, solutions=True)
+        return facets_used(compiled), params_with_facets(compiled)
 
-    @cached_property
+    @property
+    def columns(self) -> frozenset[str]:
+        return self._read[0]
+
+    @property
     def facets(self) -> Mapping[int, frozenset[str]]:
-        return params_with_facets(self.query)
+        return self._read[1]
 
     @property
     def naming(self) -> Mapping[int, Sequence[str]]:
@@ -93,17 +96,12 @@ class Whole:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        read = {each.name for each in self._compiled.find_all(exp.Column)} & set(QUADS)
         events = any(each.name == "events" for each in self._compiled.find_all(exp.Table))
-        return frozenset(read | {"position", "quad"} | (_OF_EVENTS if events else set()))
+        return facets_used(self._compiled) | {"position", "quad"} | (_OF_EVENTS if events else set())
 
     @cached_property
     def facets(self) -> Mapping[int, frozenset[str]]:
-        found: dict[int, set[str]] = {}
-        for each in self._compiled.find_all(exp.Column):
-            if each.table == "c" and (match := _PARAM.fullmatch(each.name)):
-                found.setdefault(int(match[1]), set()).add(match[2] or "term")
-        return {index: frozenset(names) for index, names in found.items()}
+        return params_with_facets(self._compiled)
 
     @property
     def naming(self) -> Mapping[int, Sequence[str]]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from triplewire.sparql.compile.conditions import CONSTANTS
-from triplewire.sparql.compile.plans import Plan
+from triplewire.sparql.compile.facets import QUADS
+from triplewire.sparql.compile.relations import Columns, Joined, Relation, Table, rendered
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
 from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
 from triplewire.sparql.conjunctions import Conjunction
@@ -31,48 +32,40 @@ def compile_event(query: Conjunction, *, solutions: bool, plain: bool = False, f
     With `plain` it is a shorter query, which an engine plans sooner, for batches and constants that hold no number that
     is `involved`. `first` is the number of a stored pattern that is to be joined with the constants before the others.
     """
-    plan, outputs, relations = _parts(query, plain=plain, first=first)
+    relation, columns = _parts(query, plain=plain, first=first)
     if not solutions:
-        return plan.select(outputs[:2], relations).distinct()
-    return plan.select(outputs, relations).group_by(number(1), number(2))
+        return rendered(relation, relation.keys).distinct(copy=False)
+    return rendered(relation, columns).group_by(number(1), number(2), copy=False)
 
 
-def params_with_facets(query: Conjunction) -> Mapping[int, frozenset[str]]:
-    """Which columns of each parameter the compiled query reads: `term` for its text, else names of facets."""
+def params_with_facets(compiled: exp.Query) -> Mapping[int, frozenset[str]]:
+    """Which columns of each parameter a compiled query reads: `term` for its text, else names of facets."""
     found: dict[int, set[str]] = {}
-    for each in _columns(query):
+    for each in compiled.find_all(exp.Column):
         if each.table == CONSTANTS and (match := _PARAM.fullmatch(each.name)):
             found.setdefault(int(match[1]), set()).add(match[2] or "term")
     return {index: frozenset(facets) for index, facets in sorted(found.items())}
 
 
-def facets_used(query: Conjunction) -> frozenset[str]:
-    """The columns of `quads` that the compiled query reads, solutions included."""
-    return frozenset(each.name for each in _columns(query) if each.table != CONSTANTS)
+def facets_used(compiled: exp.Query) -> frozenset[str]:
+    """The columns of `quads` that a compiled query reads."""
+    return frozenset(each.name for each in compiled.find_all(exp.Column)) & frozenset(QUADS)
 
 
-def _columns(query: Conjunction) -> list[exp.Column]:
-    plan, outputs, _ = _parts(query)
-    return plan.columns(outputs)
-
-
-def _parts(
-    query: Conjunction, *, plain: bool = False, first: int | None = None
-) -> tuple[Plan, list[Sql], list[exp.Expr]]:
-    """The plan, its three outputs and its relations."""
+def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relation, Columns]:
+    """The relation, and its columns where solutions are asked for."""
     scans = [replace(scan, plain=plain) for scan in _scans(query)]
     base = scans[0].alias if scans else "q0"
     scope, joined = bindings(scans)
-    plan = Plan([*_together(scans, base), *joined, *filters(query, scope)], scope.lets)
-    outputs: list[Sql] = [
-        exp.alias_(column(base, "position"), "position"),
-        exp.alias_(column(CONSTANTS, "subscription"), "subscription"),
-        exp.alias_(_solutions(scans), "solutions"),
-    ]
     leading = [] if first is None else [scans[first].alias]
     aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
-    tables: list[exp.Expr] = [exp.to_table("quads", alias=alias) for alias in aliases]
-    return plan, outputs, [exp.to_table("constants", alias=CONSTANTS), *tables]
+    relation = Relation(
+        sources=(Joined(Table("constants", CONSTANTS)), *(Joined(Table("quads", alias)) for alias in aliases)),
+        conditions=(*_together(scans, base), *joined, *filters(query, scope)),
+        keys={"position": column(base, "position"), "subscription": column(CONSTANTS, "subscription")},
+        lets=scope.lets,
+    )
+    return relation, {**relation.keys, "solutions": _solutions(scans)}
 
 
 def _scans(query: Conjunction) -> list[Scan]:
