@@ -12,6 +12,7 @@ from threading import Event as Flag
 
 import pyarrow as pa
 
+from triplewire.config import limits
 from triplewire.lake.ports import Batch, DataFile, Snapshot
 from triplewire.query.confines import confine
 from triplewire.query.engines import over_time
@@ -23,7 +24,7 @@ from triplewire.query.worker import Worker
 from triplewire.sparql import Compiled
 
 MEMORY = "64MB"
-ROWS_AT_ONCE = 1_000
+ROWS_AT_ONCE = limits.BATCH_ROWS
 BATCH_BYTES = ROWS_AT_ONCE * 100
 
 

@@ -33,6 +33,11 @@ QUERIES = (
     "SELECT * { ?s :at ?t FILTER(?t < '2021-01-01T00:00:00Z'^^xsd:dateTime) }",
     "SELECT * { ?e <https://triplewire.dev/ns#stream> ?x ; <https://triplewire.dev/ns#received> ?t }",
     "SELECT * { GRAPH ?e { ?s :v ?v } ?e <https://triplewire.dev/ns#time> ?t }",
+    "SELECT * { ?s :p ?o . ?o :p ?x . ?x ?p ?s }",
+    "SELECT * { ?s :p ?o . ?x :p ?s . ?s :v ?v . ?o ?p ?y }",
+    "SELECT * { ?s :p ?o OPTIONAL { ?o :new ?n . ?n ?q ?v OPTIONAL { ?s :v ?v } } }",
+    "SELECT * { ?s :p ?o FILTER EXISTS { ?o :p ?x . ?x :p ?s } }",
+    "SELECT * { ?s :p ?s2 . ?s2 :p ?s3 { SELECT ?s3 (COUNT(*) AS ?n) { ?s3 ?p ?o } GROUP BY ?s3 } }",
     "ASK { :c :p :a }",
 )
 FILES = (

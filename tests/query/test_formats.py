@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyoxigraph as ox
@@ -17,6 +17,7 @@ from triplewire.config import limits
 from triplewire.errors import BadRequest, NotAcceptable
 from triplewire.model.terms import is_literal, literal, parse_literal
 from triplewire.query.formats import FORMATS, Format, choose
+from triplewire.query.formats.columns import pieces
 
 BY_NAME = {each.name: each for each in FORMATS}
 NAMES = ("a", "A", "long_name")
@@ -224,3 +225,30 @@ def test_text_says_its_charset() -> None:
     found: dict[str, Format] = BY_NAME
     assert found["csv"].content_type == "text/csv; charset=utf-8"
     assert found["json"].content_type == "application/sparql-results+json"
+
+
+class Ticking:
+    """A clock that moves with each batch that is taken, and between those stands still."""
+
+    def __init__(self, step: float) -> None:
+        self.now = 0.0
+        self._step = step
+
+    def taken(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self.now += self._step
+            yield batch
+
+
+@pytest.mark.parametrize(("tenths", "sizes"), [(0, [8]), (4, [3, 3, 2]), (10, [1] * 8)])
+def test_what_comes_in_one_moment_goes_out_together(tenths: int, sizes: list[int]) -> None:
+    clock = Ticking(limits.GATHER_SECONDS * tenths / 10)
+    batches = [pa.record_batch({"v0": [f"<urn:{number}>"]}) for number in range(8)]
+    found = list(pieces(clock.taken(batches), lambda: clock.now))
+    assert [each.num_rows for each in found] == sizes
+    assert pa.Table.from_batches(found).equals(pa.Table.from_batches(batches))
+
+
+def test_batches_without_rows_are_no_pieces() -> None:
+    empty = pa.record_batch({"v0": pa.array([], pa.string())})
+    assert list(pieces([empty, empty])) == []

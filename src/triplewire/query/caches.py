@@ -2,6 +2,7 @@
 
 Files are taken in one by one, and the copy is used once all of them are there. Predicates are numbered in it: engines
 keep the least and the greatest of a run of numbers in full, but of texts only a few letters, in which all IRIs agree.
+Subjects and objects are numbered, too, all in one row of numbers: to join by these takes a fraction of the time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from triplewire.lake.quads import QUADS
-from triplewire.sparql.statistics import NUMBER
+from triplewire.sparql.statistics import IDENTITY, NUMBER
 
 COPY = "cached_quads"
 TIMES = ("object_time", "time", "received")
@@ -22,9 +23,17 @@ NOTHING = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for
 """What to select for a relation of quads that has none."""
 
 _COLUMNS = ", ".join(f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIMES else f"f.{name}" for name in QUADS.names)
+_SUBJECT, _OBJECT = f"subject_{IDENTITY}", f"object_{IDENTITY}"
+# The next number is asked of the table itself, so that an interrupt at any point leaves no number that is used twice.
+_TERMS = """
+INSERT INTO cached_terms SELECT term, row_number() OVER () + (SELECT coalesce(max(id), 0) FROM cached_terms)
+FROM (SELECT subject AS term FROM read_parquet([$1]) UNION SELECT object FROM read_parquet([$1])) AS f
+ANTI JOIN cached_terms AS n ON f.term = n.term
+"""
 _TAKE = f"""
-INSERT INTO {COPY} SELECT {_COLUMNS}, n.number
+INSERT INTO {COPY} SELECT {_COLUMNS}, n.number, s.id, o.id
 FROM read_parquet([$1]) AS f JOIN cached_predicates AS n ON f.predicate = n.predicate
+JOIN cached_terms AS s ON f.subject = s.term JOIN cached_terms AS o ON f.object = o.term
 """
 _SORTED = 1.25
 """How much larger the copy must be before it is sorted again: all sorting together then costs five times the last."""
@@ -54,6 +63,7 @@ class Cache:
     def take(self, path: str) -> None:
         """Take in one file."""
         self._number(path)
+        self._duck.execute(_TERMS, [path])
         ((count,),) = self._duck.execute(_TAKE, [path]).fetchall()
         self._rows += count
         self._files.add(path)
@@ -71,7 +81,9 @@ class Cache:
     def _begin(self) -> None:
         self._files, self._numbers, self._rows, self._sorted = set(), {}, 0, 0
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
-        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {NOTHING}, 0 AS {NUMBER} WHERE false")
+        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
+        numbers = ", ".join(f"0 AS {name}" for name in (NUMBER, _SUBJECT, _OBJECT))
+        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {NOTHING}, {numbers} WHERE false")
 
     def _number(self, path: str) -> None:
         found = self._duck.execute("SELECT DISTINCT predicate FROM read_parquet([$1])", [path]).fetchall()

@@ -40,8 +40,6 @@ class Duck:
         self._duck.execute("SET TimeZone = 'UTC'")
         self._counting = Counting(self._duck)
         self._cache = Cache(self._duck)
-        # Patterns come in the order in which they are best joined; the engine knows less of them than we do.
-        self._duck.execute("SET disabled_optimizers = 'join_order'")
         # From here on only the lake can be read, and nothing of this can be changed.
         self._duck.execute(f"SET allowed_directories = [{_quoted(str(directory.absolute()))}]")
         self._duck.execute("SET enable_external_access = false")
@@ -61,7 +59,7 @@ class Duck:
     def _with_numbers(self, found: Statistics) -> Statistics:
         """The same value for the same data, because plans are kept by it."""
         if self._numbered is None or self._numbered[0] is not found:
-            self._numbered = found, replace(found, numbers=dict(self._cache.numbers))
+            self._numbered = found, replace(found, numbers=dict(self._cache.numbers), identified=True)
         return self._numbered[1]
 
     def prepare(self, snapshot: Snapshot) -> bool:

@@ -14,6 +14,9 @@ from triplewire.sparql.algebra import Family
 NUMBER = "predicate_number"
 """The column of `quads` that holds numbers of predicates, where there are any."""
 
+IDENTITY = "id"
+"""The columns of `quads` with numbers of terms are called `subject_id` and `object_id`, where there are any."""
+
 OFTEN = 1.5
 """Rows per triple from which on it pays to make a scan distinct before it is joined."""
 
@@ -53,6 +56,8 @@ class Statistics:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     """What the predicates are numbered as in a column of `quads`, if it has one."""
+    identified: bool = False
+    """Does `quads` have columns that hold a number for each subject and object, the same for the same term?"""
     complete: bool = False
     blank: bool = True
 

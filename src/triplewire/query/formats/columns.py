@@ -6,6 +6,7 @@ function loops over cells in Python, but for text with escapes, where one call o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TypeAlias
@@ -47,10 +48,18 @@ def _binary(column: pa.Array) -> Column:
     return column.cast(pa.string()).view(pa.binary())
 
 
-def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are small enough to be formatted at once; none of them is empty."""
+def pieces(batches: Iterable[pa.RecordBatch], now: Callable[[], float] = time.monotonic) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are small enough to be formatted at once, and none of them empty. To format a
+    batch costs the same for one row as for hundreds, so that what comes in one moment goes out together."""
+    waiting = list[pa.RecordBatch]()
+    since = now()
     for batch in batches:
-        yield from _halved(batch)
+        waiting.append(batch)
+        if now() - since >= limits.GATHER_SECONDS or sum(each.num_rows for each in waiting) >= limits.BATCH_ROWS:
+            yield from _halved(pa.concat_batches(waiting))
+            waiting, since = [], now()
+    if waiting:
+        yield from _halved(pa.concat_batches(waiting))
 
 
 def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

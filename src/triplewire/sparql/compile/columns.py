@@ -31,6 +31,7 @@ from triplewire.sparql.compile.sql import (
     try_cast,
 )
 from triplewire.sparql.compile.values import ANY, IRI, NOT_LITERAL, NUMERIC, Value
+from triplewire.sparql.statistics import IDENTITY
 
 CHECKED = ("boolean", "decimal", "float", "double", *INTEGERS)
 """The types of XML Schema, by local name, whose lexical forms are looked at."""
@@ -56,6 +57,11 @@ class Stored(Value):
     """It has a value in every row; otherwise NULL is an unbound variable, or an error."""
     always_zoned: bool = False
     """Every time in it names its zone."""
+    identified: bool = False
+    """Its column has one beside it with numbers of terms."""
+
+    def identity(self) -> Sql:
+        return self.facet(IDENTITY) if self.identified else null()
 
     def narrowed(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
@@ -218,9 +224,14 @@ class Named(Value):
     alias: str
     name: str
     families: frozenset[Family] = IRI
+    identified: bool = False
+    """Its column has one beside it with numbers of terms."""
 
     def text(self) -> Sql:
         return column(self.alias, self.name)
+
+    def identity(self) -> Sql:
+        return column(self.alias, f"{self.name}_{IDENTITY}") if self.identified else null()
 
     def string(self) -> Sql:
         inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))

@@ -64,15 +64,13 @@ def met(left: Value, right: Value) -> tuple[Value, Sql]:
 
 
 def alike(left: Value, right: Value) -> Sql:
-    """Are both the same term? By the text of the terms, which is the same for the same term."""
+    """Are both the same term? By numbers that tell, or by the text, which is the same for the same term."""
     if not left.families & right.families:
         return truth(False)
-    for one, other in ((left, right), (right, left)):
-        if shortcut := getattr(one, "same_as", None):
-            found: Sql | None = shortcut(other)
-            if found is not None:
-                return found
-    return equal(left.text(), right.text())
+    one, other = left.identity(), right.identity()
+    if is_null(one) or is_null(other):
+        one, other = left.text(), right.text()
+    return equal(one, other)
 
 
 def certain(value: Value) -> bool:
@@ -169,7 +167,7 @@ def _single(relation: Relation) -> Relation | None:
 def _maybe(value: Value) -> Value:
     """The value where there may be no row to read it from."""
     if isinstance(value, Named):
-        return Stored(value.alias, value.name, value.families, certain=False)
+        return Stored(value.alias, value.name, value.families, certain=False, identified=value.identified)
     if isinstance(value, Stored):
         return replace(value, certain=False)
     raise TypeError(f"{type(value).__name__} cannot be missing")

@@ -57,14 +57,18 @@ def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> R
 
 
 def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
-    kind = _kind(context, pattern)
+    kind, statistics = _kind(context, pattern), context.build.statistics
+    identified = statistics.identified
     places: list[tuple[Node, Value]] = [
-        (pattern.subject, Named(alias, "subject", NODES if context.build.statistics.blank else IRI)),
+        (pattern.subject, Named(alias, "subject", NODES if statistics.blank else IRI, identified)),
         (pattern.predicate, Named(alias, "predicate")),
-        (pattern.object, Stored(alias, "object", kind.families, kind.short, always_zoned=kind.zoned)),
+        (
+            pattern.object,
+            Stored(alias, "object", kind.families, kind.short, always_zoned=kind.zoned, identified=identified),
+        ),
     ]
     relation = replace(relation, sources=(*relation.sources, Joined(Table("quads", alias))))
-    predicate = context.build.statistics.numbers.get(_term(pattern.predicate))
+    predicate = statistics.numbers.get(_term(pattern.predicate))
     if predicate is not None:
         relation = relation.where(equal(column(alias, NUMBER), number(predicate)))
         places.pop(1)

@@ -28,6 +28,10 @@ class Value:
         """The whole term in canonical text."""
         return null()
 
+    def identity(self) -> Sql:
+        """A number that is the same for the same term, and quicker to compare."""
+        return null()
+
     def string(self) -> Sql:
         """What STR() gives."""
         return null()
