@@ -240,7 +240,7 @@ class Ticking:
             yield batch
 
 
-@pytest.mark.parametrize(("tenths", "sizes"), [(0, [8]), (4, [3, 3, 2]), (10, [1] * 8)])
+@pytest.mark.parametrize(("tenths", "sizes"), [(0, [8]), (4, [3, 3, 2]), (11, [1] * 8)])
 def test_what_comes_in_one_moment_goes_out_together(tenths: int, sizes: list[int]) -> None:
     clock = Ticking(limits.GATHER_SECONDS * tenths / 10)
     batches = [pa.record_batch({"v0": [f"<urn:{number}>"]}) for number in range(8)]

@@ -89,8 +89,8 @@ QUERIES_AT_ONCE = 2
 """SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
 
 CACHED_BYTES = 48 * 1024 * 1024
-"""Size of the lake's files up to which each process of queries holds a copy of them in memory. That takes about 15 times
-as much: 310 MB of a million quads in 19 MB of files. A larger lake is read from its files."""
+"""Size of the lake's files up to which each process of queries holds a copy of them in memory. That takes about 15
+times as much: 310 MB of a million quads in 19 MB of files. A larger lake is read from its files."""
 
 CATCH_UP_BYTES = 4 * 1024 * 1024
 """New files of the lake that a query waits for until they are counted and copied: at worst some 400,000 quads, which

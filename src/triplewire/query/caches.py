@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from triplewire.lake.quads import QUADS
+from triplewire.query.views import TIMES
 from triplewire.sparql.statistics import IDENTITY, NUMBER
 
 COPY = "cached_quads"
-TIMES = ("object_time", "time", "received")
-"""The columns that hold instants, which are read as times in UTC."""
-
 _TYPES = {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE", **dict.fromkeys(TIMES, "TIMESTAMP")}
 NOTHING = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in QUADS.names)
 """What to select for a relation of quads that has none."""

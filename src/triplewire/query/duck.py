@@ -14,15 +14,14 @@ import pyarrow as pa
 from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
-from triplewire.query.caches import COPY, NOTHING, TIMES, Cache
+from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import estimated_bytes, over_memory, over_time
 from triplewire.query.profiles import Profile, of_duckdb
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
+from triplewire.query.views import EVENTS, TIMES, parquet, quoted
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.dialects.duckdb import prepare
-
-_HEADERS = "position, graph, stream, source, application, time, received"
 
 
 class Duck:
@@ -41,7 +40,7 @@ class Duck:
         self._counting = Counting(self._duck)
         self._cache = Cache(self._duck)
         # From here on only the lake can be read, and nothing of this can be changed.
-        self._duck.execute(f"SET allowed_directories = [{_quoted(str(directory.absolute()))}]")
+        self._duck.execute(f"SET allowed_directories = [{quoted(str(directory.absolute()))}]")
         self._duck.execute("SET enable_external_access = false")
         self._duck.execute("SET lock_configuration = true")
 
@@ -112,7 +111,7 @@ class Duck:
             return
         relation = f"FROM {COPY}" if self._copied else _quads(snapshot)
         self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {relation}")
-        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_HEADERS} FROM quads WHERE quad = 0")
+        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS {EVENTS}")
         self._version = (snapshot.version, self._copied)
 
 
@@ -147,13 +146,8 @@ def _translated(bounds: Bounds) -> Iterator[None]:
 
 
 def _quads(snapshot: Snapshot) -> str:
-    """The table's files as one relation. Paths come from the table's own log, never from a user."""
+    """The table's files as one relation."""
     if not snapshot.files:
         return f"SELECT {NOTHING} WHERE false"
-    paths = ", ".join(_quoted(path) for path in snapshot.files)
     plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
-    return f"SELECT * REPLACE ({plain}) FROM read_parquet([{paths}])"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"SELECT * REPLACE ({plain}) FROM {parquet(snapshot.files)}"

@@ -13,12 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
+from triplewire.query.views import EVENTS, TIMES
 from triplewire.sparql import Compiled, Step
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
-_TIMES = ("object_time", "time", "received")
-_EVENTS = "SELECT position, graph, stream, source, application, time, received FROM quads WHERE quad = 0"
-
 
 SETTINGS = {
     # Times have no zone in our tables, nor in what the compiler writes.
@@ -38,10 +36,10 @@ def configure(session: SparkSession) -> None:
 def load(session: SparkSession, snapshot: Snapshot) -> None:
     """The lake as the relations `quads` and `events`, with times as they are in UTC."""
     frame = session.read.parquet(*snapshot.files) if snapshot.files else _empty(session)
-    for name in _TIMES:
+    for name in TIMES:
         frame = frame.withColumn(name, frame[name].cast("timestamp_ntz"))
     frame.createOrReplaceTempView("quads")
-    session.sql(_EVENTS).createOrReplaceTempView("events")
+    session.sql(EVENTS).createOrReplaceTempView("events")
 
 
 def _empty(session: SparkSession) -> DataFrame:
@@ -50,10 +48,7 @@ def _empty(session: SparkSession) -> DataFrame:
 
 def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:
     """The answer, a part of it at a time: the next is computed when it is asked for."""
-    for step in compiled.steps:
-        _take(session, step)
-    answer = session.sql(compiled.sql)
-    for row in answer.mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
+    for row in _answer(session, compiled).mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
         yield from pa.ipc.open_stream(row.batch)
 
 
@@ -65,9 +60,13 @@ def explained(session: SparkSession, compiled: Compiled) -> str:
 
 def run(session: SparkSession, compiled: Compiled) -> pa.Table:
     """The whole answer."""
+    return _answer(session, compiled).toArrow()
+
+
+def _answer(session: SparkSession, compiled: Compiled) -> DataFrame:
     for step in compiled.steps:
         _take(session, step)
-    return session.sql(compiled.sql).toArrow()
+    return session.sql(compiled.sql)
 
 
 def _packed(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

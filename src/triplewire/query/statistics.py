@@ -14,6 +14,7 @@ import duckdb
 
 from triplewire.config.limits import HASHED_QUADS
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
+from triplewire.query.views import parquet
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import SHORT_EXACT
 from triplewire.sparql.compile.facets import INTEGERS
@@ -108,7 +109,7 @@ class Counting:
 
     def take(self, path: str) -> None:
         """Count one file."""
-        self._count(f"read_parquet([{_quoted(path)}])")
+        self._count(parquet([path]))
         self._files.add(path)
 
     def finish(self) -> None:
@@ -137,8 +138,8 @@ class Counting:
         self._duck.execute("INSERT INTO hashes SELECT h FROM new_hashes")
 
     def _estimate(self) -> None:
-        files = ", ".join(_quoted(path) for path in self._files)
-        rows = self._duck.execute(_ESTIMATE.format(files=f"read_parquet([{files}])")).fetchall() if files else []
+        query = _ESTIMATE.format(files=parquet(self._files))
+        rows = self._duck.execute(query).fetchall() if self._files else []
         self._estimates = {row[0]: Counts(row[1], min(row[1], row[2]), row[3], row[4]) for row in rows}
         self._estimated = self._rows
 
@@ -164,7 +165,3 @@ def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:
     for each in facts:
         found.setdefault(each.predicate, []).append(each)
     return found
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "''") + "'"
