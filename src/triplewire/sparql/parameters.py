@@ -7,28 +7,21 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from triplewire.sparql.algebra import (
-    Aggregate,
     Apply,
     Basic,
     Const,
     Exists,
     Expression,
-    Extend,
     Family,
-    Filter,
     Graph,
-    Group,
-    LeftJoin,
     Node,
     Operator,
-    Order,
     Param,
     Pattern,
     Query,
-    Select,
     Var,
 )
-from triplewire.sparql.rewriting import rewritten
+from triplewire.sparql.rewriting import rewritten, with_expressions
 
 Nodes: TypeAlias = Callable[[Node], Node]
 Expressions: TypeAlias = Callable[[Expression], Expression]
@@ -83,23 +76,7 @@ def replaced(query: Query, node: Nodes, expression: Expressions) -> Query:
                 return Basic(tuple(in_pattern(each, node) for each in patterns))
             case Graph(name, inner):
                 return Graph(node(name), inner)
-            case Filter(inner, conditions):
-                return Filter(inner, tuple(expression(each) for each in conditions))
-            case LeftJoin(left, right, conditions):
-                return LeftJoin(left, right, tuple(expression(each) for each in conditions))
-            case Extend(inner, bound, value):
-                return Extend(inner, bound, expression(value))
-            case Group(inner, keys, aggregates):
-                return Group(
-                    inner,
-                    tuple((key, expression(each)) for key, each in keys),
-                    tuple((key, _aggregate(each, expression)) for key, each in aggregates),
-                )
-            case Select(order=order):
-                return replace(
-                    operator, order=tuple(Order(expression(each.expression), each.descending) for each in order)
-                )
-        return operator
+        return with_expressions(operator, expression)
 
     return replace(query, where=rewritten(query.where, change))
 
@@ -127,8 +104,3 @@ def leaves(change: Expressions) -> Expressions:
         return change(expression)
 
     return changed
-
-
-def _aggregate(aggregate: Aggregate, expression: Expressions) -> Aggregate:
-    argument = aggregate.argument
-    return aggregate if argument is None else replace(aggregate, argument=expression(argument))

@@ -43,32 +43,37 @@ def parts(part: object) -> Iterator[object]:
             yield from parts(getattr(part, field.name))
 
 
-def _inside(operator: Operator, change: Change) -> Operator:
+def with_expressions(operator: Operator, change: Callable[[Expression], Expression]) -> Operator:
+    """The operator with a change to each expression of its own, in the order in which they are read."""
     match operator:
-        case Join(left, right) | Union(left, right) | Minus(left, right):
-            return replace(operator, left=rewritten(left, change), right=rewritten(right, change))
-        case LeftJoin(left, right, conditions):
-            return LeftJoin(rewritten(left, change), rewritten(right, change), _each(conditions, change))
-        case Filter(inner, conditions):
-            return Filter(rewritten(inner, change), _each(conditions, change))
-        case Extend(inner, name, expression):
-            return Extend(rewritten(inner, change), name, _expression(expression, change))
-        case Graph(name, inner):
-            return Graph(name, rewritten(inner, change))
+        case Filter(conditions=conditions) | LeftJoin(conditions=conditions):
+            return replace(operator, conditions=tuple(change(each) for each in conditions))
+        case Extend(expression=expression):
+            return replace(operator, expression=change(expression))
         case Group(inner, keys, aggregates):
             return Group(
-                rewritten(inner, change),
-                tuple((name, _expression(each, change)) for name, each in keys),
+                inner,
+                tuple((name, change(each)) for name, each in keys),
                 tuple((name, _aggregate(each, change)) for name, each in aggregates),
             )
-        case Select(inner, order=order):
-            ordered = tuple(Order(_expression(each.expression, change), each.descending) for each in order)
-            return replace(operator, inner=rewritten(inner, change), order=ordered)
+        case Select(order=order):
+            ordered = tuple(Order(change(each.expression), each.descending) for each in order)
+            return replace(operator, order=ordered)
     return operator
 
 
-def _each(expressions: tuple[Expression, ...], change: Change) -> tuple[Expression, ...]:
-    return tuple(_expression(each, change) for each in expressions)
+def _aggregate(aggregate: Aggregate, change: Callable[[Expression], Expression]) -> Aggregate:
+    argument = aggregate.argument
+    return aggregate if argument is None else replace(aggregate, argument=change(argument))
+
+
+def _inside(operator: Operator, change: Change) -> Operator:
+    match operator:
+        case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
+            operator = replace(operator, left=rewritten(left, change), right=rewritten(right, change))
+        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Group(inner) | Select(inner):
+            operator = replace(operator, inner=rewritten(inner, change))
+    return with_expressions(operator, lambda expression: _expression(expression, change))
 
 
 def _expression(expression: Expression, change: Change) -> Expression:
@@ -76,10 +81,5 @@ def _expression(expression: Expression, change: Change) -> Expression:
         case Exists(inner):
             return Exists(rewritten(inner, change))
         case Apply(op, args):
-            return Apply(op, _each(args, change))
+            return Apply(op, tuple(_expression(each, change) for each in args))
     return expression
-
-
-def _aggregate(aggregate: Aggregate, change: Change) -> Aggregate:
-    argument = aggregate.argument
-    return aggregate if argument is None else replace(aggregate, argument=_expression(argument, change))
