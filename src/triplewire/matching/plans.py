@@ -89,10 +89,14 @@ class Whole:
     shape: Shape
     query: Query
 
+    @property
+    def _asked(self) -> bool:
+        """Whether the solutions are wanted, and are more than that there are some."""
+        return self.shape.solutions and self.query.form == "select"
+
     @cached_property
     def _compiled(self) -> exp.Query:
-        asked = self.shape.solutions and self.query.form == "select"
-        return compile_subscription(self.query, solutions=asked, stream=self.shape.stream)
+        return compile_subscription(self.query, solutions=self._asked, stream=self.shape.stream)
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -108,8 +112,7 @@ class Whole:
         return {}
 
     def sql(self, table: str, *, plain: bool, first: int | None) -> str:
-        asked = self.shape.solutions and self.query.form == "select"
-        return _matching(self._compiled, table, f"NULL, {'terms' if asked else 'NULL'}")
+        return _matching(self._compiled, table, f"NULL, {'terms' if self._asked else 'NULL'}")
 
 
 def _matching(compiled: exp.Query, table: str, outputs: str) -> str:

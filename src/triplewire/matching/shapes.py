@@ -21,6 +21,7 @@ from triplewire.sparql.compile.scans import STREAM
 from triplewire.sparql.parameters import in_pattern
 from triplewire.sparql.rewriting import parts
 from triplewire.sparql.serials import from_value, to_value
+from triplewire.sparql.variables import of_pattern
 
 _BROAD = (Const(RDF_TYPE), STREAM)
 _NOW = Apply("now", ())
@@ -113,21 +114,16 @@ def _in_order(patterns: Sequence[Pattern]) -> list[Pattern]:
     before it. A class names too many things, a stream nearly everything."""
     left, ordered, known = list(patterns), list[Pattern](), set[str]()
     while left:
-        best = min(left, key=lambda each: (bool(known) and known.isdisjoint(_variables(each)), _breadth(each)))
+        best = min(left, key=lambda each: (bool(known) and known.isdisjoint(of_pattern(each)), _breadth(each)))
         left.remove(best)
         ordered.append(best)
-        known |= _variables(best)
+        known |= of_pattern(best)
     return ordered
 
 
 def _breadth(pattern: Pattern) -> int:
     named = isinstance(pattern.subject, Const) or isinstance(pattern.object, Const)
     return 2 if not named else 1 if pattern.predicate in _BROAD else 0
-
-
-def _variables(pattern: Pattern) -> set[str]:
-    nodes = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
-    return {node.name for node in nodes if isinstance(node, Var)}
 
 
 @dataclass

@@ -25,6 +25,7 @@ from triplewire.sparql.algebra import (
     Select,
     Var,
 )
+from triplewire.sparql.variables import of_pattern
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,17 @@ def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern,
             return found if found and found[0] else None
         case Filter(inner, conditions):
             found = _flat(inner, graph)
-            scoped = None if found is None else [_scoped(each, _names(found[0])) for each in conditions]
-            if found is None or scoped is None or None in scoped:
+            if found is None:
+                return None
+            seen = frozenset().union(*(of_pattern(each) for each in found[0]))
+            scoped = [_scoped(each, seen) for each in conditions]
+            if None in scoped:
                 return None
             return found[0], (*found[1], *(each for each in scoped if each is not None))
     return None
 
 
-def _names(patterns: tuple[Pattern, ...]) -> set[str]:
-    nodes = [node for each in patterns for node in (each.subject, each.predicate, each.object, each.graph)]
-    return {node.name for node in nodes if isinstance(node, Var)}
-
-
-def _scoped(expression: Expression, seen: set[str]) -> Expression | None:
+def _scoped(expression: Expression, seen: frozenset[str]) -> Expression | None:
     match expression:
         case Var(name):
             return expression if name in seen else UNBOUND

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from triplewire.config import limits
 from triplewire.model.terms import XSD, literal, parse_literal
-from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Node, Query, Var
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Query, Var
 from triplewire.sparql.compile.statics import as_float, static
 from triplewire.sparql.parameters import replaced
 
@@ -100,8 +100,6 @@ class _Lifting:
                 return Apply(op, (left, self._lifted(right)))
             case Apply("&&" | "||" | "!", args):
                 return replace(expression, args=tuple(self.expression(each) for each in args))
-            case Exists():
-                return expression
         return expression
 
     def _lifted(self, constant: Const) -> Const:

@@ -27,6 +27,7 @@ from triplewire.sparql.compile.sql import (
     text,
 )
 from triplewire.sparql.compile.values import Value
+from triplewire.sparql.variables import of_pattern
 
 TRIPLE = ("subject", "predicate", "object")
 
@@ -55,7 +56,7 @@ def _ask(query: Query, context: Context) -> exp.Query:
 
 def _construct(query: Query, context: Context) -> exp.Query:
     """Each solution once for each triple of the template, then each triple once."""
-    fresh = any(node.name.startswith("_:") for each in query.template for node in _vars(each))
+    fresh = any(name.startswith("_:") for each in query.template for name in of_pattern(each))
     assert isinstance(query.where, Select)
     counted = fresh or query.where.limit is not None
     relation = modified(context if counted else context.uncounted(), query.where)
@@ -68,10 +69,6 @@ def _construct(query: Query, context: Context) -> exp.Query:
     parts = [exp.alias_(exp.Dot(this=column("x", "t"), expression=exp.to_identifier(name)), name) for name in TRIPLE]
     found = exp.select(*parts).from_(exploded.subquery("x", copy=False), copy=False)
     return _valid(found).distinct(copy=False)
-
-
-def _vars(pattern: Pattern) -> list[Var]:
-    return [node for node in (pattern.subject, pattern.predicate, pattern.object) if isinstance(node, Var)]
 
 
 def _struct(relation: Relation, pattern: Pattern) -> Sql:

@@ -22,13 +22,14 @@ from triplewire.sparql.algebra import (
     LeftJoin,
     Minus,
     Operator,
+    Param,
     Pattern,
     Query,
     Select,
     Var,
 )
-from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.computed import Moment
+from triplewire.sparql.compile.conditions import CONSTANTS, parameter
 from triplewire.sparql.compile.contexts import Build, Context, Frame
 from triplewire.sparql.compile.definitions import defined
 from triplewire.sparql.compile.leaves import matched
@@ -37,11 +38,9 @@ from triplewire.sparql.compile.operators import operated
 from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, rendered, text_of
 from triplewire.sparql.compile.scans import STREAM
 from triplewire.sparql.compile.sql import VARCHAR, Sql, call, cast, column, equal, number, text
-from triplewire.sparql.compile.values import ANY, Value
+from triplewire.sparql.compile.values import Value
 from triplewire.sparql.parameters import NOW, parameters, variable, with_variables
 from triplewire.sparql.variables import mentioned
-
-CONSTANTS = "constants"
 
 
 def compile_subscription(query: Query, *, solutions: bool, stream: bool = False) -> exp.Query:
@@ -86,13 +85,9 @@ def _stream(constants: dict[int, Family | None]) -> Var:
 
 def _pairs(context: Context, patterns: list[Pattern], constants: Mapping[int, Family | None], *, now: bool) -> Frame:
     """Events and subscriptions that have all required patterns: the frame of everything else."""
-    values: dict[str, Value] = {
-        variable(index): Stored("c", f"k{index}", frozenset({family}) if family else ANY)
-        for index, family in constants.items()
-    }
-    start = Relation(
-        (Joined(Table(CONSTANTS, "c")),), values=values, keys={"subscription": column("c", "subscription")}
-    )
+    values: dict[str, Value] = {variable(index): parameter(Param(index, family)) for index, family in constants.items()}
+    sources = (Joined(Table("constants", CONSTANTS)),)
+    start = Relation(sources, values=values, keys={"subscription": column(CONSTANTS, "subscription")})
     relation = matched(context.uncounted(), tuple(patterns), start)
     if now or "position" not in relation.keys:
         relation = _with_event(context, relation)
