@@ -10,7 +10,7 @@ from triplewire.model.terms import iri, literal
 from triplewire.sparql import Apply, Const, Expression, Var, to_sql
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.conditions import Scope
-from triplewire.sparql.compile.plans import Inline
+from triplewire.sparql.compile.lets import Inline
 
 BASE = "http://example.org/a/b?q#f"
 REFERENCES = {

@@ -13,7 +13,7 @@ from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.comparisons import holds_equal, holds_ordered
 from triplewire.sparql.compile.computed import Truth
 from triplewire.sparql.compile.functions import FUNCTIONS, NAMING, VOLATILE, effective, held
-from triplewire.sparql.compile.plans import Lets
+from triplewire.sparql.compile.lets import Lets
 from triplewire.sparql.compile.sql import Sql, among, every, negate, some
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import ANY, Value

@@ -25,7 +25,7 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.compile.contexts import Context, same_keys
 from triplewire.sparql.compile.joins import certain, kept, unified
-from triplewire.sparql.compile.plans import Inline
+from triplewire.sparql.compile.lets import Inline
 from triplewire.sparql.compile.relations import Crossing, Joined, Relation, distinct
 from triplewire.sparql.compile.sql import Sql, every, number, present
 from triplewire.sparql.variables import bound_by, mentioned

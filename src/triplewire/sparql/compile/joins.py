@@ -14,7 +14,7 @@ from sqlglot import exp
 from triplewire.sparql.algebra import Expression
 from triplewire.sparql.compile.columns import Named, Stored
 from triplewire.sparql.compile.contexts import Context, same_keys
-from triplewire.sparql.compile.plans import Inline
+from triplewire.sparql.compile.lets import Inline
 from triplewire.sparql.compile.relations import Joined, Relation, Rows, Table, Unit
 from triplewire.sparql.compile.sql import Sql, equal, every, is_null, is_true, negate, some, truth
 from triplewire.sparql.compile.statics import Known

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from triplewire.sparql.compile.columns import Stored
 from triplewire.sparql.compile.facets import FACETS, facets_of
-from triplewire.sparql.compile.plans import COMPUTED, Lets, outside, uses_computed
+from triplewire.sparql.compile.lets import COMPUTED, Lets, outside, uses_computed
 from triplewire.sparql.compile.sql import VARCHAR, Sql, cast, column, every, is_null, null, number
 from triplewire.sparql.compile.statics import Known
 from triplewire.sparql.compile.values import Value, facet_of
