@@ -98,8 +98,8 @@ def asks(draw: st.DrawFn, *, sources: st.SearchStrategy[_Sources] = _sources) ->
 
 
 @st.composite
-def constructs(draw: st.DrawFn) -> Question:
-    default, named = draw(_sources)
+def constructs(draw: st.DrawFn, *, sources: st.SearchStrategy[_Sources] = _sources) -> Question:
+    default, named = draw(sources)
     group = draw(groups(Place(_DEPTH - 1, anchored=not default and not named)))
     names = sorted(group.names) or ["?a"]
     subjects = st.sampled_from((*sorted(group.names & {*RESOURCE_NAMES}), vocabulary.RESOURCES[0], "_:b", names[-1]))
@@ -123,3 +123,5 @@ def describes(draw: st.DrawFn) -> Question:
 questions = st.one_of(selects(), selects(), selects(), selects(), asks(), constructs(), describes())
 one_event = st.one_of(selects(sources=_nowhere), selects(sources=_nowhere), asks(sources=_nowhere))
 """What a subscription may ask."""
+one_graph = constructs(sources=_nowhere)
+"""What it may ask to be built."""

@@ -130,7 +130,9 @@ def test_solutions_come_in_the_order_that_was_asked_for() -> None:
     ("query", "construct"),
     [
         ("SELECT (RAND() AS ?r) { ?o :by :a }", "RAND"),
-        ("CONSTRUCT { ?o :by :a } WHERE { ?o :by :a }", "CONSTRUCT"),
+        ("DESCRIBE ?o { ?o :by :a }", "DESCRIBE"),
+        ("CONSTRUCT { ?o :by ?x } WHERE { ?o :by :a }", "CONSTRUCT without a triple"),
+        ("CONSTRUCT { ?o :by :a } FROM <urn:g> WHERE { ?o :by :a }", "FROM"),
         ("SELECT * FROM <urn:g> { ?o :by :a }", "FROM"),
         ("SELECT * { SERVICE <urn:x> { ?o :by :a } }", "SERVICE"),
     ],

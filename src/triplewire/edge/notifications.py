@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import Frames, gap, members, message
-from triplewire.matching.expansion import bindings, tabulated
+from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind, Subscription
 from triplewire.sparql import Query
@@ -109,6 +109,9 @@ class Speaker:
             return b""
         if subscription.kind is Kind.EVENT:
             return b"," + self.pieces.body(position)
+        if shape.template:
+            entry, quads, terms = self.pieces.entry(position), self.solutions.at(row), self.solutions.terms(row)
+            return b"," + members(graph(shape, subscription, entry, quads, terms))
         if isinstance(shape.query, Query):
             return b"," + members({"results": tabulated(shape, self.solutions.terms(row))})
         entry = self.pieces.entry(position)

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from triplewire.codec import N_TRIPLES, ntriples
+from triplewire.matching.graphs import built
 from triplewire.matching.shapes import Shape
+from triplewire.model import Subscription
 from triplewire.model.results import document, verdict
 from triplewire.model.terms import XSD, iri, literal
 from triplewire.sparql import Conjunction, Query
@@ -23,24 +26,49 @@ def bindings(
     shape: Shape, constants: tuple[str, ...], entry: Mapping[str, Any], solutions: Sequence[int]
 ) -> dict[str, Any]:
     """The solutions of one match as a SPARQL 1.1 JSON results document. `entry` is a row of an `ENTRIES` table."""
-    query = shape.query
-    assert isinstance(query, Conjunction)
-    rows = list(_solutions(shape, entry, solutions))
-    if query.distinct:
-        rows = list(dict.fromkeys(rows))
-    rows = rows[query.offset : None if query.limit is None else query.offset + query.limit]
-    return document(query.projection, rows)
+    return document(shape.query.projection, _expanded(shape, entry, solutions))
 
 
 def tabulated(shape: Shape, terms: Sequence[str | None]) -> dict[str, Any]:
     """The same for solutions that are terms already: of each its rank, and a term for each variable."""
     assert isinstance(shape.query, Query)
-    names = shape.query.projection
     if shape.query.form == "ask":
         return verdict(True)
-    width = 1 + len(names)
-    rows = [tuple(terms[start + 1 : start + width]) for start in range(0, len(terms), width)]
-    return document(names, rows)
+    return document(shape.query.projection, _ranked(shape, terms))
+
+
+def graph(
+    shape: Shape,
+    subscription: Subscription,
+    entry: Mapping[str, Any],
+    solutions: Sequence[int],
+    terms: Sequence[str | None],
+) -> dict[str, Any]:
+    """What a CONSTRUCT builds of one match: `graph` holds it as N-Triples, and `format` says so.
+
+    Solutions are the ones that the match has: numbers of quads for a conjunction, terms for a whole query. A graph
+    without triples is not a match, so there is at least one. Each triple is there once, in the order of the solutions.
+    """
+    whole = isinstance(shape.query, Query)
+    rows = _ranked(shape, terms) if whole else _expanded(shape, entry, solutions)
+    bound = (dict(zip(shape.query.projection, row, strict=True)) for row in rows)
+    name = f"{subscription.id} {entry['position']}"
+    triples = built(shape.template, subscription.constants, bound, name)
+    return {"format": N_TRIPLES.media_type, "graph": ntriples("\n".join(map("\t".join, triples)))}
+
+
+def _ranked(shape: Shape, terms: Sequence[str | None]) -> list[tuple[str | None, ...]]:
+    width = 1 + len(shape.query.projection)
+    return [tuple(terms[start + 1 : start + width]) for start in range(0, len(terms), width)]
+
+
+def _expanded(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> list[tuple[str | None, ...]]:
+    query = shape.query
+    assert isinstance(query, Conjunction)
+    rows = list(_solutions(shape, entry, solutions))
+    if query.distinct:
+        rows = list(dict.fromkeys(rows))
+    return rows[query.offset : None if query.limit is None else query.offset + query.limit]
 
 
 def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from triplewire.matching.graphs import selecting
 from triplewire.matching.wholes import Lifting, check
 from triplewire.model.terms import RDF_TYPE, literal
 from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, conjunction
@@ -31,13 +32,15 @@ _NOW = Apply("now", ())
 class Shape:
     """A query with parameters. `solutions` says whether whoever subscribes with it asks for the bindings.
 
-    A whole query, one that is no conjunction, may be about the events of one stream: its name is then the last
-    constant.
+    A whole query, one that is no conjunction, may be about the events of one stream: its name is then the constant
+    after those of the query. The constants of a template come last.
     """
 
     query: Conjunction | Query
     solutions: bool
     stream: bool = False
+    template: tuple[Pattern, ...] = ()
+    """What is built of the solutions, where they are not what is asked for."""
 
     @cached_property
     def key(self) -> str:
@@ -55,11 +58,12 @@ class Shape:
 
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
-        return {"query": to_value(self.query), "solutions": self.solutions, "stream": self.stream}
+        asked = {"query": to_value(self.query), "template": to_value(self.template)}
+        return {**asked, "solutions": self.solutions, "stream": self.stream}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        return cls(from_value(value["query"]), value["solutions"], value["stream"])
+        return cls(from_value(value["query"]), value["solutions"], value["stream"], from_value(value["template"]))
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,9 @@ class Lifted:
 def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""
     check(query)
+    if query.form == "construct":
+        lifted = lift(selecting(query), solutions=solutions, stream=stream)
+        return _with_template(lifted, query.template) if solutions else lifted
     flat = conjunction(query)
     if flat is None or any(part == _NOW for part in parts(query)):
         return _lifted_whole(query, solutions=solutions, stream=stream)
@@ -99,6 +106,12 @@ def _lifted_whole(query: Query, *, solutions: bool, stream: str | None) -> Lifte
         lifted = replace(lifted, form="ask", projection=())
     constants = (*lifting.constants, *(() if stream is None else (literal(stream),)))
     return Lifted(Shape(lifted, solutions, stream=stream is not None), constants)
+
+
+def _with_template(lifted: Lifted, template: tuple[Pattern, ...]) -> Lifted:
+    lifting = Lifting([*lifted.constants])
+    patterns = tuple(in_pattern(each, lifting.node) for each in template)
+    return Lifted(replace(lifted.shape, template=patterns), tuple(lifting.constants))
 
 
 def _place(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None:

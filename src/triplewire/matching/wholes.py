@@ -14,8 +14,8 @@ from triplewire.sparql.rewriting import parts
 
 def check(query: Query) -> None:
     """Refuses what has no meaning on one event, or not the same one each time that it is looked at."""
-    if query.form not in ("select", "ask"):
-        raise Unsupported(f"{query.form.upper()} in a subscription", hint="SELECT and ASK are taken")
+    if query.form == "describe":
+        raise Unsupported("DESCRIBE in a subscription", hint="SELECT, ASK and CONSTRUCT are taken")
     if query.dataset != Dataset():
         raise Unsupported("FROM in a subscription", hint="a subscription looks at one event at a time")
     for part in parts(query.where):

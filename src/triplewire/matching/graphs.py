@@ -1,0 +1,120 @@
+"""Graphs: what a CONSTRUCT builds of the solutions on one event.
+
+To matching a CONSTRUCT is the SELECT of what its template needs, so that it is decided like any other query and its
+template is filled in as late as its solutions are expanded. Blank nodes of the template become skolem IRIs, as those of
+events do: one for each label, solution, event and subscription, and the same one whenever the match is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from hashlib import blake2b
+from urllib.parse import quote
+
+from triplewire.codec.skolems import PREFIX
+from triplewire.errors import Unsupported
+from triplewire.model.terms import iri, is_iri
+from triplewire.sparql import Apply, Const, Expression, Node, Param, Pattern, Query, Var
+from triplewire.sparql.algebra import Filter, Select
+from triplewire.sparql.compile.subscriptions import required
+from triplewire.sparql.variables import bound_by, of_pattern, surely_bound_by
+
+Triple = tuple[str, str, str]
+
+
+def selecting(query: Query) -> Query:
+    """The SELECT that has a solution on an event exactly if the graph which a CONSTRUCT builds of it is not empty.
+
+    Solutions that make no triple may be among the others. Raises Unsupported where none could ever make one.
+    """
+    select = query.where
+    assert isinstance(select, Select)
+    names = tuple(name for name in query.projection if name in bound_by(select.inner))
+    condition = _fruitful(query.template, select)
+    if select.limit is not None or select.offset:
+        sliced = replace(select, projection=names)
+        where = sliced if condition is None else Select(Filter(sliced, (condition,)), names)
+    else:
+        inner = select.inner if condition is None else Filter(select.inner, (condition,))
+        where = Select(inner, names, distinct=not any(map(_fresh, query.template)))
+    return Query("select", where, names)
+
+
+def built(
+    template: Sequence[Pattern], constants: Sequence[str], solutions: Iterable[Mapping[str, str | None]], name: str
+) -> list[Triple]:
+    """The triples of the graph, each once; what would be none is left out. `name` tells this graph from all others."""
+    key = blake2b(name.encode(), digest_size=12).hexdigest()
+    filled = (
+        tuple(_term(node, constants, solution, f"{key}:{number}") for node in _nodes(pattern))
+        for number, solution in enumerate(solutions)
+        for pattern in template
+    )
+    return [(s, p, o) for s, p, o in dict.fromkeys(filled) if s and p and o and is_iri(s) and is_iri(p)]
+
+
+def _nodes(pattern: Pattern) -> tuple[Node, Node, Node]:
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def _term(node: Node, constants: Sequence[str], solution: Mapping[str, str | None], key: str) -> str | None:
+    match node:
+        case Const(term):
+            return term
+        case Param(index):
+            return constants[index]
+        case Var(name) if _is_blank(name):
+            return iri(f"{PREFIX}{key}:{quote(name[2:], safe='')}")
+        case Var(name):
+            return solution.get(name)
+
+
+def _is_blank(name: str) -> bool:
+    return name.startswith("_:")
+
+
+def _fresh(pattern: Pattern) -> bool:
+    """Whether it makes another triple of each solution, even of one that is there twice."""
+    return any(map(_is_blank, of_pattern(pattern)))
+
+
+def _fruitful(template: Sequence[Pattern], select: Select) -> Expression | None:
+    """When a solution makes a triple; None where each does."""
+    possible = bound_by(select.inner)
+    needs = [_needs(each, select) for each in template if {*filter(_is_needed, of_pattern(each))} <= possible]
+    if not needs:
+        hint = "a triple of its template needs variables that stand in its pattern"
+        raise Unsupported("CONSTRUCT without a triple", hint=hint)
+    if not all(needs):
+        return None
+    return reduce(lambda left, right: Apply("||", (left, right)), (_all(each) for each in needs))
+
+
+def _is_needed(name: str) -> bool:
+    return not _is_blank(name)
+
+
+def _all(conditions: Sequence[Expression]) -> Expression:
+    return reduce(lambda left, right: Apply("&&", (left, right)), conditions)
+
+
+def _needs(pattern: Pattern, select: Select) -> list[Expression]:
+    """What must be true of a solution, and is not true of all of them, so that it makes a triple of the pattern."""
+    resources = _resources(select)
+    conditions: list[Expression] = [
+        Apply("isiri", (node,))
+        for node in (pattern.subject, pattern.predicate)
+        if isinstance(node, Var) and not _is_blank(node.name) and node.name not in resources
+    ]
+    value = pattern.object
+    if isinstance(value, Var) and not _is_blank(value.name) and value.name not in surely_bound_by(select.inner):
+        conditions.append(Apply("bound", (value,)))
+    return conditions
+
+
+def _resources(select: Select) -> frozenset[str]:
+    """Variables that are IRIs in every solution: subjects, predicates and graphs of quads that it needs."""
+    nodes = (node for each in required(select) for node in (each.subject, each.predicate, each.graph))
+    return frozenset(node.name for node in nodes if isinstance(node, Var)) & bound_by(select.inner)
