@@ -24,7 +24,7 @@ from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
 from triplewire.query.requests import QueryRequest
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.sparql import parse_query
+from triplewire.sparql import Query, parse_query
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.testing import Twin, event, publication, twin
 from triplewire.testing.events import EXAMPLE
@@ -79,8 +79,8 @@ class House:
     session: aiohttp.ClientSession
     batches: int = field(default=0)
 
-    def subscribe(self, kind: Kind = Kind.SIGNAL, id: str = "s1") -> Subscription:
-        lifted = lift(OBSERVATIONS, solutions=kind is Kind.BINDINGS)
+    def subscribe(self, kind: Kind = Kind.SIGNAL, id: str = "s1", query: Query = OBSERVATIONS) -> Subscription:
+        lifted = lift(query, solutions=kind is Kind.BINDINGS)
         made = Subscription(id, "SELECT …", kind, lifted.shape.key, lifted.constants)
         positions = self.twin.registry.put(
             [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, id, to_value(made))]

@@ -9,6 +9,7 @@ from tests.edge.houses import body, data, event, house, run
 from triplewire.edge.notifications import grouped
 from triplewire.log.ports import Retention
 from triplewire.model import MATCHES, Kind, token
+from triplewire.sparql import parse_query
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -53,6 +54,23 @@ def test_each_kind_carries_what_it_should(kind: Kind) -> None:
                     }
                 },
             }[kind]
+        )
+
+    run(scene())
+
+
+def test_what_a_construct_builds_is_carried_as_a_graph() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            query = parse_query("CONSTRUCT { ?o <urn:saw> ?v } WHERE { ?o <http://example.org/result> ?v }")
+            made = at.subscribe(Kind.BINDINGS, query=query)
+            (position,) = at.append(7)
+            at.match([(position, made.since, [1])])
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                told = data(await ear.next())
+        assert (told["format"], told["graph"]) == (
+            "application/n-triples",
+            '<http://example.org/observation/7> <urn:saw> "7"^^<http://www.w3.org/2001/XMLSchema#double> .\n',
         )
 
     run(scene())

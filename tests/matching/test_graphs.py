@@ -26,6 +26,7 @@ FLAT = (
     "CONSTRUCT { _:b :value ?v ; :seen [] } WHERE { ?o :value ?v }",
     "CONSTRUCT { _:b :on :x } WHERE { ?o ?p ?v }",
     "CONSTRUCT { ?g :holds ?o } WHERE { GRAPH ?g { ?o :value ?v } }",
+    "CONSTRUCT { :any :event _:b } WHERE { }",
     "CONSTRUCT { ?a ?p ?b . ?b ?p ?a } WHERE { ?a ?p ?b } ORDER BY ?a",
 )
 WHOLE = (

@@ -73,8 +73,12 @@ def _expanded(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) 
 
 def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
     assert isinstance(shape.query, Conjunction)
+    # Without patterns there is nothing to take quads, and one solution.
     width = len(shape.query.patterns)
     lines = entry["text"].split("\n")
+    if not width:
+        yield (None,) * len(shape.places)
+        return
     for start in range(0, len(solutions), width):
         yield tuple(
             None if place is None else _term(entry, lines, solutions[start + place[0]], place[1])
