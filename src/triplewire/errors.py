@@ -8,8 +8,10 @@ TriplewireError
 │   ├── BodyTooLarge          over a limit, with the limit
 │   ├── SparqlSyntax          a query that does not parse, with line and column
 │   ├── Unsupported           a query we understand but do not run, with the construct and its place
+│   ├── Unfit                 a field of a JSON body that does not fit, with its name
 │   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
 ├── NotFound              no such stream, subscription or event
+├── Conflict              it is there, but no longer as the caller knew it; look again
 ├── StorageFull           the disk refused a write; nothing was acknowledged
 ├── QueryLimit            a query ran over a named limit; a smaller one may pass
 │   └── AnswerTooLarge        its answer did; a part of it may be asked for
@@ -93,12 +95,24 @@ class Unsupported(InputError):
         self.construct = construct
 
 
+class Unfit(InputError):
+    """A field of a JSON body whose value cannot be, or that cannot stand beside the others; `field` names it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class BadRequest(InputError):
     """A header, parameter or JSON body that is not as it must be."""
 
 
 class NotFound(TriplewireError):
     """Nothing of that name is here."""
+
+
+class Conflict(TriplewireError):
+    """What the caller goes by has changed since."""
 
 
 class StorageFull(TriplewireError):

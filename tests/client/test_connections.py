@@ -20,6 +20,7 @@ from triplewire.edge.problems import of_error
 from triplewire.errors import (
     BadRequest,
     BodyTooLarge,
+    Conflict,
     MalformedRdf,
     NotFound,
     Place,
@@ -28,6 +29,7 @@ from triplewire.errors import (
     StorageFull,
     TriplewireError,
     Unavailable,
+    Unfit,
     UnknownMediaType,
     Unsupported,
 )
@@ -79,6 +81,18 @@ def test_subscriptions_are_made_listed_heard_and_ended() -> None:
                 assert [each async for each in notifications] == []
             with pytest.raises(NotFound):
                 await anext(client.notifications(made["id"]))
+
+    run(scene())
+
+
+def test_a_bulk_is_told_of_line_by_line() -> None:
+    async def scene() -> None:
+        async with connected() as (_, client):
+            wishes: list[dict[str, Any] | bytes] = [{"sparql": QUERY}, b'{"sparql": 5}\n', {"source": ["a", "b"]}]
+            told = [each async for each in client.subscribe_bulk(wishes)]
+            assert [each["line"] for each in told] == [1, 2, 3]
+            assert [each["id"] for each in await client.subscriptions()] == [told[0]["id"], told[2]["id"]]
+            assert told[1]["error"]["field"] == "sparql"
 
     run(scene())
 
@@ -199,6 +213,8 @@ def test_health_is_told_when_it_is_bad_and_queries_are_answered() -> None:
         SparqlSyntax("b", place=Place(3, 4)),
         BadRequest("c"),
         Unsupported("MINUS", place=Place(5, 6), hint="yet"),
+        Unfit("kind", "no such kind"),
+        Conflict("older"),
         UnknownMediaType("text/x", ("text/turtle",)),
         BodyTooLarge("the body", 5),
         NotFound("d"),
@@ -212,7 +228,7 @@ def test_an_error_comes_out_as_it_went_in(error: TriplewireError) -> None:
     assert isinstance(response.body, bytes)
     found = error_of(response.status, response.body)
     assert type(found) is type(error)
-    for name in ("place", "construct", "known", "limit"):
+    for name in ("place", "field", "construct", "known", "limit"):
         assert getattr(found, name, None) == getattr(error, name, None)
     assert str(error) in str(found)
 

@@ -76,7 +76,7 @@ def test_many_are_made_at_once_and_listed_by_pages() -> None:
     [
         ({"json": {"sparql": "SELECT ?s WHERE { ?s <urn:p> "}}, 400, {"line"}),
         ({"json": {"sparql": "SELECT * { ?s <urn:p> ?o FILTER <urn:f>(?o) }"}}, 422, {"construct", "line"}),
-        ({"json": {"sparql": QUERY, "kind": "x"}}, 400, set()),
+        ({"json": {"sparql": QUERY, "kind": "x"}}, 422, {"field"}),
         ({"json": []}, 400, set()),
         ({"data": b"{", "headers": {"Content-Type": "application/json"}}, 400, set()),
         ({"data": b"{}", "headers": {"Content-Type": "text/plain"}}, 415, {"known"}),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from triplewire.config import limits
 from triplewire.control import Subscriptions, Wish
-from triplewire.errors import BadRequest, BodyTooLarge, NotFound, SparqlSyntax, TriplewireError, Unsupported
+from triplewire.errors import NotFound, SparqlSyntax, TriplewireError, Unsupported
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind
 from triplewire.registry.subscriptions import SHAPE
@@ -84,24 +82,3 @@ def test_pages_follow_each_other_until_the_last(stores: Twin) -> None:
     assert (first.subscriptions, first.next) == (made[:3], made[2].since)
     second = service.page(after=made[2].since, limit=3)
     assert (second.subscriptions, second.next) == (made[3:], None)
-
-
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [
-        (None, BadRequest),
-        ([], BadRequest),
-        ({}, BadRequest),
-        ({"sparql": 1}, BadRequest),
-        ({"sparql": " "}, BadRequest),
-        ({"sparql": "ASK {}", "kind": "loud"}, BadRequest),
-        ({"sparql": "ASK {}", "kind": ["signal"]}, BadRequest),
-        ({"sparql": "ASK {}", "stream": "-"}, BadRequest),
-        ({"sparql": "ASK {}", "stream": 5}, BadRequest),
-        ({"sparql": "ASK {}", "mood": "x"}, BadRequest),
-        ({"sparql": "#" * (limits.QUERY_BYTES + 1)}, BodyTooLarge),
-    ],
-)
-def test_a_wish_is_checked_at_the_door(value: Any, error: type[TriplewireError]) -> None:  # noqa: ANN401
-    with pytest.raises(error):
-        Wish.from_json(value)

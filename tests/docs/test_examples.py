@@ -11,7 +11,7 @@ import pytest
 from tests.docs import pages
 from tests.lake.test_delta import entries
 from triplewire.codec import TRIG, TURTLE, decode
-from triplewire.control.subscriptions import Wish
+from triplewire.control.wishes import Wish
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
@@ -56,7 +56,7 @@ def test_the_session_of_the_readme_is_taken() -> None:
     requests = curls()
     assert set(requests) == {"/subscriptions", "/subscriptions/$ID/notifications", "/streams/home", "/sparql"}
     wish = Wish.from_json(orjson.loads(requests["/subscriptions"][-1]))
-    assert parse_query(wish.sparql).projection == ("sensor", "value")
+    assert parse_query(wish.sparql or "").projection == ("sensor", "value")
     (event,) = decode(requests["/streams/home"][-1].encode(), TURTLE, Headers())
     assert len(event.quads) == 2
     assert parse_query(requests["/sparql"][-1].removeprefix("query=")).projection == ("event", "when", "value")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Optional
+from pathlib import Path
+from typing import Annotated, Any, List, Optional  # noqa: UP035 - typer reads the annotation
 
 import orjson
 import typer
@@ -20,6 +21,9 @@ After = Annotated[
     typer.Option("--after", help="Where to start: a position that you received, or `earliest`.", show_default="now"),
 ]
 Count = Annotated[Optional[int], typer.Option("--count", "-n", help="Stop after that many.")]  # noqa: UP045
+
+Several = Optional[List[str]]  # noqa: UP006, UP045
+Names = Annotated[Several, typer.Option("--stream", help="Only this stream; may be repeated.")]
 
 ATTEMPTS = 8
 """Broken connections in a row that are borne, about half a minute: a broker may restart, a script must not hang."""
@@ -48,10 +52,26 @@ def consume(
 
 def subscribe(
     sparql: Annotated[
-        str, typer.Argument(help="A SPARQL SELECT or ASK, a file that holds one, or - for standard input.")
-    ],
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            help="A SPARQL SELECT, ASK or CONSTRUCT, a file that holds one, or - for standard input.",
+            show_default="every event",
+        ),
+    ] = None,
     kind: Annotated[Kind, typer.Option("--kind", help="How much to be told.")] = Kind.BINDINGS,
-    stream: Annotated[Optional[str], typer.Option("--stream", help="Only this stream.")] = None,  # noqa: UP045
+    stream: Names = None,
+    source: Annotated[Several, typer.Option("--source", help="Only from this source; may be repeated.")] = None,
+    application: Annotated[
+        Several, typer.Option("--application", help="Only from this application; may be repeated.")
+    ] = None,
+    vocabulary: Annotated[
+        Several,
+        typer.Option("--vocabulary", help="Only with a predicate or class that begins so; may be repeated."),
+    ] = None,
+    bulk: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--bulk", help="Make the subscriptions of a file, a JSON object a line, and leave them in place."),
+    ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the subscription in place when you stop listening.")
     ] = False,
@@ -60,21 +80,48 @@ def subscribe(
     json: Json = False,
 ) -> None:
     """Ask a standing question about each event, and be told when the answer is there, until Ctrl-C."""
-    console = Console()
+    if bulk is not None:
+        _subscribe_bulk(bulk, url, json)
+        return
+    text = None if sparql is None else read_text(sparql)
+    given = {"source": source, "application": application, "vocabulary": vocabulary}
+    wanted: Any = {name: each for name, each in given.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
-        made = client.subscribe(read_text(sparql), kind=kind, stream=stream)
-        if json:
-            _write(made)
-        else:
-            console.print(f"[dim]subscription {made['id']}, from position {made['since']} on[/dim]")
+        made = client.subscribe(text, kind=kind, stream=stream or None, **wanted)
         try:
-            for number, message in enumerate(client.notifications(made["id"]), 1):
-                _show(console, message, json)
-                if number == count:
-                    break
+            _tell(client, made, count, json)
         finally:
             if not keep:
                 client.unsubscribe(made["id"])
+
+
+def _tell(client: Client, made: dict[str, Any], count: int | None, json: bool) -> None:
+    console = Console()
+    if json:
+        _write(made)
+    else:
+        console.print(f"[dim]subscription {made['id']}, from position {made['since']} on[/dim]")
+    for number, message in enumerate(client.notifications(made["id"]), 1):
+        _show(console, message, json)
+        if number == count:
+            break
+
+
+def _subscribe_bulk(file: Path, url: str, json: bool) -> None:
+    """Tells of each line that was refused, or with `json` of every line; ends with 1 if there was any."""
+    refused = made = 0
+    with Client(url) as client, sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines:
+        for told in client.subscribe_bulk(lines):
+            error = told.get("error")
+            refused, made = refused + (error is not None), made + (error is None)
+            if json:
+                _write(told)
+            elif error:
+                typer.secho(f"line {told['line']}: {error['detail']}", fg="red", err=True)
+    if not json:
+        Console(highlight=False).print(f"{made:,} subscriptions made, {refused:,} refused")
+    if refused:
+        raise typer.Exit(1)
 
 
 def _show(console: Console, message: dict[str, Any], json: bool) -> None:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from triplewire.client.answers import How
+from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.codec import N_QUADS, TURTLE
 from triplewire.model import Event, Kind
@@ -64,11 +65,20 @@ class Client:
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
         return self._each(self._client.consume(stream, after, on_gap=on_gap))
 
-    def subscribe(self, sparql: str, kind: Kind | str = Kind.SIGNAL, stream: str | None = None) -> Json:
-        return self._run(self._client.subscribe(sparql, kind, stream))
+    def subscribe(
+        self,
+        sparql: str | None = None,
+        kind: Kind | str = Kind.SIGNAL,
+        stream: str | list[str] | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> Json:
+        return self._run(self._client.subscribe(sparql, kind, stream, **wanted))
 
     def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
         return self._run(self._client.subscribe_all(wishes))
+
+    def subscribe_bulk(self, wishes: Iterable[Mapping[str, Any] | bytes]) -> Iterator[Json]:
+        return self._each(self._client.subscribe_bulk(wishes))
 
     def subscriptions(self) -> list[Json]:
         return self._run(self._client.subscriptions())

@@ -12,7 +12,9 @@ from typing import Any, Self, Unpack
 import aiohttp
 import orjson
 
+from triplewire.client import bulks
 from triplewire.client.answers import Answer, How, Rows
+from triplewire.client.bulks import Wanted
 from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, TURTLE, encode
@@ -87,15 +89,37 @@ class AsyncClient:
         """
         return self._feed(f"/streams/{stream}", after, on_gap)
 
-    async def subscribe(self, sparql: str, kind: Kind | str = Kind.SIGNAL, stream: str | None = None) -> Json:
+    async def subscribe(
+        self,
+        sparql: str | None = None,
+        kind: Kind | str = Kind.SIGNAL,
+        stream: str | list[str] | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> Json:
         """The subscription that was made; every event published from now on is matched against it."""
-        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream}])
+        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream, **wanted}])
         return made
 
     async def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
         """Many subscriptions at once, all or none: objects with `sparql`, `kind` and `stream`."""
         made: list[Json] = await self._call("POST", "/subscriptions", json=list(wishes))
         return made
+
+    async def subscribe_bulk(self, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+        """Any number of subscriptions, each for itself: for each its `line` and either `id` and `position` or `error`.
+        A wish is an object, or a line of JSON in bytes."""
+        headers = {"Content-Type": bulks.MEDIA_TYPE}
+        sent = self._open().post(
+            f"{self._url}/subscriptions", data=bulks.written(wishes), headers=headers, timeout=_ANSWER_TIMEOUT
+        )
+        try:
+            async with sent as response:
+                if response.status >= 400:
+                    raise error_of(response.status, await response.read())
+                async for told in bulks.read(response.content.iter_any()):
+                    yield told
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
 
     async def subscriptions(self) -> list[Json]:
         """All of them, in the order in which they were made."""

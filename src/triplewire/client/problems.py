@@ -18,6 +18,7 @@ _SIMPLE: Mapping[str, type[errors.InputError]] = {
 
 _STATUS: Mapping[int, type[TriplewireError]] = {
     404: errors.NotFound,
+    409: errors.Conflict,
     503: errors.Unavailable,
     507: errors.StorageFull,
 }
@@ -65,6 +66,10 @@ def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.Unsupported(construct, place=_place(document), excerpt=_excerpt(document)), detail)
 
 
+def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return errors.Unfit(str(document.get("field", "")), detail)
+
+
 def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
 
@@ -80,6 +85,7 @@ def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     **{name: _simple(kind) for name, kind in _SIMPLE.items()},
     "Unsupported": _unsupported,
+    "Unfit": _unfit,
     "UnknownMediaType": _media_type,
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,

@@ -33,8 +33,38 @@ QUERY_GROUPS = 4_096
 EXPRESSION_TERMS = 10_000
 """Variables, constants and calls in the expressions of one query. Each may become a kilobyte of SQL."""
 
+REMEMBERED_SKELETONS = 4_096
+"""Texts of subscriptions, without their constants, whose shape is remembered: at worst 16 kB of text each, 100 MB."""
+
+SKELETON_CHOICES = 4
+"""Sets of parameters that are remembered for one such text: each is a look-up more for every subscription."""
+
+SKELETON_HOLES = 32
+"""Constants of a text up to which each is tried by itself where all together decide nothing: as many parses."""
+
 SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 """The JSON that makes subscriptions."""
+
+NARROWING_VALUES = 256
+"""Streams, sources, applications or vocabularies that one subscription lists; each is a comparison with every event."""
+
+BULK_LINES = 2_000
+"""Subscriptions of a bulk that are made in one transaction: some 100 ms, for which publishers wait."""
+
+BULK_BYTES = 4 * 1024 * 1024
+"""Lines of a bulk that are held at once, and answers that wait in memory for its end; more of these go to the disk."""
+
+BULK_SUBSCRIPTIONS = 1_000_000
+"""Lines of one bulk. Its answers wait on the disk until all is read: at worst some 500 MB of errors."""
+
+FILTERS = 64
+"""Filters of one subscription, one of which must hold. Each becomes a branch of its SQL."""
+
+FILTER_CONSTRAINTS = 32
+"""Constraints of one filter. Each becomes a join of an event's quads."""
+
+BAG_ELEMENTS = 32
+"""Elements of a bag in a filter. Each is a bit of an integer for each value of an event, and a comparison."""
 
 ONTOLOGY_BYTES = 8 * 1024 * 1024
 """An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
@@ -44,6 +74,9 @@ ONTOLOGY_TRIPLES = 100_000
 
 ONTOLOGY_PAIRS = 200_000
 """Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
+
+CLOSURE_ROWS = 1_000_000
+"""What follows from all ontologies together. Every worker makes it, in some seconds, and holds it: about 150 MB."""
 
 ENTAILMENT_ROWS = 20_000
 """Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2 MB, which
@@ -171,3 +204,12 @@ REMEMBERED_SUBSCRIPTIONS = 20_000
 
 COMMIT_QUEUE_BYTES = 128 * 1024 * 1024
 """Text of the publishes that wait for their commit: their count alone would allow 16 GiB of large bodies."""
+
+EXPLAIN_SECONDS = 10.0
+"""How long the explanation of one match may take. Each part of the query is asked by itself: some 20 ms each."""
+
+EXPLAIN_MEMORY = "512MB"
+"""Memory of one explanation. Nothing is spilled to the disk."""
+
+EXPLAIN_EXAMPLES = 3
+"""Quads, or solutions that a filter removed, that are shown of each step of an explanation."""

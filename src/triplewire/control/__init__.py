@@ -2,6 +2,7 @@
 
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
-from triplewire.control.subscriptions import Subscriptions, Wish
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.wishes import Wish
 
 __all__ = ["Ontologies", "Subscriptions", "Wish", "routes"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import orjson
@@ -11,12 +13,15 @@ from aiohttp import web
 
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
+from triplewire.control import bulks
 from triplewire.control.ontologies import Ontologies, written
-from triplewire.control.subscriptions import Subscriptions, Wish
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest, BodyTooLarge, NotAcceptable, UnknownMediaType
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
 from triplewire.registry.ontologies import Loaded
+from triplewire.registry.subscriptions import asked_of
 
 _JSON = "application/json"
 
@@ -42,8 +47,10 @@ class _Subscriptions:
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
 
-    async def make(self, request: web.Request) -> web.Response:
-        """An object makes one subscription, an array makes all that it holds or none."""
+    async def make(self, request: web.Request) -> web.StreamResponse:
+        """An object makes one subscription, an array makes all that it holds or none, lines each make one or not."""
+        if request.content_type == bulks.MEDIA_TYPE:
+            return await self._bulk(request)
         given = await _json(request)
         if isinstance(given, list):
             made = await self._make([Wish.from_json(each) for each in given])
@@ -63,6 +70,19 @@ class _Subscriptions:
     async def end(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._subscriptions.end, request.match_info["id"])
         return web.Response(status=204)
+
+    async def _bulk(self, request: web.Request) -> web.StreamResponse:
+        """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
+        with SpooledTemporaryFile(max_size=limits.BULK_BYTES) as told:
+            async with aclosing(bulks.portions(request.content.iter_any())) as portions:
+                async for lines in portions:
+                    told.write(await asyncio.to_thread(bulks.answered, self._subscriptions, lines))
+            told.seek(0)
+            response = web.StreamResponse(headers={"Content-Type": bulks.MEDIA_TYPE})
+            await response.prepare(request)
+            while piece := told.read(limits.CHUNK_BYTES):
+                await response.write(piece)
+            return response
 
     async def _make(self, wishes: Sequence[Wish]) -> list[Subscription]:
         if not wishes:
@@ -117,9 +137,10 @@ def document(subscription: Subscription) -> dict[str, Any]:
     """A subscription as clients see it."""
     return {
         "id": subscription.id,
-        "sparql": subscription.sparql,
+        **({} if subscription.sparql is None else {"sparql": subscription.sparql}),
         "kind": subscription.kind.value,
-        "stream": subscription.stream,
+        "stream": None,
+        **asked_of(subscription),
         "created": timestamp(subscription.created),
         "since": token(subscription.since),
         "notifications": f"/subscriptions/{subscription.id}/notifications",
@@ -128,7 +149,7 @@ def document(subscription: Subscription) -> dict[str, Any]:
 
 async def _json(request: web.Request) -> object:
     if request.content_type != _JSON:
-        raise UnknownMediaType(request.headers.get("Content-Type", ""), (_JSON,))
+        raise UnknownMediaType(request.headers.get("Content-Type", ""), (_JSON, bulks.MEDIA_TYPE))
     body = await _body(request, "the body", limits.SUBSCRIPTION_BODY_BYTES)
     try:
         return orjson.loads(body)

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge, NotFound
-from triplewire.matching.shapes import Shape, lift
-from triplewire.model import START, Kind, Subscription
+from triplewire.control.wishes import Wish
+from triplewire.errors import InputError, NotFound, QueryLimit, TriplewireError
+from triplewire.matching.shapes import Shape
+from triplewire.matching.texts import Texts
+from triplewire.model import START, Subscription
 from triplewire.registry.ports import Registry
-from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, to_value
-from triplewire.sparql import parse_query
 
-_FIELDS = frozenset({"sparql", "kind", "stream"})
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What a client asks for, checked."""
-
-    sparql: str
-    kind: Kind
-    stream: str | None = None
-
-    @classmethod
-    def from_json(cls, value: object) -> Wish:
-        """Raises BadRequest for anything but an object with `sparql`, and perhaps `kind` and `stream`."""
-        if not isinstance(value, dict):
-            raise BadRequest('a subscription is a JSON object such as {"sparql": "SELECT …", "kind": "signal"}')
-        if unknown := sorted(set(value) - _FIELDS):
-            raise BadRequest(f"a subscription has no {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
-        stream = value.get("stream")
-        if stream is not None and not isinstance(stream, str):
-            raise BadRequest(f"stream must be the name of a stream, not {stream!r}")
-        return cls(_sparql(value), _kind(value), None if stream is None else stream_name(stream))
+Entry = tuple[str, str, Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
@@ -56,21 +35,26 @@ class Subscriptions:
         self._registry = registry
         self._clock = clock
         self._new_id = new_id
+        self._texts = Texts()
+        self._shapes: set[str] = set()
+        """Keys of some that are in the registry; shapes stay there."""
 
     def make(self, wishes: Sequence[Wish]) -> list[Subscription]:
         """All of them, or none: raises SparqlSyntax or Unsupported for the first that cannot be.
 
         Each sees every event whose publish is answered after this returns, and those at positions above its `since`.
         """
-        made = [self._drafted(wish) for wish in wishes]
-        shapes = {shape.key: shape for _, shape in made}
-        missing = [key for key in shapes if self._registry.get(SHAPE, key) is None]
-        entries: list[tuple[str, str, Mapping[str, Any] | None]] = [
-            *((SHAPE, key, shapes[key].to_value()) for key in missing),
-            *((SUBSCRIPTION, each.id, to_value(each)) for each, _ in made),
-        ]
-        positions = self._registry.put(entries)[len(missing) :]
-        return [replace(each, since=at) for (each, _), at in zip(made, positions, strict=True)]
+        return self._registered([self._drafted(wish) for wish in wishes])
+
+    def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[Subscription | TriplewireError]:
+        """Those that can be, in one transaction; in the place of another is what is wrong with it. What was an error
+        before stays one. If the registry fails, none is made, and each has that error."""
+        drafts = [self._attempted(wish) for wish in wishes]
+        try:
+            made = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
+        except TriplewireError as error:
+            return [each if isinstance(each, TriplewireError) else error for each in drafts]
+        return [each if isinstance(each, TriplewireError) else next(made) for each in drafts]
 
     def find(self, id: str) -> Subscription:
         """Raises NotFound for one that is not there or was ended."""
@@ -90,32 +74,49 @@ class Subscriptions:
         self.find(id)
         self._registry.put([(SUBSCRIPTION, id, None)])
 
-    def _drafted(self, wish: Wish) -> tuple[Subscription, Shape]:
-        lifted = lift(parse_query(wish.sparql), solutions=wish.kind is Kind.BINDINGS, stream=wish.stream)
-        draft = Subscription(
+    def _registered(self, drafts: Sequence[_Draft]) -> list[Subscription]:
+        shapes = {each.shape.key: each.shape for each in drafts}
+        entries = [*self._missing(shapes), *((SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts)]
+        positions = self._registry.put(entries)[len(entries) - len(drafts) :]
+        self._remember(shapes)
+        return [replace(each.made, since=at) for each, at in zip(drafts, positions, strict=True)]
+
+    def _missing(self, shapes: Mapping[str, Shape]) -> Iterator[Entry]:
+        for key, shape in shapes.items():
+            if key not in self._shapes and self._registry.get(SHAPE, key) is None:
+                yield SHAPE, key, shape.to_value()
+
+    def _remember(self, shapes: Mapping[str, Shape]) -> None:
+        if len(self._shapes) > limits.REMEMBERED_SKELETONS:
+            self._shapes = set()
+        self._shapes |= shapes.keys()
+
+    def _attempted(self, wish: Wish | TriplewireError) -> _Draft | TriplewireError:
+        try:
+            return wish if isinstance(wish, TriplewireError) else self._drafted(wish)
+        except (InputError, QueryLimit, NotFound) as error:
+            return error
+
+    def _drafted(self, wish: Wish) -> _Draft:
+        lifted = self._texts.lift(wish.asked)
+        made = Subscription(
             id=self._new_id(),
             sparql=wish.sparql,
             kind=wish.kind,
             shape=lifted.shape.key,
             constants=lifted.constants,
             stream=wish.stream,
+            source=wish.source,
+            application=wish.application,
+            vocabulary=wish.vocabulary,
             created=self._clock.now(),
         )
-        return draft, lifted.shape
+        return _Draft(made, lifted.shape)
 
 
-def _sparql(value: Mapping[str, object]) -> str:
-    text = value.get("sparql")
-    if not isinstance(text, str) or not text.strip():
-        raise BadRequest("sparql must hold the text of a query")
-    if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
-    return text
+@dataclass(frozen=True)
+class _Draft:
+    """A subscription that is not registered yet, and its shape."""
 
-
-def _kind(value: Mapping[str, object]) -> Kind:
-    given = value.get("kind", Kind.SIGNAL.value)
-    known = [kind.value for kind in Kind]
-    if given not in known:
-        raise BadRequest(f"kind must be one of {', '.join(known)}, not {given!r}")
-    return Kind(given)
+    made: Subscription
+    shape: Shape

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from triplewire.model.positions import END
+
+Names: TypeAlias = str | tuple[str, ...] | None
+"""One, any of several, or whatever there is."""
 
 
 class Kind(StrEnum):
@@ -28,12 +32,17 @@ class Subscription:
     """
 
     id: str
-    sparql: str
+    sparql: str | None
+    """None where every event is meant that the fields below let through."""
     kind: Kind
     shape: str
     constants: tuple[str, ...]
-    stream: str | None = None
-    """Only events of this stream; None means every stream."""
+    stream: Names = None
+    """Only events of this stream, or of one of these; None means every stream. Likewise for what follows."""
+    source: Names = None
+    application: Names = None
+    vocabulary: Names = None
+    """How the IRI of some predicate or class of the event begins."""
     created: int = 0
     since: int = 0
     until: int = END

@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from triplewire.model import Kind, Subscription
+from triplewire.model.subscriptions import Names
 from triplewire.registry.ports import Change
 
 SUBSCRIPTION = "subscription"
 SHAPE = "shape"
+
+NARROWING = ("stream", "source", "application", "vocabulary")
 
 
 def to_value(subscription: Subscription) -> Mapping[str, Any]:
@@ -19,9 +22,9 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         "sparql": subscription.sparql,
         "kind": subscription.kind.value,
         "shape": subscription.shape,
-        "constants": list(subscription.constants),
-        "stream": subscription.stream,
+        "constants": subscription.constants,
         "created": subscription.created,
+        **asked_of(subscription),
     }
 
 
@@ -36,12 +39,24 @@ def from_change(change: Change) -> Subscription:
         kind=Kind(value["kind"]),
         shape=value["shape"],
         constants=tuple(value["constants"]),
-        stream=value["stream"],
         created=value["created"],
         since=change.position,
+        stream=_names(value.get("stream")),
+        source=_names(value.get("source")),
+        application=_names(value.get("application")),
+        vocabulary=_names(value.get("vocabulary")),
     )
+
+
+def asked_of(subscription: Subscription) -> dict[str, Any]:
+    """The fields that say of which events alone it is told, those that say anything."""
+    return {name: given for name in NARROWING if (given := getattr(subscription, name)) is not None}
 
 
 def ended(subscription: Subscription, position: int) -> Subscription:
     """The same subscription, ended at a position."""
     return replace(subscription, until=position)
+
+
+def _names(value: str | list[str] | None) -> Names:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,122 @@
+"""Bulks: many subscriptions in one body, a line of JSON for each, and a line of the answer for each of these."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from triplewire.config import limits
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.wishes import Wish
+from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError
+from triplewire.model import Subscription, token
+from triplewire.problems import described
+
+MEDIA_TYPE = "application/x-ndjson"
+
+_MOST = limits.SUBSCRIPTION_BODY_BYTES
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line and its number, from 1 on. `text` is None for one that is too long to be held."""
+
+    number: int
+    text: bytes | None
+
+
+@dataclass
+class Lines:
+    """Puts lines together from pieces of a body. Empty ones are counted and left out."""
+
+    _number: int = 0
+    _rest: bytes = b""
+    _skipping: bool = field(default=False)
+
+    def feed(self, piece: bytes) -> Iterator[Line]:
+        """The lines that are complete now."""
+        *whole, self._rest = (self._rest + piece).split(b"\n")
+        for text in whole:
+            yield from self._line(text)
+        if len(self._rest) > _MOST:
+            # What comes of it until it ends is not held.
+            self._skipping, self._rest = True, b""
+
+    def end(self) -> Iterator[Line]:
+        """The last line, if nothing ended it."""
+        if self._rest or self._skipping:
+            yield from self._line(self._rest)
+
+    def _line(self, text: bytes) -> Iterator[Line]:
+        self._number += 1
+        long, self._skipping = self._skipping or len(text) > _MOST, False
+        if long or text.strip():
+            yield Line(self._number, None if long else text)
+
+
+async def portions(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Sequence[Line], None]:
+    """The lines of a body, so many at a time as are made in one transaction. It stops at the limit on all lines, with
+    one line too many."""
+    lines, held = Lines(), _Portion()
+    async for piece in pieces:
+        for line in lines.feed(piece):
+            held.add(line)
+            if held.full or line.number > limits.BULK_SUBSCRIPTIONS:
+                yield held.take()
+            if line.number > limits.BULK_SUBSCRIPTIONS:
+                return
+    for line in lines.end():
+        held.add(line)
+    if held.lines:
+        yield held.take()
+
+
+@dataclass
+class _Portion:
+    lines: list[Line] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.lines) >= limits.BULK_LINES or self.size >= limits.BULK_BYTES
+
+    def add(self, line: Line) -> None:
+        self.lines.append(line)
+        self.size += len(line.text or b"")
+
+    def take(self) -> Sequence[Line]:
+        taken, self.lines, self.size = self.lines, [], 0
+        return taken
+
+
+def answered(subscriptions: Subscriptions, lines: Sequence[Line]) -> bytes:
+    """Makes what can be made of the lines; a line of the answer for each. It blocks."""
+    outcomes = subscriptions.make_each([_wish(line) for line in lines])
+    return _told(zip((line.number for line in lines), outcomes, strict=True))
+
+
+def _wish(line: Line) -> Wish | TriplewireError:
+    if line.number > limits.BULK_SUBSCRIPTIONS:
+        return BadRequest(f"a bulk has at most {limits.BULK_SUBSCRIPTIONS} lines; nothing was read from here on")
+    if line.text is None:
+        return BodyTooLarge("the line", _MOST)
+    try:
+        return Wish.from_json(orjson.loads(line.text))
+    except orjson.JSONDecodeError as error:
+        return BadRequest(f"the line is not JSON: {error}")
+    except TriplewireError as error:
+        return error
+
+
+def _told(outcomes: Iterable[tuple[int, Subscription | TriplewireError]]) -> bytes:
+    return b"".join(
+        orjson.dumps(
+            {"line": number, "error": described(each)}
+            if isinstance(each, TriplewireError)
+            else {"line": number, "id": each.id, "position": token(each.since)},
+            option=orjson.OPT_APPEND_NEWLINE,
+        )
+        for number, each in outcomes
+    )

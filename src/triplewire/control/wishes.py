@@ -1,0 +1,100 @@
+"""Wishes: what a client asks for when it subscribes, checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from triplewire.config import limits
+from triplewire.errors import BadRequest, BodyTooLarge, Unfit
+from triplewire.matching.cuts import Asked
+from triplewire.matching.narrowings import Narrowing
+from triplewire.model import Kind
+from triplewire.model.subscriptions import Names
+from triplewire.registry.streams import stream_name
+from triplewire.registry.subscriptions import NARROWING
+
+FIELDS = ("sparql", "kind", *NARROWING)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a client asks for, checked, but for what its query says."""
+
+    sparql: str | None
+    kind: Kind
+    stream: Names = None
+    source: Names = None
+    application: Names = None
+    vocabulary: Names = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Wish:
+        """Raises BadRequest for what is no object, Unfit for a field that does not fit, with its name."""
+        if not isinstance(value, dict):
+            raise BadRequest('a subscription is a JSON object such as {"sparql": "SELECT …", "kind": "signal"}')
+        for field in value:
+            if field not in FIELDS:
+                raise Unfit(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
+        narrowing = {field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None}
+        return cls(_sparql(value, alone=bool(narrowing)), _kind(value), **narrowing)
+
+    @property
+    def asked(self) -> Asked:
+        """What is to be lifted."""
+        fields = (_several(self.stream), _several(self.source), _several(self.application), _several(self.vocabulary))
+        return Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields))
+
+
+def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
+    text = value.get("sparql")
+    if text is None and alone:
+        return None
+    if not isinstance(text, str) or not text.strip():
+        raise Unfit("sparql", f"sparql must hold the text of a query; without it there must be {', '.join(NARROWING)}")
+    if len(text) * 4 > limits.QUERY_BYTES and len(text.encode(errors="replace")) > limits.QUERY_BYTES:
+        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    return text
+
+
+def _kind(value: Mapping[str, Any]) -> Kind:
+    given = value.get("kind")
+    if given is None:
+        return Kind.SIGNAL
+    if not isinstance(given, str) or given not in _KINDS:
+        raise Unfit("kind", f"kind must be one of {', '.join(_KINDS)}, not {given!r}")
+    return _KINDS[given]
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+def _names(field: str, given: object) -> str | tuple[str, ...]:
+    """One name, or each of several once, in order: who lists the same ones asks the same."""
+    if isinstance(given, str):
+        return _name(field, given)
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
+        raise Unfit(field, f"{field} must be a text or a list of some, not {given!r}")
+    if len(given) > limits.NARROWING_VALUES:
+        raise Unfit(field, f"{field} lists {len(given)} texts, over the limit of {limits.NARROWING_VALUES}")
+    return tuple(sorted({_name(field, each) for each in given}))
+
+
+def _name(field: str, text: str) -> str:
+    if field == "stream":
+        return _stream(text)
+    if not text or len(text) > limits.HEADER_CHARACTERS or not text.isprintable():
+        raise Unfit(field, f"{field} is printable text of 1 to {limits.HEADER_CHARACTERS} characters, not {text!r}")
+    return text
+
+
+def _stream(text: str) -> str:
+    try:
+        return stream_name(text)
+    except BadRequest as error:
+        raise Unfit("stream", str(error)) from None
+
+
+def _several(names: Names) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else names

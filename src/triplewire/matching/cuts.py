@@ -1,0 +1,174 @@
+"""Cuts: what is asked, cut into a skeleton and the constants that stand in its holes.
+
+The cut need not know the grammar: a hole that is no constant to the parser is never found to be a parameter. It must
+only be such that whatever else of its kind is put into a hole is read in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+
+from triplewire.matching.narrowings import NONE, Narrowing
+
+_WORD = r"[A-Za-z0-9_]"
+_CONSTANT = re.compile(
+    r'(<[^<>"{}|^`\\\x00-\x20]*>'
+    r'|"""(?:(?:"|"")?(?:[^"\\]|\\.))*"""|\'\'\'(?:(?:\'|\'\')?(?:[^\'\\]|\\.))*\'\'\''
+    r'|"(?:[^"\\\n\r]|\\.)*"|\'(?:[^\'\\\n\r]|\\.)*\''
+    rf"|(?<![\w?$@:.])[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?!{_WORD})"
+    rf"|(?<![\w?$@:.-])(?:[A-Za-z](?:[A-Za-z0-9_.-]{{0,60}}{_WORD})?)?:{_WORD}(?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)",
+    re.DOTALL,
+)
+_PLAIN_IRI = re.compile(
+    # Nothing that resolving against a base would change, or that a strict reader of IRIs could refuse.
+    r"(?!.*[/:]\.)[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?(?=[/?#]|\Z)|(?!//))"
+    r"[A-Za-z0-9._~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?"
+)
+_PLAIN_STRING = re.compile(r"[^\"'\\\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]*")
+
+_IRI, _HEADER = "<", "header"
+_QUOTES = ('"', "'")
+_INTEGER, _DECIMAL, _DOUBLE = "1", "1.5", "1e5"
+_NUMBERS = (_INTEGER, _DECIMAL, _DOUBLE)
+_SHUT = "!"
+"""The kind of what stays as it is begins so."""
+
+_NUMERIC = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be lifted: a query text, or none for all events, on some events alone; with the solutions or not."""
+
+    text: str | None
+    solutions: bool
+    narrowing: Narrowing = NONE
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The pieces of a text with the holes between them. `cores` are what stands in the holes without the signs that
+    are the same for all of a kind; after those of the text come the values of the narrowing."""
+
+    asked: Asked
+    pieces: Sequence[str]
+    kinds: tuple[str, ...]
+    cores: tuple[str, ...]
+
+    @cached_property
+    def skeleton(self) -> Hashable:
+        counts = tuple(map(len, self.asked.narrowing.fields))
+        return tuple(self.pieces), self.kinds, self.asked.solutions, counts
+
+    @cached_property
+    def equal(self) -> tuple[int, ...]:
+        """For each hole the first that holds the same; nothing where all differ."""
+        whole = [kind + core for kind, core in zip(self.kinds, self.cores, strict=True)]
+        return () if len(set(whole)) == len(whole) else tuple(map(whole.index, whole))
+
+    @property
+    def open(self) -> list[int]:
+        """The holes that others of their kind may fill. A name before a bracket is a function's."""
+        shut = {at - 1 for at, piece in enumerate(self.pieces) if at and piece.lstrip()[:1] == "("}
+        return [at for at, kind in enumerate(self.kinds) if kind[0] != _SHUT and not (at in shut and _named(kind))]
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """For each hole something else of its kind, the same for equal ones, that occurs in no other."""
+        firsts = self.equal or range(len(self.cores))
+        return tuple(_other(self.kinds[first], self.cores[first], first) for first in firsts)
+
+    def changed(self, holes: Collection[int]) -> Asked:
+        """The same with others in some holes."""
+        return self.refilled([self.others[at] if at in holes else core for at, core in enumerate(self.cores)])
+
+    def refilled(self, cores: Sequence[str]) -> Asked:
+        """The same with this in its holes, but for those that are shut."""
+        count = max(len(self.pieces) - 1, 0)
+        written = [_written(kind, core) for kind, core in zip(self.kinds, cores, strict=True)]
+        text = "".join(part for pair in zip_longest(self.pieces, written[:count], fillvalue="") for part in pair)
+        narrowing = _refilled(self.asked.narrowing, written[count:])
+        return replace(self.asked, text=None if self.asked.text is None else text, narrowing=narrowing)
+
+    def fits(self, hole: int, before: str, after: str) -> bool:
+        """Whether a term that has this around what stands in the hole is the constant of the hole, and not something
+        else that it is a part of."""
+        kind = self.kinds[hole]
+        if kind == _IRI:
+            return (before, after) == ("<", ">")
+        if kind in _NUMBERS:
+            return before in ('"', '"-', '"+') and after.startswith('"^^<')
+        if kind in _QUOTES or kind == _HEADER:
+            return before == '"' and after.startswith('"')
+        return before.startswith("<") and after == ">"
+
+
+def cut(asked: Asked) -> Cut:
+    """What is asked, cut. Equal skeletons differ in what stands in their holes, and in nothing else."""
+    parts = [] if asked.text is None else _CONSTANT.split(asked.text)
+    holes = [_hole(each) for each in parts[1::2]]
+    holes += [_held(_HEADER, each, each) for values in asked.narrowing.fields for each in values]
+    return Cut(asked, parts[::2], tuple([kind for kind, _ in holes]), tuple([core for _, core in holes]))
+
+
+def _hole(constant: str) -> tuple[str, str]:
+    first = constant[0]
+    if first == "<":
+        core = constant[1:-1]
+        return (_IRI, core) if _PLAIN_IRI.fullmatch(core) else (_SHUT + constant, "")
+    if first in _QUOTES:
+        return _held(first, constant[1:-1], constant)
+    if first.isdigit():
+        return (_DOUBLE if "e" in constant or "E" in constant else _DECIMAL if "." in constant else _INTEGER), constant
+    prefix, _, local = constant.partition(":")
+    return prefix + ":", local
+
+
+def _held(kind: str, core: str, whole: str) -> tuple[str, str]:
+    """A string in three quotes has quotes in its core."""
+    return (kind, core) if _PLAIN_STRING.fullmatch(core) else (_SHUT + whole, "")
+
+
+def _written(kind: str, core: str) -> str:
+    if kind[0] == _SHUT:
+        return kind[1:]
+    if kind == _IRI:
+        return f"<{core}>"
+    if kind in _QUOTES:
+        return kind + core + kind
+    return core if kind in _NUMBERS or kind == _HEADER else kind + core
+
+
+def _other(kind: str, core: str, number: int) -> str:
+    if kind == _IRI:
+        return f"tw-hole:{number}x"
+    if kind in _NUMBERS:
+        return f"{7_301_000 + number}" + kind[1:]
+    if kind in _QUOTES and _NUMERIC.fullmatch(core):
+        return f"{7_301_000 + number}"
+    if kind in _QUOTES and _FRACTION.fullmatch(core):
+        return f"{7_301_000 + number}.5"
+    if kind in _QUOTES and _DATE.fullmatch(core):
+        return f"{3_000 + number:04}-06-05"
+    if kind in _QUOTES and (moment := _MOMENT.fullmatch(core)):
+        return f"{3_000 + number:04}-06-05T04:03:02{moment[1] or ''}"
+    return f"tw-hole-{number}x"
+
+
+def _named(kind: str) -> bool:
+    return kind == _IRI or kind[-1] == ":"
+
+
+def _refilled(narrowing: Narrowing, values: Sequence[str]) -> Narrowing:
+    left, found = list(values), list[tuple[str, ...]]()
+    for field in narrowing.fields:
+        found.append(tuple(left[: len(field)]))
+        del left[: len(field)]
+    return Narrowing(*found)

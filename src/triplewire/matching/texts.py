@@ -1,0 +1,198 @@
+"""Texts: subscriptions that differ only in constants are parsed once.
+
+A text is cut into its skeleton and its constants. For a skeleton that is new the text is lifted as it is, and again
+with other constants of the same kinds in the place of its own: constants that come out as constants of the shape, and
+leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to the key
+under which the shape is remembered. A later text with the same key needs no parser: its constants are filled in.
+
+`lift` may look at a constant's family, and at whether two constants are equal, and at nothing else of them; both are
+held against what is remembered, and where they differ the text is lifted as it is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from triplewire.config import limits
+from triplewire.errors import TriplewireError
+from triplewire.matching.cuts import Asked, Cut, cut
+from triplewire.matching.narrowings import EVERYTHING, narrowed
+from triplewire.matching.shapes import Lifted, Shape, lift
+from triplewire.sparql import Const, Family, family_of, parse_query
+from triplewire.sparql.algebra import Values
+from triplewire.sparql.rewriting import parts
+
+
+def lift_asked(asked: Asked) -> Lifted:
+    """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported."""
+    query = EVERYTHING if asked.text is None else parse_query(asked.text)
+    return lift(narrowed(query, asked.narrowing, solutions=asked.solutions), solutions=asked.solutions)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """How a constant of the shape is made of a hole of the cut; without one it is always `before`."""
+
+    hole: int | None
+    before: str
+    after: str = ""
+
+    def fill(self, cores: Sequence[str]) -> str:
+        return self.before if self.hole is None else self.before + cores[self.hole] + self.after
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """Makes what is lifted of the constants that a text has."""
+
+    shape: Shape
+    slots: tuple[_Slot, ...]
+    families: tuple[Family | None, ...]
+    """Of constants whose family their text does not show."""
+    equal: tuple[int, ...]
+    fixed: frozenset[str]
+    """The terms that stand in the shape itself."""
+
+    def filled(self, cores: Sequence[str]) -> Lifted | None:
+        """None if the constants are not like those that the recipe was made of."""
+        constants = tuple([slot.fill(cores) for slot in self.slots])
+        alike = _equal(constants) == self.equal and self.fixed.isdisjoint(constants)
+        return Lifted(self.shape, constants) if alike and _families(constants) == self.families else None
+
+
+class Texts:
+    """Remembers what was lifted, by key. Any thread may use it."""
+
+    def __init__(self, make: Callable[[Asked], Lifted] = lift_asked, size: int = limits.REMEMBERED_SKELETONS) -> None:
+        self._make = make
+        self._size = size
+        self._turn = Lock()
+        self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
+        """For each skeleton the sets of holes that were found not to be parameters."""
+        self._recipes: OrderedDict[Hashable, _Recipe] = OrderedDict()
+
+    def lift(self, asked: Asked) -> Lifted:
+        """What `make` would give."""
+        if asked.text is not None and (len(asked.text) > limits.REMEMBERED_QUERY_CHARACTERS or _escaped(asked.text)):
+            return self._make(asked)
+        pieces = cut(asked)
+        recipe = self._remembered(pieces)
+        if recipe is None:
+            return self._learned(asked, pieces)
+        return recipe.filled(pieces.cores) or self._make(asked)
+
+    def _remembered(self, pieces: Cut) -> _Recipe | None:
+        with self._turn:
+            for kept in self._choices.get(pieces.skeleton, ()):
+                found = self._recipes.get(_key(pieces, kept))
+                if found is not None:
+                    self._choices.move_to_end(pieces.skeleton)
+                    self._recipes.move_to_end(_key(pieces, kept))
+                    return found
+        return None
+
+    def _learned(self, asked: Asked, pieces: Cut) -> Lifted:
+        real = self._make(asked)
+        found, recipe = _Trial(self._make, pieces, real).outcome()
+        self._remember(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
+        return real
+
+    def _remember(self, pieces: Cut, kept: tuple[int, ...], recipe: _Recipe) -> None:
+        with self._turn:
+            others = [each for each in self._choices.get(pieces.skeleton, ()) if each != kept]
+            self._choices[pieces.skeleton] = (kept, *others[: limits.SKELETON_CHOICES - 1])
+            self._recipes[_key(pieces, kept)] = recipe
+            for remembered in (self._choices, self._recipes):
+                while len(remembered) > self._size:
+                    remembered.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Finds out what becomes of other constants in the holes of a cut."""
+
+    make: Callable[[Asked], Lifted]
+    pieces: Cut
+    real: Lifted
+
+    def outcome(self) -> tuple[frozenset[int], _Recipe]:
+        """The holes that may be filled with anything of their kind, all at once, and what that makes."""
+        holes = frozenset(self.pieces.open)
+        for choice in (self._together, self._alone):
+            found = choice(holes) if holes else frozenset()
+            recipe = self._recipe(found)
+            if found and recipe is not None:
+                return found, recipe
+        return frozenset(), self._made(tuple(_Slot(None, each) for each in self.real.constants))
+
+    def _together(self, holes: frozenset[int]) -> frozenset[int]:
+        """Those whose change reaches constants when all are changed."""
+        changed = self._changed(holes)
+        slots = [self._slot(each, holes) for each in changed.constants] if changed else []
+        return self._alike(holes, slots)
+
+    def _alone(self, holes: frozenset[int]) -> frozenset[int]:
+        """Those whose change reaches constants, and nothing else, when only they are changed."""
+        if len(holes) > limits.SKELETON_HOLES:
+            return frozenset()
+        return frozenset(each for each in holes if self._recipe(frozenset({each})) is not None)
+
+    def _recipe(self, holes: frozenset[int]) -> _Recipe | None:
+        """How the constants are made of these holes; None if they decide anything else, or one of them nothing."""
+        changed = self._changed(holes)
+        if changed is None or changed.shape != self.real.shape:
+            return None
+        slots = tuple(self._slot(each, holes) for each in changed.constants)
+        filled = tuple(slot.fill(self.pieces.cores) for slot in slots)
+        return self._made(slots) if self._alike(holes, slots) == holes and filled == self.real.constants else None
+
+    def _made(self, slots: tuple[_Slot, ...]) -> _Recipe:
+        shape, constants = self.real.shape, self.real.constants
+        fixed = _terms(shape) if any(slot.hole is not None for slot in slots) else frozenset()
+        return _Recipe(shape, slots, _families(constants), _equal(constants), fixed)
+
+    def _alike(self, holes: frozenset[int], slots: Sequence[_Slot]) -> frozenset[int]:
+        """The holes of the slots, and those that hold the same."""
+        others = self.pieces.others
+        used = {others[slot.hole] for slot in slots if slot.hole is not None}
+        return frozenset(each for each in holes if others[each] in used)
+
+    def _changed(self, holes: Collection[int]) -> Lifted | None:
+        try:
+            return self.make(self.pieces.changed(holes))
+        except TriplewireError:
+            return None
+
+    def _slot(self, constant: str, holes: Collection[int]) -> _Slot:
+        for hole in sorted(holes):
+            before, found, after = constant.partition(self.pieces.others[hole])
+            if found and self.pieces.fits(hole, before, after):
+                return _Slot(hole, before, after)
+        return _Slot(None, constant)
+
+
+def _key(pieces: Cut, kept: Sequence[int]) -> Hashable:
+    return pieces.skeleton, kept, tuple([pieces.cores[each] for each in kept]), pieces.equal
+
+
+def _equal(terms: Sequence[str]) -> tuple[int, ...]:
+    """For each the first that is equal to it; nothing where all differ."""
+    return () if len(set(terms)) == len(terms) else tuple(map(terms.index, terms))
+
+
+def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
+    return tuple([family_of(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
+
+
+def _terms(shape: Shape) -> frozenset[str]:
+    found = list(parts((shape.query, shape.template)))
+    rows = (term for part in found if isinstance(part, Values) for row in part.rows for term in row)
+    return frozenset((*(part.term for part in found if isinstance(part, Const)), *(term for term in rows if term)))
+
+
+def _escaped(text: str) -> bool:
+    """Whether there may be escapes that are read before the text is cut into tokens."""
+    return "\\u" in text or "\\U" in text

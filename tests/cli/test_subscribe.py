@@ -1,0 +1,50 @@
+"""`triplewire subscribe` against an edge."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import orjson
+from typer.testing import CliRunner, Result
+
+from tests.control.test_routes import controlled
+from tests.edge.houses import run
+from triplewire.cli.app import app
+from triplewire.errors import Unfit
+
+
+def told(*arguments: str) -> tuple[Result, list[str | None]]:
+    """What a command came to, and the queries that stand afterwards."""
+
+    async def scene() -> tuple[Result, list[str | None]]:
+        async with controlled() as at:
+            command = ["subscribe", *arguments, "--url", at.url]
+            result = await asyncio.to_thread(CliRunner().invoke, app, command)
+            listed = at.twin.registry.list("subscription")
+            return result, [each.value["sparql"] for each in listed if each.value]
+
+    return run(scene())
+
+
+def test_a_file_of_subscriptions_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "many.ndjson"
+    file.write_text('{"sparql": "ASK {}"}\n{"stream": "a"}\n')
+    result, standing = told("--bulk", str(file))
+    assert (result.exit_code, result.stdout) == (0, "2 subscriptions made, 0 refused\n")
+    assert standing == ["ASK {}", None]
+
+
+def test_lines_that_are_refused_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "many.ndjson"
+    file.write_text('{"sparql": "ASK {}"}\n{"kind": "signal"}\n')
+    result, standing = told("--bulk", str(file), "--json")
+    lines = [orjson.loads(each) for each in result.stdout.splitlines()]
+    assert (result.exit_code, standing) == (1, ["ASK {}"])
+    assert ("id" in lines[0], lines[1]["error"]["field"]) == (True, "sparql")
+    assert "line 2" in told("--bulk", str(file))[0].stderr
+
+
+def test_one_that_asks_nothing_is_refused() -> None:
+    result, _ = told()
+    assert isinstance(result.exception, Unfit)

@@ -1,0 +1,62 @@
+"""What a subscription may say, and what it is told where it does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from triplewire.config import limits
+from triplewire.control import Wish
+from triplewire.errors import BadRequest, BodyTooLarge, Unfit
+from triplewire.matching.cuts import Asked
+from triplewire.matching.narrowings import Narrowing
+from triplewire.model import Kind
+
+
+@pytest.mark.parametrize("value", [None, [], "ASK {}", 5])
+def test_what_is_no_object_is_no_wish(value: object) -> None:
+    with pytest.raises(BadRequest):
+        Wish.from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({}, "sparql"),
+        ({"sparql": 1}, "sparql"),
+        ({"sparql": " "}, "sparql"),
+        ({"sparql": "", "stream": "a"}, "sparql"),
+        ({"sparql": "ASK {}", "kind": "loud"}, "kind"),
+        ({"sparql": "ASK {}", "kind": ["signal"]}, "kind"),
+        ({"sparql": "ASK {}", "stream": "-"}, "stream"),
+        ({"sparql": "ASK {}", "stream": 5}, "stream"),
+        ({"sparql": "ASK {}", "stream": []}, "stream"),
+        ({"sparql": "ASK {}", "stream": ["a", "-"]}, "stream"),
+        ({"source": ["a", 5]}, "source"),
+        ({"source": "a\nb"}, "source"),
+        ({"application": ""}, "application"),
+        ({"vocabulary": "x" * (limits.HEADER_CHARACTERS + 1)}, "vocabulary"),
+        ({"vocabulary": [f"urn:{number}" for number in range(limits.NARROWING_VALUES + 1)]}, "vocabulary"),
+        ({"sparql": "ASK {}", "mood": "x"}, "mood"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named(value: dict[str, Any], field: str) -> None:
+    with pytest.raises(Unfit, match=field) as raised:
+        Wish.from_json(value)
+    assert raised.value.field == field
+
+
+def test_a_query_over_the_limit_is_too_large() -> None:
+    with pytest.raises(BodyTooLarge):
+        Wish.from_json({"sparql": "#" * (limits.QUERY_BYTES + 1)})
+
+
+def test_a_field_that_is_null_is_not_there() -> None:
+    assert Wish.from_json({"sparql": "ASK {}", "kind": None, "stream": None}) == Wish("ASK {}", Kind.SIGNAL)
+
+
+def test_lists_that_name_the_same_ask_the_same() -> None:
+    one = Wish.from_json({"kind": "event", "stream": ["b", "a", "b"], "source": "s"})
+    assert one == Wish.from_json({"kind": "event", "stream": ["a", "b"], "source": "s"})
+    assert one.asked == Asked(None, False, Narrowing(stream=("a", "b"), source=("s",)))
