@@ -74,10 +74,58 @@ def sparql(
         console.print(figures(report))
 
 
-def _table(report: dict[str, Any]) -> Table:
+@benches.command()
+def match(
+    workload: Annotated[str, typer.Option(help="Which subscriptions and events: see above.")] = "paths",
+    subscriptions: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="How many subscriptions stand.", min=10, show_default="as many as the workload is about"),
+    ] = None,
+    events: Annotated[int, typer.Option(help="Events of five quads in each run.", min=1_000)] = 200_000,
+    runs: Annotated[int, typer.Option(help="How often that is timed, with new events each time.", min=1)] = 5,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Also time 1,000 subscriptions that have as many matches.")
+    ] = False,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw the rates into this SVG file.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Matching alone: the pipeline's own transform in Spark, beside pyoxigraph merely parsing the events.
+
+    Workloads, with the subscriptions that each is about:
+
+    `paths` 100,000 paths of five patterns between two constants · `mixed` 100,000 of 100 structures, filters of every
+    kind · `distinct` 1,000, each of a structure of its own · `sensors` 100,000, one of 1,000 sensors and a threshold ·
+    `ranges` 100,000, a threshold alone · `classes` 100,000, what is below a class · `everything` `mixed`, and 5 %
+    accept every event · `residual` 10,000 of 100 structures that no index decides.
+
+    A run of fewer than 200,000 events measures mostly how long Spark takes to start a job. What is matched is checked
+    on a sample of events against pyoxigraph; a difference ends the run with an error.
+    """
+    import orjson
+
+    from triplewire.bench.match import Plan, run
+    from triplewire.bench.match_plot import svg
+    from triplewire.bench.match_workloads import usual
+
+    progress = Console(stderr=True)
+    plan = Plan(workload, subscriptions or usual(workload), events, runs, growth)
+    report = run(plan, lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    if plot is not None:
+        plot.write_text(svg(report))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(_table(report, f"match, {workload}"))
+
+
+def _table(report: dict[str, Any], title: str = "pipeline") -> Table:
     from triplewire.bench.report import flat
 
-    table = Table("measure", "value", title="pipeline")
+    table = Table("measure", "value", title=title)
     for name, value in flat(report):
         table.add_row(name, f"{value:,}" if isinstance(value, int | float) else str(value))
     return table

@@ -1,0 +1,68 @@
+"""The registry of `bench match`: subscriptions that stand in a real file, as workers open it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from triplewire.bench.match_templates import Question
+from triplewire.bench.match_workloads import Chosen
+from triplewire.compose.twins import pipeline_ports
+from triplewire.config import Settings
+from triplewire.model import Subscription
+from triplewire.registry.ports import Registry
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+
+CHUNK = 20_000
+"""Subscriptions that are put in one transaction."""
+
+
+@dataclass(frozen=True)
+class Standing(Sequence[Subscription]):
+    """The subscriptions of a workload as they stand in a registry. They are made again when they are looked at: a
+    million of them would take more memory than what is measured."""
+
+    chosen: Chosen
+    first: int
+    """The position of the first; the others follow without a gap."""
+    shapes: int
+    open_registry: Callable[[], Registry]
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self) - 1
+
+    def questions(self) -> Iterator[Question]:
+        return map(self.chosen.workload.question, range(len(self)))
+
+    def __len__(self) -> int:
+        return self.chosen.subscriptions
+
+    @overload
+    def __getitem__(self, index: int) -> Subscription: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Subscription]: ...
+
+    def __getitem__(self, index: int | slice) -> Subscription | list[Subscription]:
+        if isinstance(index, slice):
+            return [self._made(number) for number in range(len(self))[index]]
+        return self._made(range(len(self))[index])
+
+    def _made(self, number: int) -> Subscription:
+        return self.chosen.workload.question(number).subscription(f"{number:08x}", self.first + number)
+
+
+def stand(chosen: Chosen, directory: Path) -> Standing:
+    """Put all of them into a registry of their own."""
+    open_registry = pipeline_ports(Settings(data=directory)).open_registry
+    directory.mkdir(parents=True)
+    registry = open_registry()
+    shapes = {each.shape.key: each.shape for each in chosen.workload.templates}
+    positions = registry.put([(SHAPE, key, shape.to_value()) for key, shape in shapes.items()])
+    standing = Standing(chosen, positions[-1] + 1, len(shapes), open_registry)
+    for first in range(0, len(standing), CHUNK):
+        registry.put([(SUBSCRIPTION, each.id, to_value(each)) for each in standing[first : first + CHUNK]])
+    return standing

@@ -1,0 +1,99 @@
+"""Templates: subscriptions that differ only in constants. The text is parsed and lifted once, then filled in.
+
+`$i0` in a text is a slot for an IRI, `$n0` for an xsd:decimal, `$t0` for an xsd:dateTime, `$s0` for a string; the digit
+is the place of its term among those that fill it in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from triplewire.errors import TriplewireError
+from triplewire.matching.shapes import Shape, lift
+from triplewire.model import Kind, Subscription
+from triplewire.model.terms import XSD, literal, plain
+from triplewire.sparql import parse_query
+
+_SLOT = re.compile(r"\$([ints])(\d)")
+_MARKS = {
+    "i": "<urn:triplewire:slot:{}>",
+    "n": f'"9999.{{}}1"^^<{XSD}decimal>',
+    "t": f'"1999-09-0{{}}T09:09:09Z"^^<{XSD}dateTime>',
+    "s": '"slot {}"',
+}
+
+
+_STREAM = "slot-of-the-stream"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with slots, asked for in one way. Where it is `streamed`, the last of its terms is no slot but the name of
+    the one stream that is listened to, as a literal."""
+
+    text: str
+    kind: Kind = Kind.SIGNAL
+    streamed: bool = False
+    plain: bool = True
+    """Whether it is patterns and filters alone, so that it may be asked of many graphs at once."""
+
+    @cached_property
+    def shape(self) -> Shape:
+        return self._lifted[0]
+
+    def sparql(self, terms: Sequence[str]) -> str:
+        """The text as a subscriber would write it."""
+        return _SLOT.sub(lambda found: terms[int(found[2])], self.text)
+
+    def opened(self) -> str:
+        """The text with the variables `?slot0`, `?slot1`, … in its slots."""
+        return _SLOT.sub(r"?slot\2", self.text)
+
+    def constants(self, terms: Sequence[str]) -> tuple[str, ...]:
+        """What fills the parameters of the shape."""
+        return tuple(terms[each] if isinstance(each, int) else each for each in self._lifted[1])
+
+    @cached_property
+    def _lifted(self) -> tuple[Shape, tuple[int | str, ...]]:
+        """The shape, and for each of its parameters the place of its term, or the constant that it always is."""
+        slots = {_MARKS[kind].format(place): int(place) for kind, place in _SLOT.findall(self.text)}
+        text = _SLOT.sub(lambda found: _MARKS[found[1]].format(found[2]), self.text)
+        stream = _STREAM if self.streamed else None
+        if self.streamed:
+            slots[literal(_STREAM)] = -1
+        lifted = lift(parse_query(text), solutions=self.kind is Kind.BINDINGS, stream=stream)
+        order = tuple(slots.get(term, term) for term in lifted.constants)
+        if missing := set(slots.values()) - set(order):
+            raise TriplewireError(f"slots {sorted(missing)} are no constants of {self.text}")
+        return lifted.shape, order
+
+
+@dataclass(frozen=True)
+class Question:
+    """A template filled in."""
+
+    template: Template
+    terms: tuple[str, ...]
+
+    @property
+    def sparql(self) -> str:
+        return self.template.sparql(self.terms)
+
+    @property
+    def stream(self) -> str | None:
+        return plain(self.terms[-1]) if self.template.streamed else None
+
+    def subscription(self, id: str, since: int = 0) -> Subscription:
+        template = self.template
+        return Subscription(
+            id=id,
+            sparql=self.sparql,
+            kind=template.kind,
+            shape=template.shape.key,
+            constants=template.constants(self.terms),
+            stream=self.stream,
+            since=since,
+        )

@@ -1,0 +1,209 @@
+"""`bench match`: workloads are what they say, by an engine that we did not write, and what differs from it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from tests import oracle
+from triplewire.bench.match import Disagreement, Plan, agree, run
+from triplewire.bench.match_counts import at, matches_of
+from triplewire.bench.match_entries import write
+from triplewire.bench.match_oxigraph import Sampled, brute_force, parse_rate
+from triplewire.bench.match_plot import svg
+from triplewire.bench.match_registry import stand
+from triplewire.bench.match_templates import Question, Template
+from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
+from triplewire.cli.bench import match
+from triplewire.errors import TriplewireError, Unsupported
+from triplewire.matching import Evaluator
+from triplewire.matching.shapes import lift
+from triplewire.model import ENTRIES, Event, Kind
+from triplewire.sparql import parse_query
+
+NAMES = [name for name in WORKLOADS if name != "classes"]
+SHAPES = {"paths": 1, "mixed": 100, "distinct": 300, "sensors": 1, "ranges": 1, "everything": 101, "residual": 100}
+
+
+def sampled(workload: Workload, numbers: range) -> list[Sampled]:
+    return [Sampled(each, stream, f"urn:e:{each}", text) for each in numbers for stream, text in [workload.event(each)]]
+
+
+def one_by_one(sample: Sequence[Sampled], asked: Sequence[Question]) -> Counter[int]:
+    """Each pair as a query of its own."""
+    return Counter(
+        each.position
+        for each in sample
+        for question in asked
+        if question.stream in (None, each.stream) and oracle.matches(Event(each.event, each.text), question.sparql)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_events_have_five_quads_and_none_is_like_another(name: str) -> None:
+    workload = choose(name, 1_000).workload
+    texts = [workload.event(number)[1] for number in range(500)]
+    assert {len(text.split("\n")) for text in texts} == {5}
+    assert {len(line.split("\t")) for text in texts for line in text.split("\n")} == {3}
+    assert len(set(texts)) == 500
+    assert parse_rate(texts[:10]) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_drawn_once_is_drawn_again(name: str) -> None:
+    first, second = choose(name, 500).workload, choose(name, 500).workload
+    assert [first.event(number) for number in range(50)] == [second.event(number) for number in range(50)]
+    assert [first.question(number).sparql for number in range(200)] == [
+        second.question(number).sparql for number in range(200)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
+    workload = choose(name, 300).workload
+    for number in range(0, 300, 3):
+        question = workload.question(number)
+        made = question.subscription("x")
+        lifted = lift(
+            parse_query(question.sparql), solutions=question.template.kind is Kind.BINDINGS, stream=question.stream
+        )
+        assert (made.shape, made.constants) == (lifted.shape.key, lifted.constants)
+        assert made.stream == question.stream
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_are_as_many_shapes_as_it_says(name: str) -> None:
+    workload = choose(name, 300).workload
+    used = {workload.question(number).template.shape.key for number in range(300)}
+    assert used == {template.shape.key for template in workload.templates}
+    assert len(used) == SHAPES[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_matches_about_as_often_as_it_should(name: str) -> None:
+    chosen = choose(name, 500, 1.0)
+    events = 60 if name == "residual" else 400
+    asked = [chosen.workload.question(number) for number in range(500)]
+    found = brute_force(sampled(chosen.workload, range(events)), asked)
+    always = 500 / 20 if name == "everything" else 0
+    assert 0.7 < found.total() / events - always < 1.3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_brute_force_is_each_pair_by_itself(name: str) -> None:
+    workload = choose(name, 300, 2.0).workload
+    asked = [workload.question(number) for number in range(300)]
+    sample = sampled(workload, range(6))
+    assert brute_force(sample, asked) == one_by_one(sample, asked)
+
+
+def test_matches_follow_the_number_of_subscriptions() -> None:
+    assert choose("paths", 100_000).matches == pytest.approx(0.4)
+    assert choose("paths", 1_000_000).matches == pytest.approx(4)
+    assert choose("distinct", 1_000).matches == choose("distinct", 3_000).matches == 1
+
+
+def test_a_workload_that_there_is_not() -> None:
+    with pytest.raises(Unsupported, match="there are paths, mixed"):
+        choose("nothing", 10)
+    with pytest.raises(Unsupported, match="classes"):
+        choose("classes", 10)
+
+
+def test_a_slot_that_is_no_constant_is_told() -> None:
+    with pytest.raises(TriplewireError, match="slots"):
+        _ = Template("SELECT * { ?s $i0 ?o }").shape
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_stands_in_the_registry_matches_what_it_should(name: str, tmp_path: Path) -> None:
+    standing = stand(choose(name, 200, 2.0), tmp_path / "data")
+    entries = write(standing.chosen.workload, range(100, 140), standing.last, tmp_path / "events", 2)
+    sample = entries.sample(10)
+    assert [each.position for each in sample] == [standing.last + 1 + 4 * number for number in range(10)]
+    assert len(entries.texts(5)) == 5
+    evaluator = Evaluator()
+    evaluator.apply(standing.open_registry().changes(0, standing.last), standing.last)
+    found = evaluator.match(table(sample))
+    right = brute_force(sample, standing.questions())
+    assert {each.position: matches_of(at(found, each.position), standing) for each in sample} == {
+        each.position: right[each.position] for each in sample
+    }
+    assert right.total() > 0
+
+
+def test_the_subscriptions_that_stand_are_those_of_the_registry(tmp_path: Path) -> None:
+    standing = stand(choose("mixed", 250), tmp_path / "data")
+    changes = [each for each in standing.open_registry().changes(0, standing.last) if each.kind == "subscription"]
+    assert [each.position for each in changes] == [each.since for each in standing]
+    assert [each.key for each in changes] == [each.id for each in standing[0:250]]
+    assert standing[-1].since == standing.last
+
+
+def test_a_difference_is_told() -> None:
+    agree("urn:e", 3, 3)
+    with pytest.raises(Disagreement, match="urn:e: 2 subscriptions were matched, brute force matches 3"):
+        agree("urn:e", 2, 3)
+
+
+REPORT: dict[str, Any] = {
+    "workload": "paths",
+    "subscriptions": 100_000,
+    "shapes": 1,
+    "runs": [50_000, 100_000],
+    "matches": {"per_event": 0.4, "all": 1_000},
+    "ratio": 2.5,
+    "growth": {"from": 1_000, "events_per_s": 200_000},
+    "parse_events_per_s": 40_000,
+    "passed_on_per_s": 400_000,
+}
+
+
+def test_the_picture_has_a_bar_for_each_rate() -> None:
+    tree = ElementTree.fromstring(svg(REPORT))
+    bars = [float(each.get("width", "")) for each in tree.iter() if each.get("height") == "14"]
+    assert [round(each / bars[-1], 3) for each in bars] == [0.125, 0.25, 0.5, 0.1, 1.0]
+    assert "with 1,000 subscriptions" in "".join(tree.itertext())
+    assert "with" not in "".join(ElementTree.fromstring(svg({**REPORT, "growth": None})).itertext())
+
+
+def test_help_and_page_name_every_workload() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
+    for name, sort in WORKLOADS.items():
+        assert f"`{name}`" in (match.__doc__ or "")
+        assert f"`{name}`" in page
+        assert usual(name) == sort.usual
+
+
+@pytest.mark.processes
+def test_a_small_run(tmp_path: Path) -> None:
+    said: list[str] = []
+    report = run(Plan("mixed", subscriptions=300, events=2_000, runs=2, growth=True), said.append)
+    assert report["shapes"] == 100
+    assert len(report["runs"]) == 2
+    assert report["ratio"] > 0
+    assert report["checked"]["events"] == 200
+    assert report["growth"]["from"] == 30
+    assert sum(text.startswith("run ") for text in said) == 4
+
+
+def table(sample: Sequence[Sampled]) -> pa.Table:
+    rows = [
+        {
+            "position": each.position,
+            "stream": each.stream,
+            "event": each.event,
+            "text": each.text,
+            "time": 0,
+            "received": 0,
+            "syntax": "application/n-quads",
+        }
+        for each in sample
+    ]
+    return pa.Table.from_pylist(rows, schema=ENTRIES)
