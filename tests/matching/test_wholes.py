@@ -118,6 +118,13 @@ def test_now_is_when_the_event_came() -> None:
     assert evaluator(*registered(1, ask)).match(entries(EVENTS)).num_rows == 1
 
 
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize(("slice_", "places"), [("OFFSET 1", [11]), ("LIMIT 0", []), ("LIMIT 1", [10, 11])])
+def test_a_slice_without_solutions_is_no_match(kind: Kind, slice_: str, places: list[int]) -> None:
+    matching = evaluator(*registered(1, f"{PREFIX}SELECT ?v {{ ?o :value ?v }} {slice_}", kind))
+    assert matching.match(entries(EVENTS))["position"].to_pylist() == places
+
+
 def test_solutions_come_in_the_order_that_was_asked_for() -> None:
     ask = PREFIX + "SELECT ?v { ?o :value ?v } ORDER BY DESC(?v)"
     (match,) = evaluator(*registered(1, ask)).match(entries({11: EVENTS[11]})).to_pylist()

@@ -81,7 +81,7 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
         lifted = lift(selecting(query), solutions=solutions, stream=stream)
         return _with_template(lifted, query.template) if solutions else lifted
     flat = conjunction(query)
-    if flat is None or any(part == _NOW for part in parts(query)):
+    if flat is None or flat.offset or flat.limit == 0 or any(part == _NOW for part in parts(query)):
         return _lifted_whole(query, solutions=solutions, stream=stream)
     return _lifted_flat(flat, solutions=solutions, stream=stream)
 

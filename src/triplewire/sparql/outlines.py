@@ -50,12 +50,11 @@ def outline(operator: Operator) -> str:
 
 def outlined(operator: Operator) -> dict[str, Any]:
     """The tree as a JSON value: what each operator is, what it says, and those inside it."""
-    return {"operator": type(operator).__name__, "says": _says(operator), "inside": [*map(outlined, _inside(operator))]}
+    return {"operator": type(operator).__name__, "says": says(operator), "inside": [*map(outlined, inside(operator))]}
 
 
 def _lines(tree: dict[str, Any], depth: int) -> Iterator[str]:
-    says = tree["says"]
-    first, *more = says or [""]
+    first, *more = tree["says"] or [""]
     yield f"{'  ' * depth}{tree['operator']} {first}".rstrip()
     for line in more:
         yield f"{'  ' * depth}{' ' * len(tree['operator'])} {line}"
@@ -63,7 +62,8 @@ def _lines(tree: dict[str, Any], depth: int) -> Iterator[str]:
         yield from _lines(each, depth + 1)
 
 
-def _inside(operator: Operator) -> list[Operator]:
+def inside(operator: Operator) -> list[Operator]:
+    """The operators that stand directly in it, but for those in its expressions."""
     match operator:
         case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
             return [left, right]
@@ -72,10 +72,11 @@ def _inside(operator: Operator) -> list[Operator]:
     return []
 
 
-def _says(operator: Operator) -> list[str]:
+def says(operator: Operator) -> list[str]:
+    """What it says beside those inside it, a line for each pattern, condition or expression."""
     match operator:
         case Basic(patterns):
-            return [_pattern(each) for each in patterns]
+            return [pattern_text(each) for each in patterns]
         case Reach(subject, path, object_):
             return [f"{node_text(subject)} {path_text(path)} {node_text(object_)}"]
         case LeftJoin(conditions=conditions) | Filter(conditions=conditions):
@@ -117,7 +118,7 @@ def _names(names: tuple[str, ...]) -> str:
     return " ".join(f"?{name}" for name in names)
 
 
-def _pattern(pattern: Pattern) -> str:
+def pattern_text(pattern: Pattern) -> str:
     triple = " ".join(node_text(node) for node in (pattern.subject, pattern.predicate, pattern.object))
     return triple if pattern.graph is None else f"{triple} in {node_text(pattern.graph)}"
 
