@@ -127,6 +127,20 @@ def test_what_narrows_is_a_parameter_too(field: str) -> None:
         agree(texts, *(Asked(text, True, Narrowing(**{field: each})) for each in [("c", "c"), ("c\n",), (), ("e",)]))
 
 
+def test_values_of_a_template_are_parameters_too() -> None:
+    parser = Counting()
+    texts = Texts(parser)
+    text = "SELECT ?v { ?o <urn:by> $s ; <urn:at> $t ; <urn:value> ?v FILTER(?v > $v && $w = ?o) }"
+    forms = [("<urn:{}>", '"a{}"'), ('"{}"^^<http://www.w3.org/2001/XMLSchema#integer>', "<http://a/{}>")]
+    for one, other in forms:
+        for number in range(5):
+            terms = (f"<urn:s{number}>", other.format(number), '"7"', one.format(number))
+            agree(texts, Asked(text, True, values=tuple(zip("stvw", terms, strict=True))))
+    assert parser.count < 4 * len(forms)
+    agree(texts, Asked(text, True, values=tuple(zip("stvw", ["<urn:s>"] * 4, strict=True))))
+    agree(texts, Asked(text, True, values=tuple(zip("stvw", ['"\\n"', "<urn:s>", "<urn:s>", '""'], strict=True))))
+
+
 def test_what_cannot_be_is_said_each_time() -> None:
     texts = Texts()
     agree(texts, *[Asked("ASK { ?s <urn:p> }", False), Asked("ASK { ?s <urn:p> <x y> }", False)] * 2)

@@ -104,6 +104,15 @@ class Client:
         finally:
             self._run(asked.__aexit__(None, None, None))
 
+    def put_template(self, name: str, sparql: str, parameters: Mapping[str, Any] | None = None) -> Json:
+        return self._run(self._client.put_template(name, sparql, parameters))
+
+    def templates(self) -> list[Json]:
+        return self._run(self._client.templates())
+
+    def remove_template(self, name: str) -> None:
+        self._run(self._client.remove_template(name))
+
     def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
         return self._run(self._client.load_ontology(name, body, content_type))
 

@@ -18,6 +18,9 @@ class Wanted(TypedDict, total=False):
     source: str | list[str]
     application: str | list[str]
     vocabulary: str | list[str]
+    template: str
+    values: Mapping[str, Any]
+    version: str
 
 
 async def written(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:

@@ -171,6 +171,21 @@ class AsyncClient:
                 raise error_of(response.status, await response.read())
             yield Answer(response.content_type, response.content)
 
+    async def put_template(self, name: str, sparql: str, parameters: Mapping[str, Any] | None = None) -> Json:
+        """The template in place of what had the name: `name`, `version`, `sparql`, `parameters`."""
+        value = {"sparql": sparql, **({} if parameters is None else {"parameters": parameters})}
+        made: Json = await self._call("PUT", f"/templates/{name}", json=value)
+        return made
+
+    async def templates(self) -> list[Json]:
+        """All of them, in the order in which they were put."""
+        found: list[Json] = (await self._call("GET", "/templates"))["templates"]
+        return found
+
+    async def remove_template(self, name: str) -> None:
+        """Instances that were made of it stay."""
+        await self._call("DELETE", f"/templates/{name}")
+
     async def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
         """What was loaded in place of what had the name: `name`, `version`, `triples`, `classes`, `properties`."""
         data = body.encode() if isinstance(body, str) else body

@@ -22,18 +22,23 @@ from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
 from triplewire.registry.ontologies import Loaded
 from triplewire.registry.subscriptions import asked_of
+from triplewire.registry.templates import Template
 
 _JSON = "application/json"
 
 
 def routes(subscriptions: Subscriptions, ontologies: Ontologies) -> list[web.RouteDef]:
-    """Everything about ontologies, and about subscriptions but the delivery of their notifications."""
-    questions, vocabularies = _Subscriptions(subscriptions), _Ontologies(ontologies)
+    """Everything about ontologies and templates, and about subscriptions but the delivery of their notifications."""
+    questions, vocabularies, forms = _Subscriptions(subscriptions), _Ontologies(ontologies), _Templates(subscriptions)
     return [
         web.post("/subscriptions", questions.make),
         web.get("/subscriptions", questions.page),
         web.get("/subscriptions/{id}", questions.find),
         web.delete("/subscriptions/{id}", questions.end),
+        web.get("/templates", forms.all),
+        web.put("/templates/{name}", forms.put),
+        web.get("/templates/{name}", forms.find),
+        web.delete("/templates/{name}", forms.remove),
         web.get("/ontologies", vocabularies.all),
         web.put("/ontologies/{name}", vocabularies.load),
         web.get("/ontologies/{name}", vocabularies.find),
@@ -122,6 +127,40 @@ class _Ontologies:
         return web.Response(status=204)
 
 
+class _Templates:
+    """Query texts with parameters."""
+
+    def __init__(self, subscriptions: Subscriptions) -> None:
+        self._templates = subscriptions.templates
+
+    async def put(self, request: web.Request) -> web.Response:
+        """In place of what had the name, if anything had."""
+        given, name = await _json(request), request.match_info["name"]
+        made = await asyncio.to_thread(self._templates.put, name, given)
+        return _response(template(made), headers={"Location": f"/templates/{name}"})
+
+    async def all(self, request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(self._templates.all)
+        return _response({"templates": [template(each) for each in found]})
+
+    async def find(self, request: web.Request) -> web.Response:
+        return _response(template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
+
+    async def remove(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(self._templates.remove, request.match_info["name"])
+        return web.Response(status=204)
+
+
+def template(found: Template) -> dict[str, Any]:
+    """A template as clients see it."""
+    return {
+        "name": found.name,
+        "version": token(found.version),
+        "sparql": found.sparql,
+        "parameters": {name: {"type": type} for name, type in found.parameters.items()},
+    }
+
+
 def described(ontology: Loaded) -> dict[str, Any]:
     """What is told of an ontology beside its triples."""
     return {
@@ -141,10 +180,18 @@ def document(subscription: Subscription) -> dict[str, Any]:
         "kind": subscription.kind.value,
         "stream": None,
         **asked_of(subscription),
+        **_instance(subscription),
         "created": timestamp(subscription.created),
         "since": token(subscription.since),
         "notifications": f"/subscriptions/{subscription.id}/notifications",
     }
+
+
+def _instance(subscription: Subscription) -> dict[str, Any]:
+    if subscription.template is None:
+        return {}
+    name, version = subscription.template
+    return {"template": name, "version": token(version), "values": dict(subscription.values)}
 
 
 async def _json(request: web.Request) -> object:

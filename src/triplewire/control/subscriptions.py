@@ -5,19 +5,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.control.wishes import Wish
-from triplewire.errors import InputError, NotFound, QueryLimit, TriplewireError
+from triplewire.control.templates import Templates, filled
+from triplewire.control.wishes import Instance, Wish
+from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError
+from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
 from triplewire.matching.texts import Texts
-from triplewire.model import START, Subscription
+from triplewire.model import START, Subscription, token
 from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, to_value
+from triplewire.registry.templates import Template
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
+Find = Callable[[str], Template]
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Subscriptions:
         self._registry = registry
         self._clock = clock
         self._new_id = new_id
+        self.templates = Templates(registry)
         self._texts = Texts()
         self._shapes: set[str] = set()
         """Keys of some that are in the registry; shapes stay there."""
@@ -44,12 +50,14 @@ class Subscriptions:
 
         Each sees every event whose publish is answered after this returns, and those at positions above its `since`.
         """
-        return self._registered([self._drafted(wish) for wish in wishes])
+        find = cache(self.templates.find)
+        return self._registered([self._drafted(wish, find) for wish in wishes])
 
     def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[Subscription | TriplewireError]:
         """Those that can be, in one transaction; in the place of another is what is wrong with it. What was an error
         before stays one. If the registry fails, none is made, and each has that error."""
-        drafts = [self._attempted(wish) for wish in wishes]
+        find = cache(self.templates.find)
+        drafts = [self._attempted(wish, find) for wish in wishes]
         try:
             made = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
         except TriplewireError as error:
@@ -91,17 +99,19 @@ class Subscriptions:
             self._shapes = set()
         self._shapes |= shapes.keys()
 
-    def _attempted(self, wish: Wish | TriplewireError) -> _Draft | TriplewireError:
+    def _attempted(self, wish: Wish | TriplewireError, find: Find) -> _Draft | TriplewireError:
         try:
-            return wish if isinstance(wish, TriplewireError) else self._drafted(wish)
-        except (InputError, QueryLimit, NotFound) as error:
+            return wish if isinstance(wish, TriplewireError) else self._drafted(wish, find)
+        except (InputError, QueryLimit, NotFound, Conflict) as error:
             return error
 
-    def _drafted(self, wish: Wish) -> _Draft:
-        lifted = self._texts.lift(wish.asked)
+    def _drafted(self, wish: Wish, find: Find) -> _Draft:
+        template = None if wish.instance is None else _template(wish.instance, find)
+        asked = wish.asked if wish.instance is None or template is None else _asked(wish, wish.instance, template)
+        lifted = self._texts.lift(asked)
         made = Subscription(
             id=self._new_id(),
-            sparql=wish.sparql,
+            sparql=asked.text,
             kind=wish.kind,
             shape=lifted.shape.key,
             constants=lifted.constants,
@@ -109,6 +119,8 @@ class Subscriptions:
             source=wish.source,
             application=wish.application,
             vocabulary=wish.vocabulary,
+            template=None if template is None else (template.name, template.version),
+            values=asked.values,
             created=self._clock.now(),
         )
         return _Draft(made, lifted.shape)
@@ -120,3 +132,14 @@ class _Draft:
 
     made: Subscription
     shape: Shape
+
+
+def _template(wanted: Instance, find: Find) -> Template:
+    template = find(wanted.template)
+    if wanted.version not in (None, template.version):
+        raise Conflict(f"template {template.name} is of version {token(template.version)} by now")
+    return template
+
+
+def _asked(wish: Wish, wanted: Instance, template: Template) -> Asked:
+    return replace(wish.asked, text=template.sparql, values=filled(template, wanted.values))

@@ -10,12 +10,21 @@ from triplewire.config import limits
 from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
-from triplewire.model import Kind
+from triplewire.model import Kind, parse_token
 from triplewire.model.subscriptions import Names
 from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import NARROWING
 
-FIELDS = ("sparql", "kind", *NARROWING)
+FIELDS = ("sparql", "template", "values", "version", "kind", *NARROWING)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A template by its name, and what stands for its parameters. `version` is the one that the client goes by."""
+
+    template: str
+    values: Mapping[str, Any]
+    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ class Wish:
     source: Names = None
     application: Names = None
     vocabulary: Names = None
+    instance: Instance | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Wish:
@@ -38,13 +48,38 @@ class Wish:
             if field not in FIELDS:
                 raise Unfit(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
         narrowing = {field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None}
-        return cls(_sparql(value, alone=bool(narrowing)), _kind(value), **narrowing)
+        instance = _instance(value)
+        text = _sparql(value, alone=bool(narrowing)) if instance is None else None
+        return cls(text, _kind(value), **narrowing, instance=instance)
 
     @property
     def asked(self) -> Asked:
-        """What is to be lifted."""
+        """What is to be lifted, but for what a template adds."""
         fields = (_several(self.stream), _several(self.source), _several(self.application), _several(self.vocabulary))
         return Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields))
+
+
+def _instance(value: Mapping[str, Any]) -> Instance | None:
+    name, values, version = (value.get(field) for field in ("template", "values", "version"))
+    if name is None:
+        for field in ("values", "version"):
+            if value.get(field) is not None:
+                raise Unfit(field, f"{field} stands beside template, which is not there")
+        return None
+    if value.get("sparql") is not None:
+        raise Unfit("template", "template stands in the place of sparql, not beside it")
+    if not isinstance(name, str):
+        raise Unfit("template", f"template must be the name of one, not {name!r}")
+    if values is not None and not isinstance(values, dict):
+        raise Unfit("values", f"values must be an object with a value for each parameter, not {values!r}")
+    return Instance(name, values or {}, None if version is None else _version(version))
+
+
+def _version(given: object) -> int:
+    try:
+        return parse_token(given if isinstance(given, str) else "")
+    except BadRequest:
+        raise Unfit("version", f"version must be that of a template, not {given!r}") from None
 
 
 def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
@@ -52,7 +87,8 @@ def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
     if text is None and alone:
         return None
     if not isinstance(text, str) or not text.strip():
-        raise Unfit("sparql", f"sparql must hold the text of a query; without it there must be {', '.join(NARROWING)}")
+        others = ", ".join(("template", *NARROWING))
+        raise Unfit("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
     if len(text) * 4 > limits.QUERY_BYTES and len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)
     return text

@@ -11,6 +11,7 @@ _INDEX = {
     "consume": "GET /streams/{stream}",
     "subscribe": "POST /subscriptions",
     "notifications": "GET /subscriptions/{id}/notifications",
+    "templates": "PUT|GET|DELETE /templates/{name}",
     "query": "GET|POST /sparql",
     "ontologies": "PUT|GET|DELETE /ontologies/{name}",
     "health": "GET /health",

@@ -31,6 +31,8 @@ _PLAIN_IRI = re.compile(
 _PLAIN_STRING = re.compile(r"[^\"'\\\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]*")
 
 _IRI, _HEADER = "<", "header"
+_VALUE = "="
+"""The kind of a value begins so; then comes what begins an IRI, or what begins and ends a literal."""
 _QUOTES = ('"', "'")
 _INTEGER, _DECIMAL, _DOUBLE = "1", "1.5", "1e5"
 _NUMBERS = (_INTEGER, _DECIMAL, _DOUBLE)
@@ -50,12 +52,14 @@ class Asked:
     text: str | None
     solutions: bool
     narrowing: Narrowing = NONE
+    values: tuple[tuple[str, str], ...] = ()
+    """Terms that stand for variables of the query, by their names."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """The pieces of a text with the holes between them. `cores` are what stands in the holes without the signs that
-    are the same for all of a kind; after those of the text come the values of the narrowing."""
+    are the same for all of a kind; after those of the text come those of the narrowing, and then the values."""
 
     asked: Asked
     pieces: Sequence[str]
@@ -65,7 +69,8 @@ class Cut:
     @cached_property
     def skeleton(self) -> Hashable:
         counts = tuple(map(len, self.asked.narrowing.fields))
-        return tuple(self.pieces), self.kinds, self.asked.solutions, counts
+        names = tuple([name for name, _ in self.asked.values])
+        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names
 
     @cached_property
     def equal(self) -> tuple[int, ...]:
@@ -94,14 +99,17 @@ class Cut:
         count = max(len(self.pieces) - 1, 0)
         written = [_written(kind, core) for kind, core in zip(self.kinds, cores, strict=True)]
         text = "".join(part for pair in zip_longest(self.pieces, written[:count], fillvalue="") for part in pair)
-        narrowing = _refilled(self.asked.narrowing, written[count:])
-        return replace(self.asked, text=None if self.asked.text is None else text, narrowing=narrowing)
+        narrowing, rest = _refilled(self.asked.narrowing, written[count:])
+        values = tuple((name, term) for (name, _), term in zip(self.asked.values, rest, strict=True))
+        return replace(self.asked, text=None if self.asked.text is None else text, narrowing=narrowing, values=values)
 
     def fits(self, hole: int, before: str, after: str) -> bool:
         """Whether a term that has this around what stands in the hole is the constant of the hole, and not something
         else that it is a part of."""
         kind = self.kinds[hole]
-        if kind == _IRI:
+        if kind[0] == _VALUE and kind[1] != "<":
+            return (before, after) == ('"', kind[1:])
+        if kind in (_IRI, _VALUE + "<"):
             return (before, after) == ("<", ">")
         if kind in _NUMBERS:
             return before in ('"', '"-', '"+') and after.startswith('"^^<')
@@ -115,6 +123,7 @@ def cut(asked: Asked) -> Cut:
     parts = [] if asked.text is None else _CONSTANT.split(asked.text)
     holes = [_hole(each) for each in parts[1::2]]
     holes += [_held(_HEADER, each, each) for values in asked.narrowing.fields for each in values]
+    holes += [_value(term) for _, term in asked.values]
     return Cut(asked, parts[::2], tuple([kind for kind, _ in holes]), tuple([core for _, core in holes]))
 
 
@@ -131,6 +140,14 @@ def _hole(constant: str) -> tuple[str, str]:
     return prefix + ":", local
 
 
+def _value(term: str) -> tuple[str, str]:
+    if term[0] == "<":
+        kind, core = _hole(term)
+        return (kind, core) if kind[0] == _SHUT else (_VALUE + "<", core)
+    body, quote, ending = term[1:].rpartition('"')
+    return _held(_VALUE + quote + ending, body, term)
+
+
 def _held(kind: str, core: str, whole: str) -> tuple[str, str]:
     """A string in three quotes has quotes in its core."""
     return (kind, core) if _PLAIN_STRING.fullmatch(core) else (_SHUT + whole, "")
@@ -141,34 +158,41 @@ def _written(kind: str, core: str) -> str:
         return kind[1:]
     if kind == _IRI:
         return f"<{core}>"
+    if kind[0] == _VALUE:
+        return f"<{core}>" if kind[1] == "<" else '"' + core + kind[1:]
     if kind in _QUOTES:
         return kind + core + kind
     return core if kind in _NUMBERS or kind == _HEADER else kind + core
 
 
 def _other(kind: str, core: str, number: int) -> str:
-    if kind == _IRI:
+    if kind in (_IRI, _VALUE + "<"):
         return f"tw-hole:{number}x"
     if kind in _NUMBERS:
         return f"{7_301_000 + number}" + kind[1:]
-    if kind in _QUOTES and _NUMERIC.fullmatch(core):
+    return _other_text(core, number) if kind in _QUOTES or kind[0] == _VALUE else f"tw-hole-{number}x"
+
+
+def _other_text(core: str, number: int) -> str:
+    """A text that is right for the same datatypes."""
+    if _NUMERIC.fullmatch(core):
         return f"{7_301_000 + number}"
-    if kind in _QUOTES and _FRACTION.fullmatch(core):
+    if _FRACTION.fullmatch(core):
         return f"{7_301_000 + number}.5"
-    if kind in _QUOTES and _DATE.fullmatch(core):
+    if _DATE.fullmatch(core):
         return f"{3_000 + number:04}-06-05"
-    if kind in _QUOTES and (moment := _MOMENT.fullmatch(core)):
-        return f"{3_000 + number:04}-06-05T04:03:02{moment[1] or ''}"
-    return f"tw-hole-{number}x"
+    moment = _MOMENT.fullmatch(core)
+    return f"{3_000 + number:04}-06-05T04:03:02{moment[1] or ''}" if moment else f"tw-hole-{number}x"
 
 
 def _named(kind: str) -> bool:
     return kind == _IRI or kind[-1] == ":"
 
 
-def _refilled(narrowing: Narrowing, values: Sequence[str]) -> Narrowing:
+def _refilled(narrowing: Narrowing, values: Sequence[str]) -> tuple[Narrowing, list[str]]:
+    """The narrowing with other values, and those that are left."""
     left, found = list(values), list[tuple[str, ...]]()
     for field in narrowing.fields:
         found.append(tuple(left[: len(field)]))
         del left[: len(field)]
-    return Narrowing(*found)
+    return Narrowing(*found), left

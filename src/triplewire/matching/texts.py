@@ -19,6 +19,7 @@ from threading import Lock
 from triplewire.config import limits
 from triplewire.errors import TriplewireError
 from triplewire.matching.cuts import Asked, Cut, cut
+from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
 from triplewire.matching.shapes import Lifted, Shape, lift
 from triplewire.sparql import Const, Family, family_of, parse_query
@@ -28,7 +29,7 @@ from triplewire.sparql.rewriting import parts
 
 def lift_asked(asked: Asked) -> Lifted:
     """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported."""
-    query = EVERYTHING if asked.text is None else parse_query(asked.text)
+    query = EVERYTHING if asked.text is None else instance(parse_query(asked.text), dict(asked.values))
     return lift(narrowed(query, asked.narrowing, solutions=asked.solutions), solutions=asked.solutions)
 
 

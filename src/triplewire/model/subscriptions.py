@@ -43,6 +43,10 @@ class Subscription:
     application: Names = None
     vocabulary: Names = None
     """How the IRI of some predicate or class of the event begins."""
+    template: tuple[str, int] | None = None
+    """Of which the text is, and its version."""
+    values: tuple[tuple[str, str], ...] = ()
+    """The terms of the template's parameters."""
     created: int = 0
     since: int = 0
     until: int = END

@@ -25,6 +25,8 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         "constants": subscription.constants,
         "created": subscription.created,
         **asked_of(subscription),
+        **({} if subscription.template is None else {"template": subscription.template}),
+        **({} if subscription.template is None else {"values": subscription.values}),
     }
 
 
@@ -39,6 +41,8 @@ def from_change(change: Change) -> Subscription:
         kind=Kind(value["kind"]),
         shape=value["shape"],
         constants=tuple(value["constants"]),
+        template=tuple(value["template"]) if "template" in value else None,
+        values=tuple((name, term) for name, term in value.get("values", ())),
         created=value["created"],
         since=change.position,
         stream=_names(value.get("stream")),
