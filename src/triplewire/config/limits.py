@@ -213,3 +213,15 @@ EXPLAIN_MEMORY = "512MB"
 
 EXPLAIN_EXAMPLES = 3
 """Quads, or solutions that a filter removed, that are shown of each step of an explanation."""
+
+RETROSPECT_POSITIONS = 100_000
+"""Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
+
+RETROSPECT_BATCH = 2_000
+"""Positions that are read at once then: about 2 MB for events of 1 kB, 20 ms to match."""
+
+REHEARSAL_SECONDS = 5.0
+"""How long a dry run looks at events of the last hour. It then tells of those that it has seen."""
+
+REHEARSAL_EXAMPLES = 3
+"""Events that would have matched, told of by a dry run."""

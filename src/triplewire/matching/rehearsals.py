@@ -1,0 +1,125 @@
+"""Rehearsals: what would become of a subscription, told without making it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.log.ports import Log
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.expansion import timestamp
+from triplewire.matching.plans import plan_of
+from triplewire.matching.retrospects import backwards, since
+from triplewire.matching.shapes import Lifted, Shape, lift
+from triplewire.model import Kind, Subscription, token
+from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.sparql import Conjunction, Query
+from triplewire.sparql.outlines import outline
+
+_HOUR = 3_600_000_000
+_BEFORE_ALL = 0
+"""The position at which the subscription is made up, so that it sees every event."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How a subscription would be matched, and what it would have matched of the last hour.
+
+    `complete` is false where the hour had too many events to look at all of them; the newest were then looked at.
+    `examples` are the newest that matched, as rows of `ENTRIES` without their text, the newest first.
+    """
+
+    query: Query
+    lifted: Lifted
+    matched: int
+    looked_at: int
+    complete: bool
+    examples: tuple[dict[str, Any], ...]
+
+    @property
+    def tier(self) -> str:
+        """`index` for conjunctions, of which it decides all but the odd filter; else `evaluator`."""
+        return "index" if isinstance(self.lifted.shape.query, Conjunction) else "evaluator"
+
+    def value(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "shape": {"key": self.lifted.shape.key, "constants": list(self.lifted.constants)},
+            "tier": self.tier,
+            "plan": {"algebra": outline(self.query.where), "sql": _sql(self.lifted.shape)},
+            "matched": self.matched,
+            "of": self.looked_at,
+            "complete": self.complete,
+            "examples": [_example(each) for each in self.examples],
+        }
+
+
+def rehearse(query: Query, kind: Kind, log: Log, clock: Clock, ontologies: Sequence[Change] = ()) -> Rehearsal:
+    """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
+    that loaded those which count now. It blocks, for at most some seconds: call it from a thread.
+
+    Raises Unsupported for what no subscription may ask.
+    """
+    lifted = lift(query, solutions=kind is Kind.BINDINGS)
+    tally = _Tally(_evaluator(lift(query, solutions=False), ontologies))
+    head = log.head()
+    hour = since(log, clock.now() - _HOUR, head)
+    after = max(hour, head - limits.RETROSPECT_POSITIONS)
+    deadline = clock.ticks() + limits.REHEARSAL_SECONDS
+    complete = after == hour
+    for batch in backwards(log, after, head):
+        if clock.ticks() > deadline:
+            complete = False
+            break
+        tally.take(batch)
+    return Rehearsal(query, lifted, tally.matched, tally.looked_at, complete, tuple(tally.examples))
+
+
+class _Tally:
+    """Counts, batch by batch from the newest on."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self.matched = 0
+        self.looked_at = 0
+        self.examples: list[dict[str, Any]] = []
+
+    def take(self, batch: pa.Table) -> None:
+        positions = pc.unique(self._evaluator.match(batch)["position"])
+        self.looked_at += batch.num_rows
+        self.matched += len(positions)
+        found = batch.drop_columns(["text"]).filter(pc.is_in(batch["position"], positions))
+        wanted = limits.REHEARSAL_EXAMPLES - len(self.examples)
+        self.examples += found.to_pylist()[::-1][:wanted]
+
+
+def _evaluator(lifted: Lifted, ontologies: Sequence[Change]) -> Evaluator:
+    """One that knows this one subscription."""
+    shape = lifted.shape
+    made = to_value(Subscription("", None, Kind.SIGNAL, shape.key, lifted.constants))
+    evaluator = Evaluator()
+    changes = [Change(_BEFORE_ALL, SHAPE, shape.key, shape.to_value()), Change(_BEFORE_ALL, SUBSCRIPTION, "", made)]
+    evaluator.apply([*ontologies, *changes], _BEFORE_ALL)
+    return evaluator
+
+
+def _sql(shape: Shape) -> str:
+    sql = plan_of(shape).sql("constants", plain=False, first=None)
+    return sqlglot.parse_one(sql, dialect="duckdb").sql(dialect="duckdb", pretty=True)
+
+
+def _example(entry: dict[str, Any]) -> dict[str, str]:
+    return {
+        "event": entry["event"],
+        "stream": entry["stream"],
+        "position": token(entry["position"]),
+        "time": timestamp(entry["time"]),
+    }
