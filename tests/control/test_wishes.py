@@ -38,6 +38,10 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
         ({"application": ""}, "application"),
         ({"vocabulary": "x" * (limits.HEADER_CHARACTERS + 1)}, "vocabulary"),
         ({"vocabulary": [f"urn:{number}" for number in range(limits.NARROWING_VALUES + 1)]}, "vocabulary"),
+        ({"sparql": "ASK {}", "ttl": 1}, "ttl"),
+        ({"sparql": "ASK {}", "ttl": limits.LEASE_SECONDS_MOST + 1}, "ttl"),
+        ({"sparql": "ASK {}", "ttl": True}, "ttl"),
+        ({"sparql": "ASK {}", "ttl": "60"}, "ttl"),
         ({"sparql": "ASK {}", "mood": "x"}, "mood"),
     ],
 )

@@ -21,6 +21,7 @@ class Wanted(TypedDict, total=False):
     template: str
     values: Mapping[str, Any]
     version: str
+    ttl: float
 
 
 async def written(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:

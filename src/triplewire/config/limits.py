@@ -66,6 +66,15 @@ FILTER_CONSTRAINTS = 32
 BAG_ELEMENTS = 32
 """Elements of a bag in a filter. Each is a bit of an integer for each value of an event, and a comparison."""
 
+LEASE_SECONDS_LEAST = 10.0
+"""The shortest `ttl` of a subscription: a few times as long as edges take to look after leases."""
+
+LEASE_SECONDS_MOST = 30 * 24 * 3600.0
+"""The longest `ttl` of a subscription: what nobody has wanted for a month is ended, or has no `ttl`."""
+
+SWEEP_SECONDS = 2.5
+"""Between two looks of an edge at leases: it reads all of them, some 100 ms for ten thousand."""
+
 ONTOLOGY_BYTES = 8 * 1024 * 1024
 """An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
 

@@ -14,6 +14,7 @@ from aiohttp import web
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
 from triplewire.control import bulks
+from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
@@ -27,14 +28,16 @@ from triplewire.registry.templates import Template
 _JSON = "application/json"
 
 
-def routes(subscriptions: Subscriptions, ontologies: Ontologies) -> list[web.RouteDef]:
+def routes(subscriptions: Subscriptions, ontologies: Ontologies, insights: Insights) -> list[web.RouteDef]:
     """Everything about ontologies and templates, and about subscriptions but the delivery of their notifications."""
-    questions, vocabularies, forms = _Subscriptions(subscriptions), _Ontologies(ontologies), _Templates(subscriptions)
+    questions, vocabularies = _Subscriptions(subscriptions, insights), _Ontologies(ontologies)
+    forms = _Templates(subscriptions)
     return [
         web.post("/subscriptions", questions.make),
         web.get("/subscriptions", questions.page),
         web.get("/subscriptions/{id}", questions.find),
         web.delete("/subscriptions/{id}", questions.end),
+        web.get("/subscriptions/{id}/explain", questions.explain),
         web.get("/templates", forms.all),
         web.put("/templates/{name}", forms.put),
         web.get("/templates/{name}", forms.find),
@@ -49,11 +52,16 @@ def routes(subscriptions: Subscriptions, ontologies: Ontologies) -> list[web.Rou
 class _Subscriptions:
     """The registry waits for disks and the SPARQL parser takes its time: both happen in threads."""
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
+    def __init__(self, subscriptions: Subscriptions, insights: Insights) -> None:
         self._subscriptions = subscriptions
+        self._insights = insights
 
     async def make(self, request: web.Request) -> web.StreamResponse:
-        """An object makes one subscription, an array makes all that it holds or none, lines each make one or not."""
+        """An object makes one subscription, an array makes all that it holds or none, lines each make one or not. A dry
+        run of an object makes none."""
+        if _dry_run(request):
+            wish = Wish.from_json(await _json(request))
+            return _response((await asyncio.to_thread(self._insights.rehearse, wish)).value())
         if request.content_type == bulks.MEDIA_TYPE:
             return await self._bulk(request)
         given = await _json(request)
@@ -70,11 +78,24 @@ class _Subscriptions:
         return _response({"subscriptions": [document(each) for each in page.subscriptions], "next": following})
 
     async def find(self, request: web.Request) -> web.Response:
-        return _response(document(await asyncio.to_thread(self._subscriptions.find, request.match_info["id"])))
+        id = request.match_info["id"]
+        found = document(await asyncio.to_thread(self._subscriptions.find, id))
+        lease = await asyncio.to_thread(self._subscriptions.lease, id) if "ttl" in found else None
+        return _response(found if lease is None else {**found, "expires": timestamp(lease.until)})
 
     async def end(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._subscriptions.end, request.match_info["id"])
         return web.Response(status=204)
+
+    async def explain(self, request: web.Request) -> web.Response:
+        """As JSON, or as plain text for who wants that."""
+        event = request.query.get("event")
+        if not event:
+            raise BadRequest("event must name an event: ?event= with its id, or with its position")
+        insight = await asyncio.to_thread(self._insights.explain, request.match_info["id"], event)
+        if "text/plain" in request.headers.get("Accept", ""):
+            return web.Response(text=insight.text())
+        return _response(insight.value())
 
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
         """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
@@ -181,6 +202,7 @@ def document(subscription: Subscription) -> dict[str, Any]:
         "stream": None,
         **asked_of(subscription),
         **_instance(subscription),
+        **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
         "created": timestamp(subscription.created),
         "since": token(subscription.since),
         "notifications": f"/subscriptions/{subscription.id}/notifications",
@@ -211,6 +233,13 @@ async def _body(request: web.Request, what: str, most: int) -> bytes:
     if len(body) > most:
         raise BodyTooLarge(what, most)
     return body
+
+
+def _dry_run(request: web.Request) -> bool:
+    given = request.query.get("dry_run", "0")
+    if given not in ("0", "1"):
+        raise BadRequest(f"dry_run must be 1, or 0, not {given!r}")
+    return given == "1"
 
 
 def _limit(request: web.Request) -> int:

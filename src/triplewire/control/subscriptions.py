@@ -17,6 +17,8 @@ from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
 from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, token
+from triplewire.registry import leases
+from triplewire.registry.leases import LEASE, Lease
 from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, to_value
 from triplewire.registry.templates import Template
@@ -64,6 +66,12 @@ class Subscriptions:
             return [each if isinstance(each, TriplewireError) else error for each in drafts]
         return [each if isinstance(each, TriplewireError) else next(made) for each in drafts]
 
+    def asked(self, wish: Wish) -> Asked:
+        """What would be lifted. Raises NotFound or Conflict for the template, Unfit for its values."""
+        if wish.instance is None:
+            return wish.asked
+        return _asked(wish, wish.instance, _template(wish.instance, self.templates.find))
+
     def find(self, id: str) -> Subscription:
         """Raises NotFound for one that is not there or was ended."""
         change = self._registry.get(SUBSCRIPTION, id)
@@ -79,13 +87,19 @@ class Subscriptions:
 
     def end(self, id: str) -> None:
         """From here on it sees no more events. Raises NotFound for one that is not there."""
-        self.find(id)
-        self._registry.put([(SUBSCRIPTION, id, None)])
+        leased: list[Entry] = [] if self.find(id).ttl is None else [(LEASE, id, None)]
+        self._registry.put([(SUBSCRIPTION, id, None), *leased])
+
+    def lease(self, id: str) -> Lease | None:
+        """Until when a subscription stays if nobody listens to it; None for one that stays."""
+        change = self._registry.get(LEASE, id)
+        return None if change is None else leases.from_change(change)
 
     def _registered(self, drafts: Sequence[_Draft]) -> list[Subscription]:
         shapes = {each.shape.key: each.shape for each in drafts}
-        entries = [*self._missing(shapes), *((SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts)]
-        positions = self._registry.put(entries)[len(entries) - len(drafts) :]
+        missing = list(self._missing(shapes))
+        entries = [*missing, *((SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts), *_leases(drafts)]
+        positions = self._registry.put(entries)[len(missing) : len(missing) + len(drafts)]
         self._remember(shapes)
         return [replace(each.made, since=at) for each, at in zip(drafts, positions, strict=True)]
 
@@ -121,6 +135,7 @@ class Subscriptions:
             vocabulary=wish.vocabulary,
             template=None if template is None else (template.name, template.version),
             values=asked.values,
+            ttl=wish.ttl,
             created=self._clock.now(),
         )
         return _Draft(made, lifted.shape)
@@ -132,6 +147,12 @@ class _Draft:
 
     made: Subscription
     shape: Shape
+
+
+def _leases(drafts: Sequence[_Draft]) -> Iterator[Entry]:
+    for each in drafts:
+        if each.made.ttl is not None:
+            yield LEASE, each.made.id, leases.to_value(Lease.begun(each.made.id, each.made.ttl, each.made.created))
 
 
 def _template(wanted: Instance, find: Find) -> Template:

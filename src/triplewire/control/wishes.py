@@ -15,7 +15,7 @@ from triplewire.model.subscriptions import Names
 from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import NARROWING
 
-FIELDS = ("sparql", "template", "values", "version", "kind", *NARROWING)
+FIELDS = ("sparql", "template", "values", "version", "kind", "ttl", *NARROWING)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Wish:
     application: Names = None
     vocabulary: Names = None
     instance: Instance | None = None
+    ttl: float | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Wish:
@@ -50,7 +51,7 @@ class Wish:
         narrowing = {field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None}
         instance = _instance(value)
         text = _sparql(value, alone=bool(narrowing)) if instance is None else None
-        return cls(text, _kind(value), **narrowing, instance=instance)
+        return cls(text, _kind(value), **narrowing, instance=instance, ttl=_ttl(value))
 
     @property
     def asked(self) -> Asked:
@@ -73,6 +74,15 @@ def _instance(value: Mapping[str, Any]) -> Instance | None:
     if values is not None and not isinstance(values, dict):
         raise Unfit("values", f"values must be an object with a value for each parameter, not {values!r}")
     return Instance(name, values or {}, None if version is None else _version(version))
+
+
+def _ttl(value: Mapping[str, Any]) -> float | None:
+    given, least, most = value.get("ttl"), limits.LEASE_SECONDS_LEAST, limits.LEASE_SECONDS_MOST
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not least <= given <= most:
+        raise Unfit("ttl", f"ttl must be a number of seconds from {least:g} to {most:g}, not {given!r}")
+    return given
 
 
 def _version(given: object) -> int:

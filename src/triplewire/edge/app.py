@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.events import Events
 from triplewire.edge.frames import CLOSING
 from triplewire.edge.health import Health, Sources
+from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.problems import middleware
@@ -25,10 +27,13 @@ from triplewire.edge.receptions import Reception
 from triplewire.edge.streams import Streams
 from triplewire.edge.tails import Tail
 from triplewire.edge.workers import Workers
+from triplewire.errors import TriplewireError
 from triplewire.log.ports import Outbox
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Edge:
         self.decoders = Workers(1, "edge-decode")
         self.events = Events(parts.log, self.readers, parts.metrics)
         self.matches = Matches(parts.outbox, parts.log, parts.registry, self.readers, parts.metrics)
+        self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.matches.room.entered = self.outbox_tail.wake
@@ -75,7 +81,7 @@ class Edge:
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
-            Deliveries(self.matches, reception),
+            Deliveries(self.matches, reception, self.leases),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners),
         )
@@ -86,7 +92,8 @@ class Edge:
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
-        tasks = [asyncio.create_task(work) for work in (self.log_tail.run(), self.outbox_tail.run(), self._keep_open())]
+        works = (self.log_tail.run(), self.outbox_tail.run(), self._keep_open(), self._keep_leases())
+        tasks = [asyncio.create_task(work) for work in works]
         yield
         for task in tasks:
             task.cancel()
@@ -114,6 +121,14 @@ class Edge:
             await asyncio.sleep(limits.LISTENER_SECONDS)
             self.events.room.keep_open()
             self.matches.room.keep_open()
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(limits.SWEEP_SECONDS)
+            try:
+                await self.leases.sweep()
+            except TriplewireError:
+                logger.warning("leases were not looked after", exc_info=True)
 
 
 EDGE = web.AppKey("edge", Edge)

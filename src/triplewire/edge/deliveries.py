@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from aiohttp import web
 
 from triplewire.edge.doors import resumption
+from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
 from triplewire.edge.receptions import Reception
 
@@ -12,9 +15,10 @@ from triplewire.edge.receptions import Reception
 class Deliveries:
     """Lets clients listen to subscriptions."""
 
-    def __init__(self, matches: Matches, reception: Reception) -> None:
+    def __init__(self, matches: Matches, reception: Reception, leases: Leases) -> None:
         self._matches = matches
         self._reception = reception
+        self._leases = leases
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
@@ -35,4 +39,5 @@ class Deliveries:
             after = await self._reception.head()
         first = await self._reception.gap(after) if resuming else b""
         history = self._matches.history(subscription)
-        return await self._reception.welcome(request, room, subscription.since, after, history, first)
+        async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
+            return await self._reception.welcome(request, room, subscription.since, after, history, first)

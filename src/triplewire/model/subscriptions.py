@@ -47,6 +47,8 @@ class Subscription:
     """Of which the text is, and its version."""
     values: tuple[tuple[str, str], ...] = ()
     """The terms of the template's parameters."""
+    ttl: float | None = None
+    """The seconds after which it ends if nobody listens to it; None for one that stays."""
     created: int = 0
     since: int = 0
     until: int = END

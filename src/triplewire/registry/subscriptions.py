@@ -25,6 +25,7 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         "constants": subscription.constants,
         "created": subscription.created,
         **asked_of(subscription),
+        **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
         **({} if subscription.template is None else {"template": subscription.template}),
         **({} if subscription.template is None else {"values": subscription.values}),
     }
@@ -43,6 +44,7 @@ def from_change(change: Change) -> Subscription:
         constants=tuple(value["constants"]),
         template=tuple(value["template"]) if "template" in value else None,
         values=tuple((name, term) for name, term in value.get("values", ())),
+        ttl=value.get("ttl"),
         created=value["created"],
         since=change.position,
         stream=_names(value.get("stream")),
