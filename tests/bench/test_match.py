@@ -23,9 +23,10 @@ from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
 from triplewire.cli.bench import match
 from triplewire.errors import TriplewireError, Unsupported
 from triplewire.matching import Evaluator
-from triplewire.matching.shapes import lift
+from triplewire.matching.cuts import Asked
+from triplewire.matching.narrowings import NONE, Narrowing
+from triplewire.matching.texts import lift_asked
 from triplewire.model import ENTRIES, Event, Kind
-from triplewire.sparql import parse_query
 
 NAMES = [name for name in WORKLOADS if name != "classes"]
 SHAPES = {"paths": 1, "mixed": 100, "distinct": 300, "sensors": 1, "ranges": 1, "everything": 101, "residual": 100}
@@ -70,9 +71,8 @@ def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
     for number in range(0, 300, 3):
         question = workload.question(number)
         made = question.subscription("x")
-        lifted = lift(
-            parse_query(question.sparql), solutions=question.template.kind is Kind.BINDINGS, stream=question.stream
-        )
+        narrowing = NONE if question.stream is None else Narrowing(stream=(question.stream,))
+        lifted = lift_asked(Asked(question.sparql, question.template.kind is Kind.BINDINGS, narrowing))
         assert (made.shape, made.constants) == (lifted.shape.key, lifted.constants)
         assert made.stream == question.stream
 

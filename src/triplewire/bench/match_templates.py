@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from triplewire.errors import TriplewireError
-from triplewire.matching.shapes import Shape, lift
+from triplewire.matching.cuts import Asked
+from triplewire.matching.narrowings import NONE, Narrowing
+from triplewire.matching.shapes import Shape
+from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
 from triplewire.model.terms import XSD, literal, plain
-from triplewire.sparql import parse_query
 
 _SLOT = re.compile(r"\$([ints])(\d)")
 _MARKS = {
@@ -61,10 +63,10 @@ class Template:
         """The shape, and for each of its parameters the place of its term, or the constant that it always is."""
         slots = {_MARKS[kind].format(place): int(place) for kind, place in _SLOT.findall(self.text)}
         text = _SLOT.sub(lambda found: _MARKS[found[1]].format(found[2]), self.text)
-        stream = _STREAM if self.streamed else None
         if self.streamed:
             slots[literal(_STREAM)] = -1
-        lifted = lift(parse_query(text), solutions=self.kind is Kind.BINDINGS, stream=stream)
+        narrowing = Narrowing(stream=(_STREAM,)) if self.streamed else NONE
+        lifted = lift_asked(Asked(text, self.kind is Kind.BINDINGS, narrowing))
         order = tuple(slots.get(term, term) for term in lifted.constants)
         if missing := set(slots.values()) - set(order):
             raise TriplewireError(f"slots {sorted(missing)} are no constants of {self.text}")

@@ -1,0 +1,94 @@
+"""`bench operators`: its examples hold in its ontology, by an engine that we did not write."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pyoxigraph as ox
+import pytest
+
+from triplewire.bench.operators_thesis import SIZES, TABLE_15
+from triplewire.bench.operators_world import EXAMPLES, Example, name, ontology
+
+PREFIXES = """PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
+PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX owl: <http://www.w3.org/2002/07/owl#>
+"""
+RELATIONS = {
+    "@>": "{p} rdfs:subClassOf* {v}",
+    "@<": "{v} rdfs:subClassOf* {p}",
+    "@~": "{p} (owl:equivalentClass|^owl:equivalentClass)* {v}",
+    "@=": "{p} rdf:type/rdfs:subClassOf* {v}",
+}
+
+
+@pytest.fixture(scope="module")
+def store() -> ox.Store:
+    found = ox.Store()
+    triples = "".join(f"{line} .\n" for line in ontology().split("\n"))
+    found.extend(ox.parse(triples.encode(), format=ox.RdfFormat.N_TRIPLES))
+    return found
+
+
+def holds(store: ox.Store, operator: str, published: str, wanted: str) -> bool:
+    negated = operator.replace("!", "")
+    pattern = RELATIONS[negated].format(p=name(published), v=name(wanted))
+    answer = bool(store.query(f"{PREFIXES} ASK {{ {pattern} }}"))
+    return answer != (negated != operator)
+
+
+def accepts(store: ox.Store, example: Example, published: tuple[str, ...]) -> bool:
+    operand = (example.operand,) if isinstance(example.operand, str) else tuple(example.operand)
+    bag, _, relation = example.operator.partition("/")
+    if not relation:
+        return any(holds(store, bag, each, operand[0]) for each in published)
+    if len(published) != len(operand) and bag == "#=":
+        return False
+    fewer = min(len(published), len(operand)) == (len(published) if bag == "#<" else len(operand))
+    if bag != "#=" and not fewer:
+        return False
+    if bag == "#<":
+        return any(
+            all(holds(store, relation, p, v) for p, v in zip(published, chosen, strict=True))
+            for chosen in permutations(operand, len(published))
+        )
+    return any(
+        all(holds(store, relation, p, v) for p, v in zip(chosen, operand, strict=True))
+        for chosen in permutations(published, len(operand))
+    )
+
+
+@pytest.mark.parametrize(
+    "example", [each for each in EXAMPLES if each.operator != "@*"], ids=lambda each: each.operator
+)
+def test_an_example_accepts_what_it_should(store: ox.Store, example: Example) -> None:
+    assert accepts(store, example, tuple(example.accepted))
+    assert not accepts(store, example, tuple(example.refused))
+
+
+def test_the_property_is_that_of_one_individual(store: ox.Store) -> None:
+    (example,) = [each for each in EXAMPLES if each.operator == "@*"]
+    predicate, value = map(name, example.operand)
+    holders = [str(each["s"]) for each in store.query(f"SELECT ?s {{ ?s {predicate} {value} }}")]  # type: ignore[union-attr]
+    assert holders == [name(each) for each in example.accepted]
+
+
+def test_every_operator_of_the_thesis_is_measured() -> None:
+    assert {each.symbol for each in EXAMPLES} == set(TABLE_15)
+    assert len(EXAMPLES) == len(TABLE_15) == 10
+
+
+def test_the_table_is_that_of_the_thesis() -> None:
+    last = [mean for row in TABLE_15.values() if (mean := row.mean(3_000)) is not None]
+    assert (min(last), max(last)) == (16.96, 4349.53)
+    assert [row.name for row in TABLE_15.values() if row.mean(2_000) is None] == ["Ont Prop"]
+    assert all(len(row.figures) == len(SIZES) for row in TABLE_15.values())
+    assert TABLE_15["@>"].mean(100_000) is None
+
+
+def test_filters_and_events_of_one_number_belong_together() -> None:
+    for example in EXAMPLES:
+        (_, number) = example.document(7)["filter"]
+        assert (number["op"], number["value"]) == ("=", 7)
+        assert '"7"^^' in example.event(7)
+        assert len(example.event(7).split("\n")) == len(example.accepted) + 1
+        assert example.event(7) != example.event(7, refused=True)
