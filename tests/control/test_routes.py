@@ -12,7 +12,7 @@ import pytest
 
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
-from triplewire.control import Ontologies, Subscriptions, routes
+from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.edge import Parts
 from triplewire.model import token
 
@@ -23,7 +23,9 @@ QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 @asynccontextmanager
 async def controlled() -> AsyncIterator[House]:
     def with_control(parts: Parts) -> Parts:
-        return replace(parts, routes=routes(Subscriptions(parts.registry, parts.clock), Ontologies(parts.registry)))
+        subscriptions = Subscriptions(parts.registry, parts.clock)
+        insights = Insights(subscriptions, parts.log, parts.clock)
+        return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights))
 
     async with house(change=with_control) as at:
         yield at

@@ -15,6 +15,7 @@ import uvloop
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
+from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
@@ -71,6 +72,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         metrics = Metrics()
         metrics.cpu.labels("log").set_function(lambda: commits.counts.cpu)
         metrics.cpu.labels("all").set_function(time.process_time)
+        subscriptions = Subscriptions(registry, clock)
         yield Parts(
             commits=commits,
             log=log,
@@ -82,7 +84,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
-            routes=routes(Subscriptions(registry, clock), Ontologies(registry)),
+            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, log, clock)),
             services=settings.services,
             metrics=metrics,
         )

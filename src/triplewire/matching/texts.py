@@ -22,15 +22,20 @@ from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
 from triplewire.matching.shapes import Lifted, Shape, lift
-from triplewire.sparql import Const, Family, family_of, parse_query
+from triplewire.sparql import Const, Family, Query, family_of, parse_query
 from triplewire.sparql.algebra import Values
 from triplewire.sparql.rewriting import parts
 
 
+def query_of(asked: Asked) -> Query:
+    """The query that is asked, with all that narrows it. Raises SparqlSyntax or Unsupported."""
+    query = EVERYTHING if asked.text is None else instance(parse_query(asked.text), dict(asked.values))
+    return narrowed(query, asked.narrowing, solutions=asked.solutions)
+
+
 def lift_asked(asked: Asked) -> Lifted:
     """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported."""
-    query = EVERYTHING if asked.text is None else instance(parse_query(asked.text), dict(asked.values))
-    return lift(narrowed(query, asked.narrowing, solutions=asked.solutions), solutions=asked.solutions)
+    return lift(query_of(asked), solutions=asked.solutions)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,77 @@
+"""Insights: what a subscription would have matched, and why one matched an event or not. Both read the log, and take
+some seconds at worst: call them from a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from triplewire.clock import Clock
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.wishes import Wish
+from triplewire.errors import BadRequest
+from triplewire.log.ports import Log
+from triplewire.matching.cuts import Asked
+from triplewire.matching.explanations import explain
+from triplewire.matching.rehearsals import Rehearsal, rehearse
+from triplewire.matching.retrospects import at, newest
+from triplewire.matching.steps import Explanation
+from triplewire.matching.texts import query_of
+from triplewire.model import Subscription, parse_token, token
+
+
+@dataclass(frozen=True)
+class Insight:
+    """What became of an event, as far as a subscription is concerned."""
+
+    subscription: Subscription
+    entry: Mapping[str, Any]
+    explanation: Explanation
+
+    @property
+    def held(self) -> bool:
+        """Whether the subscription was there when the event came. One that was not had no notification of it."""
+        return self.subscription.since < int(self.entry["position"]) < self.subscription.until
+
+    def value(self) -> dict[str, Any]:
+        """As JSON."""
+        about = {"subscription": self.subscription.id, "event": self.entry["event"]}
+        return {**about, "position": token(self.entry["position"]), "held": self.held, **self.explanation.value()}
+
+    def text(self) -> str:
+        """For people."""
+        late = "" if self.held else "the subscription was made after the event came; had it been there:\n"
+        return late + self.explanation.text()
+
+
+class Insights:
+    """Looks at subscriptions, those that are and those that may be, beside the events of the log."""
+
+    def __init__(self, subscriptions: Subscriptions, log: Log, clock: Clock) -> None:
+        self._subscriptions = subscriptions
+        self._log = log
+        self._clock = clock
+
+    def rehearse(self, wish: Wish) -> Rehearsal:
+        """What would become of it. Raises what making it would raise."""
+        return rehearse(query_of(self._subscriptions.asked(wish)), wish.kind, self._log, self._clock)
+
+    def explain(self, id: str, event: str) -> Insight:
+        """Why it matched an event, named by its id or its position, or not. Raises NotFound, or QueryLimit where the
+        event is too much to explain."""
+        subscription = self._subscriptions.find(id)
+        entry = self._entry(event)
+        return Insight(subscription, entry, explain(query_of(_asked(subscription)), entry, clock=self._clock))
+
+    def _entry(self, event: str) -> dict[str, Any]:
+        try:
+            position = parse_token(event)
+        except BadRequest:
+            return newest(self._log, event)
+        return at(self._log, position)
+
+
+def _asked(made: Subscription) -> Asked:
+    wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
+    return replace(wish.asked, values=made.values)
