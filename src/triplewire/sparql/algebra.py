@@ -253,6 +253,20 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Bag:
+    """All objects of a predicate in one event together, as often as there are triples, the members of a list in its
+    place. There is one solution if they can be paired one to one with elements, so that none is left over on either
+    side (`#=`), none of the event's (`#<`), or no element (`#>`); and if the predicate is there at all.
+
+    `elements` has a condition for each: may the value of the variable `member` be paired with it?"""
+
+    predicate: Const
+    relation: Literal["#=", "#<", "#>"]
+    member: str
+    elements: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
 class Order:
     expression: Expression
     descending: bool = False
@@ -272,7 +286,7 @@ class Select:
 
 
 Operator: TypeAlias = (
-    Basic | Reach | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Graph | Service | Group | Select
+    Basic | Reach | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Graph | Service | Group | Bag | Select
 )
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from triplewire.sparql.algebra import (
     Aggregate,
     Apply,
+    Bag,
     Exists,
     Expression,
     Extend,
@@ -56,6 +57,8 @@ def with_expressions(operator: Operator, change: Callable[[Expression], Expressi
                 tuple((name, change(each)) for name, each in keys),
                 tuple((name, _aggregate(each, change)) for name, each in aggregates),
             )
+        case Bag(elements=elements):
+            return replace(operator, elements=tuple(change(each) for each in elements))
         case Select(order=order):
             ordered = tuple(Order(change(each.expression), each.descending) for each in order)
             return replace(operator, order=ordered)

@@ -38,6 +38,7 @@ _CLASSES: Mapping[str, type] = {
         algebra.Values,
         algebra.Graph,
         algebra.Group,
+        algebra.Bag,
         algebra.Order,
         algebra.Select,
         algebra.Dataset,

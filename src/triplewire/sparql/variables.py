@@ -7,6 +7,7 @@ from functools import lru_cache
 from triplewire.sparql.algebra import (
     Aggregate,
     Apply,
+    Bag,
     Basic,
     Exists,
     Expression,
@@ -57,6 +58,8 @@ def mentioned(part: Operator | Expression | Aggregate) -> Names:
         case Group(inner, keys, aggregates):
             named = frozenset(name for name, _ in (*keys, *aggregates))
             return _all(inner, *(each for _, each in keys), *(each for _, each in aggregates)) | named
+        case Bag(member=member, elements=elements):
+            return _all(*elements) - {member}
         case Select(inner, projection, order=order):
             return _all(inner, *(each.expression for each in order)) | frozenset(projection)
         case Basic() | Reach() | Values() | Service():
@@ -88,6 +91,8 @@ def bound_by(operator: Operator) -> Names:
             return frozenset(name for name, _ in (*keys, *aggregates))
         case Select(_, projection):
             return frozenset(projection)
+        case Bag():
+            return _NONE
     raise TypeError(operator)
 
 

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from triplewire.sparql.compile.conditions import CONSTANTS
 from triplewire.sparql.compile.facets import QUADS
-from triplewire.sparql.compile.relations import Columns, Joined, Relation, Table, rendered
+from triplewire.sparql.compile.look_ups import sought_in, sources
+from triplewire.sparql.compile.relations import Columns, Relation, rendered
 from triplewire.sparql.compile.scans import Scan, bindings, filters, virtual
 from triplewire.sparql.compile.sql import Sql, call, cast, column, equal, number
 from triplewire.sparql.conjunctions import Conjunction
@@ -59,9 +60,16 @@ def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relat
     scope, joined = bindings(scans)
     leading = [] if first is None else [scans[first].alias]
     aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
+    sought = sought_in(query, scans, scope)
+    rest = replace(query, filters=tuple(each for each in query.filters if each not in sought))
     relation = Relation(
-        sources=(Joined(Table("constants", CONSTANTS)), *(Joined(Table("quads", alias)) for alias in aliases)),
-        conditions=(*_together(scans, base), *joined, *filters(query, scope)),
+        sources=sources(query, [*aliases], [*sought.values()]),
+        conditions=(
+            *_together(scans, base),
+            *joined,
+            *(each for look in sought.values() for each in look.conditions),
+            *filters(rest, scope),
+        ),
         keys={"position": column(base, "position"), "subscription": column(CONSTANTS, "subscription")},
         lets=scope.lets,
     )

@@ -15,6 +15,7 @@ from triplewire.sparql.compile.comparisons import equals, ordered, same_term
 from triplewire.sparql.compile.computed import Address, Text, Truth
 from triplewire.sparql.compile.dates import part, timezone, tz
 from triplewire.sparql.compile.hashes import digest
+from triplewire.sparql.compile.ontologies import ONTOLOGICAL
 from triplewire.sparql.compile.patterns import regex, replaced
 from triplewire.sparql.compile.roundings import random, rounding
 from triplewire.sparql.compile.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
@@ -120,6 +121,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "strends": _matching("TW_ENDS"),
     "contains": _matching("TW_CONTAINS"),
     "regex": regex,
+    **ONTOLOGICAL,
 }
 """Operators and functions by the name that the algebra gives them, which compute so little that it may be repeated.
 Logic and `bound` are not here, because they do not take values."""

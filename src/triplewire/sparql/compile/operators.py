@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from triplewire.errors import Unsupported
 from triplewire.sparql.algebra import (
+    Bag,
     Basic,
     Extend,
     Filter,
@@ -24,6 +25,7 @@ from triplewire.sparql.algebra import (
     Values,
     Var,
 )
+from triplewire.sparql.compile.bags import bagged
 from triplewire.sparql.compile.columns import Named
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.existence import existences, with_keys
@@ -62,6 +64,8 @@ def operated(operator: Operator, context: Context) -> Relation:
             return _in_graph(context, operator)
         case Group():
             return grouped(context, operator)
+        case Bag():
+            return bagged(context, operator)
         case Select():
             return modified(context, operator)
         case Service(endpoint):

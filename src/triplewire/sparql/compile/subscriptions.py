@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from triplewire.sparql.algebra import (
+    Bag,
     Basic,
     Extend,
     Family,
@@ -115,6 +116,8 @@ def _required(operator: Operator) -> Iterator[Pattern]:
     match operator:
         case Basic(patterns):
             yield from patterns
+        case Bag(predicate, member=member):
+            yield Pattern(Var(f"{member}.subject"), predicate, Var(f"{member}.object"))
         case Join(left, right):
             yield from _required(left)
             yield from _required(right)

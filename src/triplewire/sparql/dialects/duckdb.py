@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 
 import duckdb
@@ -33,6 +33,7 @@ from triplewire.sparql.compile.sql import (
     try_cast,
 )
 from triplewire.sparql.dialects.natives import NATIVES
+from triplewire.sparql.dialects.pairings import paired
 from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, translated
 from triplewire.sparql.dialects.replacements import replacement
 
@@ -41,11 +42,17 @@ _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
 def prepare(connection: DuckDBPyConnection) -> None:
     """Makes the functions known that DuckDB has not. Once for a database; again does nothing."""
-    for name, (count, function) in NATIVES.items():
+    for name, (given, made, function) in _NATIVES.items():
         try:
-            connection.create_function(name, function, ["VARCHAR"] * count, "VARCHAR", type=PythonUDFType.ARROW)
+            connection.create_function(name, function, [*given], made, type=PythonUDFType.ARROW)
         except duckdb.CatalogException:
             return
+
+
+_NATIVES: Mapping[str, tuple[Sequence[str], str, Callable[..., object]]] = {
+    **{name: (["VARCHAR"] * count, "VARCHAR", function) for name, (count, function) in NATIVES.items()},
+    "tw_paired": (["BIGINT[]"], "BIGINT", paired),
+}
 
 
 def _unescape(body: Sql) -> Sql:
@@ -226,5 +233,7 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_JOINED": lambda value, separator: call("STRING_AGG", value, separator),
     "TW_AT_LEAST": lambda value, key: call("ARG_MIN_NULL", value, key),
     "TW_AT_MOST": lambda value, key: call("ARG_MAX_NULL", value, key),
+    "TW_LIST": lambda value: call("LIST", value),
+    "TW_PAIRED": lambda masks: call("tw_paired", masks),
     "TW_ROW": lambda *keys: call("ROW", *keys),
 }
