@@ -6,9 +6,11 @@ import pyarrow as pa
 import pytest
 
 from tests.edge.houses import body, data, event, house, run
-from triplewire.edge.notifications import grouped
+from triplewire.edge.notifications import Wanted, grouped
 from triplewire.log.ports import Retention
-from triplewire.model import MATCHES, Kind, token
+from triplewire.matching.index import Membership
+from triplewire.matching.index.programs import Op
+from triplewire.model import END, MATCHES, Kind, token
 from triplewire.sparql import parse_query
 
 
@@ -209,7 +211,25 @@ def test_a_match_whose_event_was_trimmed_is_told_as_a_gap() -> None:
 def test_grouping_drops_what_nobody_wants_and_orders_the_rest() -> None:
     rows = [(5, 1), (3, 2), (4, 1), (9, 3), (3, 1)]
     table = pa.Table.from_pylist([{"position": p, "subscription": s} for p, s in rows], schema=MATCHES)
-    found = [(group.since, group.positions, group.rows) for group in grouped(table, (1, 3, 8))]
-    assert found == [(1, [3, 4, 5], [4, 2, 0]), (3, [9], [3])]
+    wanted = [Wanted(since, END, None) for since in (1, 3, 8)]
+    found = [(group.since, group.positions, group.rows) for group in grouped(table, wanted)]
+    assert found == [(1, [3, 4, 5], [[4], [2], [0]]), (3, [9], [[3]])]
     assert list(grouped(table, ())) == []
-    assert list(grouped(table.slice(0, 0), (1,))) == []
+    assert list(grouped(table.slice(0, 0), wanted)) == []
+
+
+def test_members_of_a_group_hear_what_passes_their_threshold_while_they_hold() -> None:
+    rows = [(5, 7, 20.0), (5, 7, 40.0), (6, 7, 30.0), (6, 8, 99.0), (9, 7, 50.0)]
+    table = pa.Table.from_pylist([{"position": p, "group": g, "value": v} for p, g, v in rows], schema=MATCHES)
+    members = {since: Membership(7, (), limit, op) for since, limit, op in ((1, 25.0, Op.GREATER), (2, 30.0, Op.LESS))}
+    wanted = [Wanted(1, 9, members[1]), Wanted(2, END, members[2]), Wanted(5, END, members[1])]
+    found = {group.since: (group.positions, group.rows) for group in grouped(table, wanted)}
+    assert found == {1: ([5, 6], [[1], [2]]), 2: ([5], [[0]]), 5: ([6, 9], [[2], [4]])}
+
+
+def test_what_somebody_else_decided_stands_between_the_matches_of_a_group() -> None:
+    rows = [(5, 7, None), (6, None, 3), (8, 7, None)]
+    columns = [{"position": p, "group": g, "value": 0.0 if g else None, "subscription": s} for p, g, s in rows]
+    table = pa.Table.from_pylist(columns, schema=MATCHES)
+    (found,) = grouped(table, [Wanted(3, END, Membership(7, ()))])
+    assert (found.positions, found.rows) == ([5, 6, 8], [[0], [1], [2]])

@@ -32,6 +32,9 @@ def entries(events: dict[int, Event], stream: str = "test") -> pa.Table:
     return table([rows])
 
 
+NAMED = ["position", "subscription", "solutions", "terms"]
+
+
 def evaluator(*changes: object, upto: int = 1_000_000) -> Evaluator:
     made = Evaluator()
     made.apply(changes, upto)  # type: ignore[arg-type]
@@ -45,12 +48,12 @@ def pairs(matches: pa.Table) -> list[tuple[int, int]]:
 def test_a_match_names_the_quads_that_gave_it() -> None:
     found = evaluator(*registered(1, ABOVE)).match(entries({5: READING}))
     assert found.schema == MATCHES
-    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": [0, 1], "terms": None}]
+    assert found.select(NAMED).to_pylist() == [{"position": 5, "subscription": 1, "solutions": [0, 1], "terms": None}]
 
 
 def test_who_asks_for_no_bindings_gets_no_solutions() -> None:
     found = evaluator(*registered(1, ABOVE, Kind.SIGNAL)).match(entries({5: READING}))
-    assert found.to_pylist() == [{"position": 5, "subscription": 1, "solutions": None, "terms": None}]
+    assert found.select(NAMED).to_pylist() == [{"position": 5, "subscription": 1, "solutions": None, "terms": None}]
 
 
 def test_a_subscription_sees_what_lies_between_its_making_and_its_end() -> None:

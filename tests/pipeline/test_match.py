@@ -25,7 +25,7 @@ from triplewire.testing.events import EXAMPLE
 def _as_in_a_worker() -> Iterator[None]:
     """A worker keeps what it makes for as long as it lives; this process lets it go."""
     yield
-    match.evaluators.clear()
+    match.matchers.clear()
     gc.unfreeze()
 
 
@@ -49,15 +49,15 @@ def test_a_worker_keeps_its_evaluator_from_task_to_task(tmp_path: Path) -> None:
     registration(ports)
     entries = batch(ports, 0)
     openers = [pickle.loads(pickle.dumps(ports.open_registry)) for _ in range(2)]
-    first, second = (match.evaluator_of(opener, entries) for opener in openers)
+    first, second = (match.matcher_of(opener, entries) for opener in openers)
     assert first is second
 
 
 def test_an_evaluator_learns_what_was_registered_since(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     before = batch(ports, 0)
-    assert match.evaluator_of(ports.open_registry, before).match(before).num_rows == 0
+    assert match.matcher_of(ports.open_registry, before).match(before).num_rows == 0
     made = registration(ports)
     after = batch(ports, made)
-    found = match.evaluator_of(ports.open_registry, after).match(after)
+    found = match.matcher_of(ports.open_registry, after).match(after)
     assert found["subscription"].to_pylist() == [made] * 3

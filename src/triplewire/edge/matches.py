@@ -61,7 +61,7 @@ class Matches:
     async def _hand_out(self, chunks: Sequence[Chunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
         self.room.place = chunks[0].upto if chunks else head
-        groups = [group for chunk in chunks for group in grouped(chunk.matches, tuple(self.room))]
+        groups = [group for chunk in chunks for group in grouped(chunk.matches, self.subscriptions.wanted(self.room))]
         if groups:
             speaker = await self._workers.run(_speaker, self._log, chunks[0].matches, groups)
             await self._push(speaker, groups)
@@ -100,6 +100,7 @@ class MatchHistory:
     ) -> None:
         self._subscription = subscription
         self._shape = feed.subscriptions.shape(subscription)
+        self._wanted = feed.subscriptions.listened(subscription)
         self._room = feed.room
         self._outbox = outbox
         self._log = log
@@ -111,7 +112,7 @@ class MatchHistory:
 
     def _read(self, cursor: int, place: int) -> tuple[Frames, int]:
         for chunk in self._outbox.read(cursor, 1):
-            for group in grouped(chunk.matches, (self._subscription.since,)):
+            for group in grouped(chunk.matches, (self._wanted,)):
                 return self._page(chunk, group.page(cursor, self._limit))
             return NOTHING, chunk.upto
         return NOTHING, place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,20 +14,31 @@ import pyarrow as pa
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import Frames, gap, members, message
 from triplewire.matching.expansion import bindings, graph, tabulated
+from triplewire.matching.index import Membership
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind, Subscription
 from triplewire.sparql import Query
 
 Numbers = npt.NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A subscription that somebody listens to: where it was made and ended, and what group it belongs to."""
+
+    since: int
+    until: int
+    membership: Membership | None
 
 
 @dataclass(frozen=True)
 class Group:
-    """The matches of one subscription: positions in order, and the row of the chunk's table for each."""
+    """The matches of one subscription: positions in order, and the rows of the chunk's table for each."""
 
     since: int
     positions: Sequence[int]
-    rows: Sequence[int]
+    rows: Sequence[Sequence[int]]
 
     def page(self, after: int, limit: int) -> Group:
         """The first of those above a position."""
@@ -43,22 +54,60 @@ class Group:
             yield Group(self.since, self.positions[start : start + size], self.rows[start : start + size])
 
 
-def grouped(matches: pa.Table, wanted: Sequence[int]) -> Iterator[Group]:
+def grouped(matches: pa.Table, wanted: Iterable[Wanted]) -> Iterator[Group]:
     """The matches of the wanted subscriptions, in order of subscription; the others cost next to nothing."""
-    subscriptions: Numbers = matches.column("subscription").to_numpy()
-    rows = np.flatnonzero(np.isin(subscriptions, np.asarray(wanted, dtype=np.int64)))
-    if not len(rows):
+    listened = sorted(wanted, key=lambda each: each.since)
+    if not listened or not matches.num_rows:
         return
-    positions: Numbers = matches.column("position").to_numpy()
-    rows = rows[np.lexsort((positions[rows], subscriptions[rows]))]
-    sinces, places, numbers = subscriptions[rows].tolist(), positions[rows].tolist(), rows.tolist()
-    starts = np.flatnonzero(np.diff(subscriptions[rows], prepend=-1)).tolist()
-    for start, stop in pairwise([*starts, len(numbers)]):
-        yield Group(sinces[start], places[start:stop], numbers[start:stop])
+    chunk = _Matches(matches, listened)
+    for each in listened:
+        rows = chunk.of(each)
+        if len(rows):
+            yield _group(each.since, chunk.positions[rows], rows)
+
+
+def _group(since: int, positions: Numbers, rows: Numbers) -> Group:
+    """Rows of one position together."""
+    starts = np.flatnonzero(np.diff(positions, prepend=-1)).tolist()
+    numbers = rows.tolist()
+    parts = [numbers[start:stop] for start, stop in pairwise([*starts, len(numbers)])]
+    return Group(since, positions[starts].tolist(), parts)
+
+
+class _Matches:
+    """Rows of a chunk by subscription and by group, in order of position; only of those that are wanted."""
+
+    def __init__(self, matches: pa.Table, wanted: Sequence[Wanted]) -> None:
+        self.positions: Numbers = matches.column("position").to_numpy()
+        self._values = matches.column("value").to_numpy()
+        groups = {each.membership.group for each in wanted if each.membership is not None}
+        self._by_group = self._rows(matches.column("group"), groups)
+        self._by_since = self._rows(matches.column("subscription"), {each.since for each in wanted})
+
+    def of(self, wanted: Wanted) -> Numbers:
+        """The rows that concern a subscription."""
+        own = self._by_since.get(wanted.since, _NONE)
+        if wanted.membership is None:
+            return own
+        rows = self._by_group.get(wanted.membership.group, _NONE)
+        position = self.positions[rows]
+        held = (position > wanted.since) & (position < wanted.until)
+        concerned: Numbers = rows[held & wanted.membership.concerns(self._values[rows])]
+        both = np.concatenate((concerned, own))
+        sorted_: Numbers = both[np.argsort(self.positions[both], kind="stable")]
+        return sorted_ if len(own) else concerned
+
+    def _rows(self, column: pa.ChunkedArray, wanted: set[int]) -> dict[int, Numbers]:
+        names: Numbers = column.fill_null(0).to_numpy()
+        there = column.is_valid().to_numpy()
+        rows = np.flatnonzero(there & np.isin(names, np.fromiter(wanted, np.int64, len(wanted))))
+        rows = rows[np.lexsort((self.positions[rows], names[rows]))]
+        starts: Numbers = np.flatnonzero(np.diff(names[rows])) + 1
+        return {int(names[part[0]]): part for part in np.split(rows, starts) if len(part)}
 
 
 class Solutions:
-    """The solutions of a chunk's matches, by row."""
+    """The solutions of a chunk's matches, by rows."""
 
     def __init__(self, matches: pa.Table) -> None:
         lists = _whole(matches, "solutions")
@@ -66,15 +115,14 @@ class Solutions:
         self._values = lists.values.to_numpy()
         self._terms = _whole(matches, "terms")
 
-    def at(self, row: int) -> list[int]:
+    def at(self, rows: Sequence[int]) -> list[int]:
         """The numbers of the quads."""
-        found: list[int] = self._values[self._offsets[row] : self._offsets[row + 1]].tolist()
-        return found
+        parts = [self._values[self._offsets[row] : self._offsets[row + 1]].tolist() for row in rows]
+        return [number for part in parts for number in part]
 
-    def terms(self, row: int) -> list[str | None]:
+    def terms(self, rows: Sequence[int]) -> list[str | None]:
         """The terms, where the solutions are more than quads."""
-        found: list[str | None] = self._terms[row].as_py() or []
-        return found
+        return [term for row in rows for term in self._terms[row].as_py() or ()]
 
 
 def _whole(matches: pa.Table, name: str) -> pa.ListArray:
@@ -94,26 +142,26 @@ class Speaker:
         opening = members({"subscription": subscription.id, "kind": subscription.kind.value})
         known = self.pieces.rows
         parts = []
-        for position, row in zip(group.positions, group.rows, strict=True):
+        for position, rows in zip(group.positions, group.rows, strict=True):
             if position not in known:
                 # The log let the event go before this listener came for it.
                 parts.append(gap(position - 1, position))
                 continue
-            rest = self._rest(subscription, shape, position, row)
+            rest = self._rest(subscription, shape, position, rows)
             data = b"{%b,%b%b}" % (opening, self.pieces.brief(position), rest)
             parts.append(message(b"notification", data, position))
         return Frames(group.positions, parts)
 
-    def _rest(self, subscription: Subscription, shape: Shape, position: int, row: int) -> bytes:
+    def _rest(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> bytes:
         if subscription.kind is Kind.SIGNAL:
             return b""
         if subscription.kind is Kind.EVENT:
             return b"," + self.pieces.body(position)
         if shape.template:
-            entry, quads, terms = self.pieces.entry(position), self.solutions.at(row), self.solutions.terms(row)
+            entry, quads, terms = self.pieces.entry(position), self.solutions.at(rows), self.solutions.terms(rows)
             return b"," + members(graph(shape, subscription, entry, quads, terms))
         if isinstance(shape.query, Query):
-            return b"," + members({"results": tabulated(shape, self.solutions.terms(row))})
+            return b"," + members({"results": tabulated(shape, self.solutions.terms(rows))})
         entry = self.pieces.entry(position)
-        results = bindings(shape, subscription.constants, entry, self.solutions.at(row))
+        results = bindings(shape, subscription.constants, entry, self.solutions.at(rows))
         return b"," + members({"results": results})

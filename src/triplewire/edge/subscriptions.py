@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from triplewire.config import limits
+from triplewire.edge.notifications import Wanted
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
 from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
+from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Subscription
 from triplewire.registry.ports import Change, Registry
@@ -35,6 +37,8 @@ class Subscriptions:
         self._by_since: dict[int, str] = {}
         self._ended: set[str] = set()
         self._shapes: dict[str, Shape] = {}
+        self._groups: dict[str, Memberships] = {}
+        self._memberships: dict[int, Membership | None] = {}
         # A look-up and a refresh never overlap, so that no end slips through between them.
         self._turn = asyncio.Lock()
 
@@ -72,6 +76,18 @@ class Subscriptions:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
 
+    def wanted(self, sinces: Iterable[int]) -> list[Wanted]:
+        """How the matches of those are told that were made at these positions and are known here."""
+        found = (self.at(since) for since in sinces)
+        return [self.listened(each) for each in found if each is not None]
+
+    def listened(self, subscription: Subscription) -> Wanted:
+        """How its matches are told from others."""
+        if subscription.since not in self._memberships:
+            found = self._groups[subscription.shape].of(subscription.constants)
+            self._memberships[subscription.since] = found
+        return Wanted(subscription.since, subscription.until, self._memberships[subscription.since])
+
     def _news(self, after: int) -> tuple[int, Sequence[Change]]:
         """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
         head = self._log.head()
@@ -87,7 +103,8 @@ class Subscriptions:
 
     async def _note(self, found: Subscription) -> None:
         if found.shape not in self._shapes:
-            self._shapes[found.shape] = await self._workers.run(self._load_shape, found.shape)
+            shape = await self._workers.run(self._load_shape, found.shape)
+            self._shapes[found.shape], self._groups[found.shape] = shape, Memberships(shape)
         self._known[found.id] = found
         self._by_since[found.since] = found.id
 
@@ -100,5 +117,7 @@ class Subscriptions:
     def _forget_oldest(self) -> None:
         for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
             if not self._room.at(self._known[id].since):
-                self._by_since.pop(self._known.pop(id).since, None)
+                since = self._known.pop(id).since
+                self._by_since.pop(since, None)
+                self._memberships.pop(since, None)
                 self._ended.discard(id)

@@ -13,6 +13,9 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.sparql import FACETS, facets_of, involved, to_sql
 
+_TOGETHER = 10_000
+"""Subscriptions that are collected at most: as rows of the table they take a fraction of the memory."""
+
 
 class Constants:
     """The table of one shape and the query that joins it with a batch of quads.
@@ -35,6 +38,8 @@ class Constants:
 
     def add(self, subscription: Subscription) -> None:
         self._added[subscription.since] = subscription
+        if len(self._added) >= _TOGETHER:
+            self.prepare()
 
     def remove(self, gone: Sequence[int]) -> None:
         """Forget the subscriptions that were made at these positions."""

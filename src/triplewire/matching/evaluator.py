@@ -28,6 +28,10 @@ from triplewire.sparql.dialects.duckdb import prepare
 _FOUND = """CREATE OR REPLACE TEMP TABLE found (
     position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[]
 )"""
+_SORTED = """
+SELECT position, subscription, NULL::BIGINT AS "group", NULL::DOUBLE AS value, solutions, terms
+FROM found ORDER BY position, subscription
+"""
 _EVENTS = "CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0"
 
 _INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
@@ -57,16 +61,18 @@ class Evaluator:
                 self._change_member(change)
         self.version = upto
 
-    def match(self, entries: pa.Table) -> pa.Table:
-        """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription."""
-        live = [each for each in self._shapes.values() if each.prepare()]
+    def match(self, entries: pa.Table, shape: str | None = None) -> pa.Table:
+        """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
+        shapes, or of one."""
+        shapes = self._shapes.values() if shape is None else [self._shapes[shape]]
+        live = [each for each in shapes if each.prepare()]
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         plain = self._load(entries, frozenset().union(*(each.columns for each in live)))
         self._duck.execute(_FOUND)
         for each in live:
             each.match_into("found", plain=plain)
-        found = pa.table(self._duck.sql("SELECT * FROM found ORDER BY position, subscription")).cast(MATCHES)
+        found = pa.table(self._duck.sql(_SORTED)).cast(MATCHES)
         return self._holding(found)
 
     def forget(self, before: int) -> None:

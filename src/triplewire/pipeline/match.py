@@ -1,6 +1,6 @@
 """The `match` query: events in, matches out.
 
-Workers keep an evaluator across batches and bring it up to the position at which their part of the batch ends.
+Workers keep a matcher across batches and bring it up to the position at which their part of the batch ends.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES, MATTER
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ports import Registry
 
-evaluators: dict[object, tuple[Registry, Evaluator]] = {}
+matchers: dict[object, tuple[Registry, Matcher]] = {}
 """Of this worker process, by the way in which their registry is opened."""
 
 
@@ -39,25 +39,25 @@ def _match(
         if batch.num_rows:
             entries = pa.Table.from_batches([batch])
             with spending(costs.kernel):
-                matches = evaluator_of(open_registry, entries).match(entries)
+                matches = matcher_of(open_registry, entries).match(entries)
             yield from matches.to_batches()
 
 
-def evaluator_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Evaluator:
-    """This worker's evaluator, knowing every registry change up to the last of the entries."""
+def matcher_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Matcher:
+    """This worker's matcher, knowing every registry change up to the last of the entries."""
     key = _key(open_registry)
-    if key not in evaluators:
-        evaluators[key] = (open_registry(), Evaluator())
-    registry, evaluator = evaluators[key]
+    if key not in matchers:
+        matchers[key] = (open_registry(), Matcher())
+    registry, matcher = matchers[key]
     last = pc.max(entries["position"]).as_py()
-    if last > evaluator.version:
-        changes = registry.changes(evaluator.version, last)
-        evaluator.apply(changes, last)
+    if last > matcher.version:
+        changes = registry.changes(matcher.version, last)
+        matcher.apply(changes, last)
         # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
-        evaluator.forget(last - BATCH_EVENTS)
+        matcher.forget(last - BATCH_EVENTS)
         if changes:
             keep()
-    return evaluator
+    return matcher
 
 
 def _key(opener: Callable[[], Registry]) -> object:

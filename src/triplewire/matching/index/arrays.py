@@ -1,0 +1,131 @@
+"""Arrays of the index: what compiled code reads and writes, as records that lie one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Records = npt.NDArray[Any]
+Int8 = npt.NDArray[np.int8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length", "i4"), ("kind", "i1")], align=True)
+"""A term that a program or a group names: its text in the pool, and the number or time that it is."""
+
+PROGRAM = np.dtype(
+    [
+        ("first_fixed", "i8"),
+        ("first_row", "i4"),
+        ("rows", "i4"),
+        ("first_step", "i4"),
+        ("steps", "i4"),
+        ("variables", "i4"),
+        ("threshold", "i4"),
+        ("direction", "i1"),
+        ("timely", "i1"),
+        ("solutions", "i1"),
+    ],
+    align=True,
+)
+"""`threshold` is the variable that is held against it, -1 where there is none; `direction` says how, and `timely` that
+it is a time."""
+
+PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1")], align=True)
+"""A slot of a row; there are three for each. The header is that of the row."""
+
+STEP = np.dtype([("variable", "i4"), ("number", "i4"), ("op", "i1"), ("slot", "i1")], align=True)
+"""A step of the machine; number and slot are of its constant."""
+
+GROUP = np.dtype(
+    [
+        ("signature", "u8"),
+        ("first_constant", "i8"),
+        ("bound", "f8"),
+        ("program", "i4"),
+        ("following", "i4"),
+        ("members", "i4"),
+        ("access", "i1"),
+    ],
+    align=True,
+)
+"""`bound` is the threshold that is easiest to pass, `following` the next group with the same access key or -1, `access`
+the row of the program that the key is of."""
+
+KEY = np.dtype([("key", "u8"), ("head", "i4"), ("count", "i4")], align=True)
+"""An access key, the first group that has it, and how many have."""
+
+TERM = np.dtype(
+    [
+        ("hash", "u8"),
+        ("start", "i8"),
+        ("stop", "i8"),
+        ("number", "f8"),
+        ("moment", "f8"),
+        ("numeric", "i1"),
+        ("timely", "i1"),
+    ],
+    align=True,
+)
+"""A term of the event at hand. What number and moment it is, and whether it is one, is read when somebody asks; -1 is
+for what was not."""
+
+VARIABLE = np.dtype([("term", "i4"), ("depth", "i4")], align=True)
+"""The term that a variable has, or -1, and where it was bound."""
+
+ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
+"""A match."""
+
+PAIR = np.dtype([("event", "i4"), ("program", "i4")])
+"""What somebody slower decides."""
+
+
+class Index(NamedTuple):
+    """All that a batch is matched against. `uses` says which kinds of key there are at all, the sieve which keys
+    surely are not."""
+
+    programs: Records
+    places: Records
+    steps: Records
+    groups: Records
+    constants: Records
+    pool: Bytes
+    keys: Records
+    sieve: UInt64
+    uses: Int8
+
+
+class Events(NamedTuple):
+    """A batch: texts one after the other, and the headers of each event, as numbers of literals and as these."""
+
+    text: Bytes
+    start: Int64
+    header: Int32
+    """Three for each event: which literal its stream, source and application are; -1 for none."""
+    literal_hash: UInt64
+    literal_start: Int64
+    literal_text: Bytes
+
+
+class Scratch(NamedTuple):
+    """What is known of the event at hand, and of the solution that is tried."""
+
+    terms: Records
+    variables: Records
+    cursor: Int32
+    """Of each depth the quad that its row has."""
+    stack: Int8
+    seen: Int32
+    """Of each group the last row that it gave."""
+
+
+class Found(NamedTuple):
+    """Rows of what matched, with room for more; there are as many `quads` for each."""
+
+    rows: Records
+    quads: Int32
+    slow: Records

@@ -1,0 +1,40 @@
+"""Compiled functions: Python that becomes machine code, kept on the disk from one start to the next.
+
+What is kept is under a name that follows from all sources of this package: numba itself notices that a function has
+changed, but not one that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _kept() -> Path:
+    sources = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        sources.update(path.read_bytes())
+    wished = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    root = Path(wished) if wished else Path.home() / ".cache"
+    return root / "triplewire" / f"compiled-{sources.hexdigest()[:16]}"
+
+
+numba.config.CACHE_DIR = str(_kept())  # type: ignore[attr-defined]
+
+
+def compiled(function: F) -> F:
+    """Compile when it is first called, for the types that it is called with. Others that run at the same time go on:
+    it needs no interpreter while it runs."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """The same for what is a part of another compiled function, and too small to be called."""
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))

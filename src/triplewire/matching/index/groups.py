@@ -1,0 +1,144 @@
+"""The index: groups of subscriptions, and what of a batch matches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from triplewire.matching.index.arrays import PAIR, ROW, TERM, VARIABLE, Events, Found, Int32, Int64, Scratch
+from triplewire.matching.index.batches import events_of
+from triplewire.matching.index.kernel import longest, match
+from triplewire.matching.index.memberships import Membership
+from triplewire.matching.index.programs import MOST_PATTERNS, Program
+from triplewire.matching.index.store import Column, Store
+from triplewire.model import MATCHES
+
+_ROOM = 1 << 14
+_NOBODY = 1 << 62
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a batch matched, as `MATCHES`, and the pairs of event (its place in the batch) and program about which the
+    index does not decide."""
+
+    matches: pa.Table
+    slow: Sequence[tuple[int, int]]
+
+
+class GroupIndex:
+    """Belongs to one worker. Programs are numbered in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._store = Store()
+        self._numbers: dict[int, int] = {}
+        self._names = Column(np.dtype(np.int64))
+        self._above: list[bool] = []
+        self._widths: list[int] = []
+        self._solutions: list[bool] = []
+        self._seen = np.zeros(0, np.int32)
+
+    def add_program(self, program: Program) -> int:
+        self._widths.append(len(program.rows))
+        self._solutions.append(program.solutions)
+        return self._store.add_program(program)
+
+    def join(self, program: int, memberships: Sequence[Membership]) -> None:
+        """Subscriptions of one program come."""
+        fresh: dict[int, Membership] = {}
+        later = list[Membership]()
+        for each in memberships:
+            if each.group in self._numbers or each.group in fresh:
+                later.append(each)
+            else:
+                fresh[each.group] = each
+        if fresh:
+            made = [*fresh.values()]
+            bounds = [each.threshold for each in made]
+            first = self._store.add_groups(program, [each.constants for each in made], bounds)
+            self._numbers.update(zip(fresh, range(first, first + len(made)), strict=True))
+            self._names.extend(np.array([*fresh], np.int64))
+        for each in later:
+            self._store.join(self._numbers[each.group], each.threshold, above=each.above)
+
+    def leave(self, group: int) -> None:
+        """A member of a group goes."""
+        self._store.leave(self._numbers[group])
+
+    @property
+    def nbytes(self) -> int:
+        return self._store.nbytes
+
+    def match(self, entries: pa.Table) -> Result:
+        """What of a batch of `ENTRIES` matches, in order of position."""
+        if not self._store.groups or not entries.num_rows:
+            return Result(MATCHES.empty_table(), ())
+        events = events_of(entries)
+        index, scratch = self._store.index, self._scratch(events)
+        width = max(self._widths)
+        parts, slow, event, room = [], set[tuple[int, int]](), 0, max(_ROOM, 2 * entries.num_rows)
+        while event < entries.num_rows:
+            found = _found(room, width)
+            following, rows, pairs = match(events, event, index, scratch, found)
+            parts.append((found, rows))
+            slow.update(found.slow[:pairs].tolist())
+            room = 4 * room if following == event else room
+            event = following
+        return Result(self._table(entries, parts, slow), sorted(slow))
+
+    def _scratch(self, events: Events) -> Scratch:
+        terms = int(longest(events.text, events.start))
+        if len(self._seen) < self._store.groups:
+            self._seen = np.zeros(2 * self._store.groups, np.int32)
+        return Scratch(
+            terms=np.zeros(terms, TERM),
+            variables=np.zeros(3 * MOST_PATTERNS, VARIABLE),
+            cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
+            stack=np.zeros(1 + self._store.steps, np.int8),
+            seen=self._seen,
+        )
+
+    def _table(self, entries: pa.Table, parts: list[tuple[Found, int]], slow: set[tuple[int, int]]) -> pa.Table:
+        """The rows as matches, without those about which somebody else decides."""
+        made = np.concatenate([found.rows[:rows] for found, rows in parts])
+        width = len(parts[0][0].quads) // len(parts[0][0].rows)
+        quads = np.concatenate([found.quads[: rows * width] for found, rows in parts]).reshape(-1, width)
+        program = self._store.index.groups["program"][made["group"]]
+        if slow:
+            pairs = np.array(sorted(slow), PAIR)
+            kept = ~np.isin(_pair(made["event"], program), _pair(pairs["event"], pairs["program"]))
+            made, quads, program = made[kept], quads[kept], program[kept]
+        lengths = np.array(self._widths, np.int64)[program] * np.array(self._solutions, np.int64)[program]
+        names = self._names.data[made["group"]]
+        position: Int64 = entries["position"].to_numpy()[made["event"]]
+        return pa.table(
+            {
+                "position": position,
+                "subscription": pa.nulls(len(made), pa.int64()),
+                "group": names,
+                "value": made["value"].copy(),
+                "solutions": _lists(quads, lengths),
+                "terms": pa.nulls(len(made), pa.list_(pa.string())),
+            },
+            schema=MATCHES,
+        )
+
+
+def _pair(event: Int32, program: Int32) -> Int64:
+    return event.astype(np.int64) << 32 | program.astype(np.int64)
+
+
+def _lists(quads: np.ndarray, lengths: Int64) -> pa.ListArray:
+    """The first numbers of each row as a list; null where no number is wanted."""
+    wanted = np.arange(quads.shape[1])[None, :] < lengths[:, None]
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    mask = pa.array(lengths == 0)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(quads[wanted], pa.int32()), mask=mask)
+
+
+def _found(room: int, width: int) -> Found:
+    return Found(np.zeros(room, ROW), np.zeros(room * width, np.int32), np.zeros(room, PAIR))

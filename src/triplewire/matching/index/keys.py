@@ -1,0 +1,53 @@
+"""Access keys: under what a group is found, and the table that they are in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triplewire.matching.index.arrays import Index
+from triplewire.matching.index.compiled import inlined
+from triplewire.matching.index.hashes import paired
+
+PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING = range(7)
+KINDS = 7
+"""Of keys: what of a quad they are of; or of a header; or of anything."""
+
+_BITS = np.uint64(63)
+_ONE = np.uint64(1)
+_SHIFT, _SIEVED = np.uint64(7), np.uint64(20)
+
+
+@inlined
+def key_of(kind: int, one: np.uint64, other: np.uint64) -> np.uint64:
+    """The access key of two hashes."""
+    return paired(one, other, np.uint64(kind + 1))
+
+
+@inlined
+def bit_of(key: np.uint64) -> np.uint64:
+    """The bit of a signature that a key sets."""
+    return _ONE << (key & _BITS)
+
+
+@inlined
+def place_of(index: Index, key: np.uint64) -> int:
+    """Where a key is in the table, or where it would be."""
+    mask = len(index.keys) - 1
+    place = int(np.int64(key >> _SHIFT)) & mask
+    while index.keys[place].head >= 0 and index.keys[place].key != key:
+        place = (place + 1) & mask
+    return place
+
+
+@inlined
+def sieved(index: Index, key: np.uint64) -> bool:
+    """May the key be there?"""
+    word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
+    return (index.sieve[word] >> (key & _BITS)) & _ONE == _ONE
+
+
+@inlined
+def sift(index: Index, key: np.uint64) -> None:
+    """Let the sieve know a key."""
+    word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
+    index.sieve[word] |= _ONE << (key & _BITS)

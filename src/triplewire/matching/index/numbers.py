@@ -1,0 +1,199 @@
+"""Numbers and times, read off the bytes of a term.
+
+Only what a float holds exactly is read: at most fifteen digits, small exponents, times with a zone to the microsecond.
+Of anything else it is said that it was not decided, and somebody slower decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triplewire.matching.index.compiled import compiled
+from triplewire.matching.index.hashes import Bytes, hash_of, hashed
+from triplewire.model.terms import XSD
+from triplewire.sparql.compile.facets import INTEGERS
+
+NONE, DECIDED, UNDECIDED = 0, 1, 2
+"""It is no number (no time); it is this one; it may be one."""
+
+_MARK = np.frombuffer(f'"^^<{XSD}'.encode(), np.uint8)
+_INTEGERS = np.array([hash_of(name) for name in ("integer", *INTEGERS)], np.uint64)
+_DECIMAL, _DOUBLE, _FLOAT = (np.uint64(hash_of(name)) for name in ("decimal", "double", "float"))
+_DATETIME = np.uint64(hash_of("dateTime"))
+_POWERS = np.array([10.0**each for each in range(23)])
+_EXACT_DIGITS = 15
+_QUOTE, _PLUS, _MINUS, _POINT, _ZERO, _NINE = 34, 43, 45, 46, 48, 57
+_DAYS = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+
+
+@compiled
+def closing(data: Bytes, start: int, stop: int) -> int:
+    """Where the quotation mark of a typed literal of XML Schema is that ends its body; -1 if it is none."""
+    if stop - start < len(_MARK) + 3 or data[start] != _QUOTE or data[stop - 1] != 62:
+        return -1
+    place = stop - 2
+    while place > start and data[place] != _QUOTE:
+        place -= 1
+    if place == start or stop - place <= len(_MARK):
+        return -1
+    for offset in range(len(_MARK)):
+        if data[place + offset] != _MARK[offset]:
+            return -1
+    return place
+
+
+@compiled
+def type_of(data: Bytes, end: int, stop: int) -> np.uint64:
+    """The hash of the local name of the datatype."""
+    return hashed(data, end + len(_MARK), stop - 1)
+
+
+@compiled
+def is_digit(byte: int) -> bool:
+    return _ZERO <= byte <= _NINE
+
+
+@compiled
+def number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
+    """The number that a term is."""
+    end = closing(data, start, stop)
+    if end < 0:
+        return NONE, 0.0
+    kind = type_of(data, end, stop)
+    if kind == _DECIMAL:
+        return _decimal(data, start + 1, end, True, False)
+    if kind == _DOUBLE:
+        return _decimal(data, start + 1, end, True, True)
+    if kind == _FLOAT:
+        return UNDECIDED, 0.0
+    for each in _INTEGERS:
+        if kind == each:
+            return _decimal(data, start + 1, end, False, False)
+    return NONE, 0.0
+
+
+@compiled
+def _decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
+    """Digits, with a point and an exponent if they are allowed."""
+    negative = place < stop and data[place] == _MINUS
+    if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
+        place += 1
+    mantissa, digits, behind, seen, pointed = 0, 0, 0, False, False
+    while place < stop:
+        byte = data[place]
+        if is_digit(byte):
+            seen = True
+            digits += 1 if digits > 0 or byte != _ZERO else 0
+            if digits > _EXACT_DIGITS:
+                return UNDECIDED, 0.0
+            mantissa = mantissa * 10 + (byte - _ZERO)
+            behind += 1 if pointed else 0
+        elif byte == _POINT and fraction and not pointed:
+            pointed = True
+        else:
+            break
+        place += 1
+    power = 0
+    if place < stop and exponent:
+        # with an exponent, INF and NaN: somebody else looks whether it is well formed
+        if not seen or (data[place] | 32) != 101 or stop - place > 4:
+            return UNDECIDED, 0.0
+        place += 1
+        down = place < stop and data[place] == _MINUS
+        if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
+            place += 1
+        if place == stop:
+            return NONE, 0.0
+        while place < stop:
+            if not is_digit(data[place]):
+                return NONE, 0.0
+            power = power * 10 + (data[place] - _ZERO)
+            place += 1
+        power = -power if down else power
+    if not seen or place < stop:
+        return NONE, 0.0
+    power -= behind
+    if power < -22 or power > 22:
+        return (DECIDED, 0.0) if mantissa == 0 else (UNDECIDED, 0.0)
+    value = mantissa / _POWERS[-power] if power < 0 else mantissa * _POWERS[power]
+    return DECIDED, -value if negative else value
+
+
+@compiled
+def moment(data: Bytes, start: int, stop: int) -> tuple[int, float]:
+    """The instant that a term is, in microseconds since 1970 UTC, if it is a dateTime with a zone."""
+    end = closing(data, start, stop)
+    if end < 0 or type_of(data, end, stop) != _DATETIME:
+        return NONE, 0.0
+    first = start + 1
+    if end - first < 20 or not _punctuated(data, first):
+        return UNDECIDED, 0.0
+    year, month, day = _digits(data, first, 4), _digits(data, first + 5, 2), _digits(data, first + 8, 2)
+    hour, minute, second = _digits(data, first + 11, 2), _digits(data, first + 14, 2), _digits(data, first + 17, 2)
+    if min(year, month, day, hour, minute, second) < 0 or hour > 23 or minute > 59 or second > 59:
+        return UNDECIDED, 0.0
+    if month < 1 or month > 12 or day < 1 or day > _DAYS[month - 1] or (month == 2 and day == 29) or year < 1:
+        return UNDECIDED, 0.0
+    place, micros = _fraction(data, first + 19, end)
+    offset = _zone(data, place, end) if place > 0 else -10_000
+    if offset == -10_000:
+        return UNDECIDED, 0.0
+    minutes = (_day_number(year, month, day) * 24 + hour) * 60 + minute - offset
+    return DECIDED, (minutes * 60.0 + second) * 1_000_000.0 + micros
+
+
+@compiled
+def _punctuated(data: Bytes, first: int) -> bool:
+    dashes = data[first + 4] == _MINUS and data[first + 7] == _MINUS
+    return dashes and data[first + 10] == 84 and data[first + 13] == 58 and data[first + 16] == 58
+
+
+@compiled
+def _digits(data: Bytes, place: int, count: int) -> int:
+    value = 0
+    for each in range(place, place + count):
+        if not is_digit(data[each]):
+            return -1
+        value = value * 10 + (data[each] - _ZERO)
+    return value
+
+
+@compiled
+def _fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
+    """What stands behind a point, in microseconds, and the place behind it; place 0 for more digits than six."""
+    if data[place] != _POINT:
+        return place, 0
+    micros, count, place = 0, 0, place + 1
+    while place < end and is_digit(data[place]):
+        micros = micros * 10 + (data[place] - _ZERO)
+        count += 1
+        place += 1
+    if count == 0 or count > 6:
+        return 0, 0
+    for _ in range(6 - count):
+        micros *= 10
+    return place, micros
+
+
+@compiled
+def _zone(data: Bytes, place: int, end: int) -> int:
+    """Minutes east of Greenwich; -10000 where there is no zone or a strange one."""
+    if end - place == 1 and data[place] == 90:
+        return 0
+    if end - place != 6 or data[place + 3] != 58 or (data[place] != _PLUS and data[place] != _MINUS):
+        return -10_000
+    hours, minutes = _digits(data, place + 1, 2), _digits(data, place + 4, 2)
+    if hours < 0 or hours > 13 or minutes < 0 or minutes > 59:
+        return -10_000
+    offset = hours * 60 + minutes
+    return -offset if data[place] == _MINUS else offset
+
+
+@compiled
+def _day_number(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar."""
+    shifted = year - 1 if month <= 2 else year
+    era = shifted // 400
+    of_era = shifted - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468

@@ -1,0 +1,265 @@
+"""Programs: what the index does for a shape, as numbers in arrays.
+
+A program is the patterns of a conjunction, slot by slot, and its filters as code for a small machine that works on
+true, false, error and not decided. One comparison with a constant may be left out of the code: it becomes the
+threshold, by which the subscriptions of one group differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from triplewire.matching.shapes import Shape
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.scans import VIRTUAL
+
+MOST_PATTERNS = 16
+"""Patterns of a shape that the index takes."""
+
+
+class Slot(IntEnum):
+    """What stands in one place of a pattern."""
+
+    VARIABLE = 0
+    FIXED = 1
+    """A constant of the shape."""
+    PARAMETER = 2
+    """A constant of the group."""
+    NOTHING = 3
+
+
+class Op(IntEnum):
+    """What the machine does. Tests take a variable and push; the last three take what was pushed."""
+
+    EQUAL = 0
+    NOT_EQUAL = 1
+    LESS = 2
+    LESS_EQUAL = 3
+    GREATER = 4
+    GREATER_EQUAL = 5
+    PREFIX = 6
+    """Of the text of a string."""
+    STR_PREFIX = 7
+    """Of what STR() gives."""
+    IS_IRI = 8
+    IS_BLANK = 9
+    IS_LITERAL = 10
+    LANG = 11
+    DATATYPE = 12
+    SAME = 13
+    """The very same term."""
+    TRUE = 14
+    FALSE = 15
+    AND = 16
+    OR = 17
+    NOT = 18
+
+
+_COMPARISONS = {
+    "=": Op.EQUAL,
+    "!=": Op.NOT_EQUAL,
+    "<": Op.LESS,
+    "<=": Op.LESS_EQUAL,
+    ">": Op.GREATER,
+    ">=": Op.GREATER_EQUAL,
+}
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TESTS = {"isiri": Op.IS_IRI, "isuri": Op.IS_IRI, "isblank": Op.IS_BLANK, "isliteral": Op.IS_LITERAL}
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
+_COMPARED = _ORDERED | {Family.IRI, Family.STRING}
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """`variable op parameter`, by which the members of a group differ."""
+
+    variable: int
+    op: Op
+    parameter: int
+    family: Family
+
+
+@dataclass(frozen=True)
+class Place:
+    """A slot of a pattern, with the number of its variable, fixed constant or parameter."""
+
+    slot: Slot
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pattern of a program. `header` is the number of the virtual quad that it is about, 0 for stored ones."""
+
+    places: tuple[Place, Place, Place]
+    header: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the machine: a test of a variable against a constant, or a connective."""
+
+    op: Op
+    variable: int = -1
+    constant: Place = Place(Slot.NOTHING)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the index does for a shape. `fixed` are the constants that its slots and steps number."""
+
+    rows: tuple[Row, ...]
+    variables: int
+    steps: tuple[Step, ...]
+    fixed: tuple[str, ...]
+    threshold: Threshold | None
+    solutions: bool
+
+
+class Beyond(Exception):
+    """The index does not decide this."""
+
+
+def program(shape: Shape) -> Program | None:
+    """The program of a shape; None for what the index does not decide."""
+    query = shape.query
+    if not isinstance(query, Conjunction) or query.limit is not None or query.offset:
+        return None
+    if not 0 < len(query.patterns) <= MOST_PATTERNS:
+        return None
+    try:
+        return _Writer(query).program(shape.solutions)
+    except Beyond:
+        return None
+
+
+@dataclass
+class _Writer:
+    query: Conjunction
+    names: dict[str, int] = field(default_factory=dict)
+    fixed: dict[str, int] = field(default_factory=dict)
+
+    def program(self, solutions: bool) -> Program:
+        self._number()
+        rows = tuple(self._row(each) for each in self.query.patterns)
+        conditions = [part for each in self.query.filters for part in _conjuncts(each)]
+        threshold = next((found for each in conditions if (found := self._threshold(each))), None)
+        rest = [each for each in conditions if threshold is None or self._threshold(each) != threshold]
+        steps = [step for each in rest for step in self._steps(each)]
+        steps += [Step(Op.AND)] * max(0, len(rest) - 1)
+        return Program(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions)
+
+    def _number(self) -> None:
+        """Variables that hold terms of quads. The event itself, as the name of its graph or in front of a header, may
+        have a name only if that is all that the name is for."""
+        events = {node.name for pattern in self.query.patterns for node in _of_event(pattern) if isinstance(node, Var)}
+        for pattern in self.query.patterns:
+            if any(not isinstance(node, Var) for node in _of_event(pattern)):
+                raise Beyond
+            for node in _of_quad(pattern):
+                if isinstance(node, Var):
+                    if node.name in events:
+                        raise Beyond
+                    self.names.setdefault(node.name, len(self.names))
+
+    def _row(self, pattern: Pattern) -> Row:
+        header = _header(pattern)
+        if header is None:
+            return Row((self._place(pattern.subject), self._place(pattern.predicate), self._place(pattern.object)))
+        if header < -3 or isinstance(pattern.object, Var):
+            raise Beyond
+        return Row((Place(Slot.NOTHING), Place(Slot.NOTHING), self._place(pattern.object)), header)
+
+    def _place(self, node: Node) -> Place:
+        match node:
+            case Var(name):
+                return Place(Slot.VARIABLE, self.names[name])
+            case Const(term):
+                return Place(Slot.FIXED, self.fixed.setdefault(term, len(self.fixed)))
+            case Param(index):
+                return Place(Slot.PARAMETER, index)
+
+    def _threshold(self, condition: Expression) -> Threshold | None:
+        match condition:
+            case Apply(op, (Var(name), Param(index, family))) if op in _ORDERS and family in _ORDERED:
+                return Threshold(self._variable(name), _COMPARISONS[op], index, family)
+            case Apply(op, (Param() as param, Var() as variable)) if op in _ORDERS:
+                return self._threshold(Apply(_TURNED[op], (variable, param)))
+        return None
+
+    def _steps(self, condition: Expression) -> Iterator[Step]:
+        match condition:
+            case Apply("&&" | "||" as op, args):
+                for each in args:
+                    yield from self._steps(each)
+                yield from [Step(Op.AND if op == "&&" else Op.OR)] * (len(args) - 1)
+            case Apply("!", (inner,)):
+                yield from self._steps(inner)
+                yield Step(Op.NOT)
+            case Apply("in", (found, *members)):
+                for each in members:
+                    yield from self._steps(Apply("=", (found, each)))
+                yield from [Step(Op.OR)] * (len(members) - 1) if members else [Step(Op.FALSE)]
+            case Apply("not in", args):
+                yield from self._steps(Apply("!", (Apply("in", args),)))
+            case _:
+                yield self._test(condition)
+
+    def _test(self, condition: Expression) -> Step:
+        match condition:
+            case Apply(op, (Var(name),)) if op in _TESTS:
+                return Step(_TESTS[op], self._variable(name))
+            case Apply("bound", (Var(name),)):
+                self._variable(name)
+                return Step(Op.TRUE)
+            case Apply("strstarts", (Apply("str", (Var(name),)), Param(index, Family.STRING))):
+                return Step(Op.STR_PREFIX, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply("strstarts", (Var(name), Param(index, Family.STRING))):
+                return Step(Op.PREFIX, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply("=", (Apply("lang", (Var(name),)), Param(index, Family.STRING))):
+                return Step(Op.LANG, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply("=", (Apply("datatype", (Var(name),)), Param(index, Family.IRI))):
+                return Step(Op.DATATYPE, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply("sameterm", (Var(name), Param(index))):
+                return Step(Op.SAME, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply(op, (Var(name), Param(index, family))) if op in _COMPARISONS and family in _COMPARED:
+                return Step(_COMPARISONS[op], self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply(op, (Param() as param, Var() as variable)) if op in _COMPARISONS:
+                return self._test(Apply(_TURNED[op], (variable, param)))
+        raise Beyond
+
+    def _variable(self, name: str) -> int:
+        if name not in self.names:
+            raise Beyond
+        return self.names[name]
+
+
+def _conjuncts(condition: Expression) -> Iterator[Expression]:
+    if isinstance(condition, Apply) and condition.op == "&&":
+        for each in condition.args:
+            yield from _conjuncts(each)
+    else:
+        yield condition
+
+
+def _header(pattern: Pattern) -> int | None:
+    """The number of the virtual quad that a pattern is about."""
+    if pattern.graph is not None or not isinstance(pattern.predicate, Const):
+        return None
+    found = VIRTUAL.get(pattern.predicate.term)
+    return None if found is None else found[1]
+
+
+def _of_event(pattern: Pattern) -> tuple[Node, ...]:
+    graph = () if pattern.graph is None else (pattern.graph,)
+    return graph if _header(pattern) is None else (pattern.subject, *graph)
+
+
+def _of_quad(pattern: Pattern) -> tuple[Node, ...]:
+    if _header(pattern) is not None:
+        return (pattern.object,)
+    return pattern.subject, pattern.predicate, pattern.object

@@ -1,0 +1,132 @@
+"""The matcher: both tiers of matching, and who of them decides what.
+
+```
+            ┌─ index ──────────────── groups and values ──┐
+events ─────┤     └─ what it leaves ── exact ─────────────┼── matches
+            └─ rest ───────────────── subscriptions ──────┘
+```
+
+Subscriptions that the index decides are known to the evaluator `exact` as well, which decides about the few events that
+the index leaves: those with long numbers, times without a zone, escapes. All others are for the evaluator `rest`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.index import GroupIndex, Membership, Memberships
+from triplewire.matching.shapes import Shape
+from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A shape that the index decides, and the number of its program there."""
+
+    memberships: Memberships
+    program: int
+
+
+@dataclass
+class Matcher:
+    """Subscriptions, kept up by registry changes; matches batches of events against them.
+
+    Not safe for threads: one matcher belongs to one worker. `version` is the position up to which registry changes
+    have been applied; matching a batch that ends later than that would miss subscriptions.
+    """
+
+    version: int = 0
+    _index: GroupIndex = field(default_factory=GroupIndex)
+    _exact: Evaluator = field(default_factory=Evaluator)
+    _rest: Evaluator = field(default_factory=Evaluator)
+    _shapes: dict[str, Indexed | None] = field(default_factory=dict)
+    _programs: list[str] = field(default_factory=list)
+    """The shape of each program."""
+    _groups: dict[str, int | None] = field(default_factory=dict)
+    """The group of each subscription; None for those that the index does not decide."""
+    _ended: list[tuple[int, int]] = field(default_factory=list)
+    """Where subscriptions ended, and the groups that they leave."""
+
+    def apply(self, changes: Iterable[Change], upto: int) -> None:
+        """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""
+        exact, rest = list[Change](), list[Change]()
+        joining = defaultdict[int, list[Membership]](list)
+        for change in changes:
+            if change.kind == SUBSCRIPTION:
+                self._change(change, exact, rest, joining)
+            else:
+                self._note(change)
+                exact.append(change)
+                rest.append(change)
+        for program, memberships in joining.items():
+            self._index.join(program, memberships)
+        self._exact.apply(exact, upto)
+        self._rest.apply(rest, upto)
+        self.version = upto
+
+    def match(self, entries: pa.Table) -> pa.Table:
+        """The matches of a batch of `ENTRIES`, as a `MATCHES` table. Those of groups may concern nobody: a group does
+        not tell since when its members are there."""
+        result = self._index.match(entries)
+        found = [result.matches, self._rest.match(entries), *self._decided(entries, result.slow)]
+        filled = [each for each in found if each.num_rows]
+        return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
+
+    def forget(self, before: int) -> None:
+        """Drop subscriptions that ended below a position; no later batch can concern them."""
+        for _, group in [each for each in self._ended if each[0] < before]:
+            self._index.leave(group)
+        self._ended = [each for each in self._ended if each[0] >= before]
+        self._exact.forget(before)
+        self._rest.forget(before)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the index takes."""
+        return self._index.nbytes
+
+    def _note(self, change: Change) -> None:
+        if change.kind != SHAPE or change.value is None or change.key in self._shapes:
+            return
+        memberships = Memberships(Shape.from_value(change.value))
+        if memberships.program is None:
+            self._shapes[change.key] = None
+            return
+        self._shapes[change.key] = Indexed(memberships, self._index.add_program(memberships.program))
+        self._programs.append(change.key)
+
+    def _change(
+        self, change: Change, exact: list[Change], rest: list[Change], joining: defaultdict[int, list[Membership]]
+    ) -> None:
+        if change.key in self._groups:
+            group = self._groups.pop(change.key)
+            if group is not None:
+                self._ended.append((change.position, group))
+            gone = Change(change.position, SUBSCRIPTION, change.key, None)
+            (rest if group is None else exact).append(gone)
+        if change.value is None:
+            return
+        indexed = self._shapes[change.value["shape"]]
+        membership = None if indexed is None else indexed.memberships.of(change.value["constants"])
+        self._groups[change.key] = None if membership is None else membership.group
+        if indexed is None or membership is None:
+            rest.append(change)
+        else:
+            exact.append(change)
+            joining[indexed.program].append(membership)
+
+    def _decided(self, entries: pa.Table, slow: Sequence[tuple[int, int]]) -> list[pa.Table]:
+        """What of the events that the index leaves matches, program by program."""
+        events = defaultdict[int, list[int]](list)
+        for event, program in slow:
+            events[program].append(event)
+        return [
+            self._exact.match(entries.take(pa.array(places)), self._programs[program])
+            for program, places in events.items()
+        ]
