@@ -23,9 +23,9 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
 def matches(*positions: int) -> pa.Table:
     """A match of subscription 7 at each position; every other one with solutions."""
     solutions = [[at, 0, 1] if at % 2 else None for at in positions]
-    columns = [list(positions), [7] * len(positions), solutions, [None] * len(positions)]
-    arrays = [pa.array(column, each.type) for column, each in zip(columns, MATCHES, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=MATCHES)
+    rows = zip(positions, solutions, strict=True)
+    found = [{"position": at, "subscription": 7, "solutions": each} for at, each in rows]
+    return pa.Table.from_pylist(found, schema=MATCHES)
 
 
 def told(chunks: list[Chunk]) -> list[int]:
