@@ -44,7 +44,7 @@ def batch(ports: Ports, after: int) -> pa.Table:
     return log.read(after, log.head(), 100).select(MATTER)
 
 
-def test_a_worker_keeps_its_evaluator_from_task_to_task(tmp_path: Path) -> None:
+def test_a_worker_keeps_its_matcher_from_task_to_task(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     registration(ports)
     entries = batch(ports, 0)
@@ -53,11 +53,11 @@ def test_a_worker_keeps_its_evaluator_from_task_to_task(tmp_path: Path) -> None:
     assert first is second
 
 
-def test_an_evaluator_learns_what_was_registered_since(tmp_path: Path) -> None:
+def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     before = batch(ports, 0)
     assert match.matcher_of(ports.open_registry, before).match(before).num_rows == 0
     made = registration(ports)
     after = batch(ports, made)
     found = match.matcher_of(ports.open_registry, after).match(after)
-    assert found["subscription"].to_pylist() == [made] * 3
+    assert found["position"].to_pylist() == after["position"].to_pylist()
