@@ -14,10 +14,12 @@ from hypothesis import assume, given
 from tests.differential.data import Data, data
 from tests.differential.grammar import Question, one_event, one_graph
 from tests.differential.pairs import examples
+from tests.filters.worlds import World, constraint, event, holds, loaded
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
 from triplewire.clock import ManualClock
 from triplewire.errors import QueryLimit, Unsupported
+from triplewire.filters import query_of
 from triplewire.matching.explanations import explain
 from triplewire.matching.shapes import lift
 from triplewire.matching.steps import Explanation
@@ -65,6 +67,28 @@ def test_it_is_told_to_programs() -> None:
     assert (steps[2]["before"], len(steps[2]["removed"])) == (2, 2)
 
 
+ANIMALS = loaded("ex:Dog rdfs:subClassOf ex:Animal . ex:Cat rdfs:subClassOf ex:Animal .")
+PETS = event('ex:home ex:pet ex:Dog ; ex:number 2 ; ex:names ("Rex" "Tom") .')
+
+
+@pytest.mark.parametrize(
+    ("constraints", "failed"),
+    [
+        ([constraint("ex:pet", "@>", "ex:Animal"), constraint("ex:number", "<", 3)], None),
+        ([constraint("ex:pet", "@>", "ex:Cat"), constraint("ex:number", "<", 3)], "filter"),
+        ([constraint("ex:toy", "@>", "ex:Animal"), constraint("ex:number", "<", 3)], "pattern"),
+        ([constraint("ex:names", "#=", ["Tom", "Rex"]), constraint("ex:pet", "@>", "ex:Animal")], None),
+        ([constraint("ex:names", "#=", ["Tom", "Tom"]), constraint("ex:pet", "@>", "ex:Animal")], "bag"),
+    ],
+)
+def test_filters_are_explained_by_the_ontologies_that_are_loaded(constraints: list[Any], failed: str | None) -> None:
+    query = query_of({"prefixes": {"ex": EX}, "filter": constraints})
+    explanation = explain(query, row(PETS), ontologies=[ANIMALS])
+    assert explanation.matched == holds(World([PETS], [ANIMALS]), *constraints)
+    told = explanation.value()["failed"]
+    assert (None if told is None else told["step"]) == failed, explanation.text()
+
+
 def test_a_query_without_patterns_matches() -> None:
     assert told({"query": "ASK { }", "event": [":a :in :b"]}).text() == "matched\nask: 1 solution\n"
 
@@ -76,7 +100,7 @@ def test_what_no_subscription_may_ask_is_not_explained() -> None:
 
 def test_a_trial_ends_when_its_time_is_over() -> None:
     clock = ManualClock()
-    with Trial(row(Event(f"{EX}event", f"<{EX}a>\t<{EX}in>\t<{EX}b>")), clock) as trial:
+    with Trial(row(Event(f"{EX}event", f"<{EX}a>\t<{EX}in>\t<{EX}b>")), clock=clock) as trial:
         assert trial.count(Basic()) == 1
         clock.advance(60)
         with pytest.raises(QueryLimit, match="very many solutions"):

@@ -17,6 +17,7 @@ from triplewire.matching.graphs import selecting
 from triplewire.matching.steps import Explanation, Step
 from triplewire.matching.trials import Trial
 from triplewire.matching.wholes import check
+from triplewire.registry.ports import Change
 from triplewire.sparql import Conjunction, Expression, Pattern, Query, conjunction
 from triplewire.sparql.algebra import Basic, Extend, Filter, Graph, Join, LeftJoin, Minus, Operator, Reach, Union
 from triplewire.sparql.entailments import entailed
@@ -31,9 +32,15 @@ _NOTHING = Ontology()
 
 
 def explain(
-    query: Query, entry: Mapping[str, Any], *, ontology: Ontology = _NOTHING, clock: Clock | None = None
+    query: Query,
+    entry: Mapping[str, Any],
+    *,
+    ontology: Ontology = _NOTHING,
+    ontologies: Sequence[Change] = (),
+    clock: Clock | None = None,
 ) -> Explanation:
-    """What becomes of an event, a row of an `ENTRIES` table. What follows from it by the ontology counts.
+    """What becomes of an event, a row of an `ENTRIES` table. What follows from it by the ontology counts; `ontologies`
+    are changes that load what ontological operators go by.
 
     The query has no parameters, and all that its subscription asks for: a narrowing is a part of it. The explanation
     says `matched` exactly if the subscription matches. Raises Unsupported for what no subscription may ask, QueryLimit
@@ -42,7 +49,7 @@ def explain(
     check(query)
     asked = selecting(query) if query.form == "construct" else query
     flat = conjunction(asked)
-    with Trial(entry, clock) as trial:
+    with Trial(entry, ontologies, clock) as trial:
         explaining = _Explaining(trial, ontology)
         if flat is None or flat.offset or flat.limit == 0:
             return Explanation(explaining.tree(asked.where, _here))

@@ -13,8 +13,10 @@ import pyarrow as pa
 from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
 from triplewire.errors import QueryLimit
+from triplewire.matching.ontologies import Closures
 from triplewire.model import ENTRIES, MATTER
 from triplewire.model.terms import parse_literal
+from triplewire.registry.ports import Change
 from triplewire.sparql import Query, compile_subscription, explode, to_sql
 from triplewire.sparql.algebra import Aggregate, Group, Operator, Select
 from triplewire.sparql.depths import ensure_depth
@@ -34,11 +36,16 @@ Solution = Mapping[str, str | None]
 class Trial:
     """An event, a row of an `ENTRIES` table, as tables of an engine of its own. Belongs to one thread; to be closed.
 
-    Every question raises QueryLimit when all of them together took too long, or one took too much memory.
+    `ontologies` are changes that load what ontological operators go by. Every question raises QueryLimit when all of
+    them together took too long, or one took too much memory.
     """
 
     def __init__(
-        self, entry: Mapping[str, Any], clock: Clock | None = None, seconds: float = limits.EXPLAIN_SECONDS
+        self,
+        entry: Mapping[str, Any],
+        ontologies: Sequence[Change] = (),
+        clock: Clock | None = None,
+        seconds: float = limits.EXPLAIN_SECONDS,
     ) -> None:
         ensure_depth()
         self._clock = clock or SystemClock()
@@ -46,6 +53,10 @@ class Trial:
         config: dict[str, Any] = {"threads": 1, "memory_limit": limits.EXPLAIN_MEMORY, "temp_directory": ""}
         self._duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
         prepare(self._duck)
+        closures = Closures(self._duck)
+        for change in ontologies:
+            closures.apply(change)
+        closures.prepare()
         row = {name: entry[name] for name in MATTER}
         self._duck.register("entries", pa.Table.from_pylist([row], schema=_SCHEMA))
         for statement in _TABLES:

@@ -8,6 +8,7 @@ from typing import Any
 from triplewire.sparql.algebra import (
     Aggregate,
     Apply,
+    Bag,
     Basic,
     Chain,
     Const,
@@ -92,6 +93,8 @@ def says(operator: Operator) -> list[str]:
         case Group(_, keys, aggregates):
             by = [f"by ?{name} := {expression_text(each)}" for name, each in keys]
             return [*by, *(f"?{name} := {_aggregate(each)}" for name, each in aggregates)]
+        case Bag(predicate, relation, _, elements):
+            return [f"{predicate.term} {relation} {{{'; '.join(map(expression_text, elements))}}}"]
         case Select():
             return [_select(operator)]
     return []
