@@ -52,7 +52,7 @@ def test_a_subscription_is_made_seen_and_ended() -> None:
                 "since": token(2),
                 "notifications": f"/subscriptions/{made['id']}/notifications",
             }
-            assert await call(at, "GET", f"/subscriptions/{made['id']}", 200) == made
+            assert await call(at, "GET", f"/subscriptions/{made['id']}", 200) == {**made, "sharing": 1}
             await call(at, "DELETE", f"/subscriptions/{made['id']}", 204)
             for method in ("GET", "DELETE"):
                 assert (await at.problem(method, f"/subscriptions/{made['id']}"))["status"] == 404

@@ -200,6 +200,6 @@ def test_over_http_it_is_put_listed_used_and_deleted() -> None:
             await call(at, "DELETE", "/templates/above", 204)
             assert (await at.problem("POST", "/subscriptions", json=wish))["status"] == 404
             assert (await at.problem("DELETE", "/templates/above"))["status"] == 404
-            assert await call(at, "GET", f"/subscriptions/{found['id']}", 200) == found
+            assert await call(at, "GET", f"/subscriptions/{found['id']}", 200) == {**found, "sharing": 1}
 
     run(scene())

@@ -72,7 +72,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         metrics = Metrics()
         metrics.cpu.labels("log").set_function(lambda: commits.counts.cpu)
         metrics.cpu.labels("all").set_function(time.process_time)
-        subscriptions = Subscriptions(registry, clock)
+        subscriptions = Subscriptions(registry, clock, head=log.head)
         yield Parts(
             commits=commits,
             log=log,

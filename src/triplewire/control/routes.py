@@ -78,10 +78,13 @@ class _Subscriptions:
         return _response({"subscriptions": [document(each) for each in page.subscriptions], "next": following})
 
     async def find(self, request: web.Request) -> web.Response:
-        id = request.match_info["id"]
-        found = document(await asyncio.to_thread(self._subscriptions.find, id))
-        lease = await asyncio.to_thread(self._subscriptions.lease, id) if "ttl" in found else None
-        return _response(found if lease is None else {**found, "expires": timestamp(lease.until)})
+        return _response(await asyncio.to_thread(self._found, request.match_info["id"]))
+
+    def _found(self, id: str) -> dict[str, Any]:
+        """With what is told of one alone: how many ask the same, and until when it stays."""
+        found, lease = self._subscriptions.find(id), self._subscriptions.lease(id)
+        told = {**document(found), "sharing": self._subscriptions.sharing.count(id)}
+        return told if lease is None else {**told, "expires": timestamp(lease.until)}
 
     async def end(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._subscriptions.end, request.match_info["id"])

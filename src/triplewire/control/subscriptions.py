@@ -10,11 +10,13 @@ from typing import Any
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.control.sharing import Sharing
 from triplewire.control.templates import Templates, filled
 from triplewire.control.wishes import Instance, Wish
 from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError
 from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
+from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, token
 from triplewire.registry import leases
@@ -38,12 +40,21 @@ class Page:
 class Subscriptions:
     """The standing questions, as the registry holds them."""
 
-    def __init__(self, registry: Registry, clock: Clock, new_id: Callable[[], str] = lambda: uuid.uuid4().hex) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        clock: Clock,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        head: Callable[[], int] | None = None,
+    ) -> None:
+        """`head` tells how far the registry is."""
+        self.sharing = Sharing(registry, head)
         self._registry = registry
         self._clock = clock
         self._new_id = new_id
         self.templates = Templates(registry)
         self._texts = Texts()
+        self._symmetries = Symmetries()
         self._shapes: set[str] = set()
         """Keys of some that are in the registry; shapes stay there."""
 
@@ -122,7 +133,7 @@ class Subscriptions:
     def _drafted(self, wish: Wish, find: Find) -> _Draft:
         template = None if wish.instance is None else _template(wish.instance, find)
         asked = wish.asked if wish.instance is None or template is None else _asked(wish, wish.instance, template)
-        lifted = self._texts.lift(asked)
+        lifted = self._symmetries.settled(self._texts.lift(asked))
         made = Subscription(
             id=self._new_id(),
             sparql=asked.text,

@@ -18,6 +18,7 @@ from threading import Lock
 
 from triplewire.config import limits
 from triplewire.errors import TriplewireError
+from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
@@ -34,8 +35,11 @@ def query_of(asked: Asked) -> Query:
 
 
 def lift_asked(asked: Asked) -> Lifted:
-    """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported."""
-    return lift(query_of(asked), solutions=asked.solutions)
+    """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported.
+
+    Queries that mean the same up to the names of variables and the order of patterns have the same shape.
+    """
+    return lift(canonical(query_of(asked), solutions=asked.solutions), solutions=asked.solutions)
 
 
 @dataclass(frozen=True)
