@@ -42,6 +42,7 @@ def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> Non
 @pytest.mark.parametrize(
     ("sparql", "tier"),
     [
+        (f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(STRLEN(STR(?v)) < 2 && ?v > 6) }}", "evaluator"),
         (ABOVE, "index"),
         (f"ASK {{ ?o <{EXAMPLE}result> ?v OPTIONAL {{ ?o <{EXAMPLE}unit> ?u }} FILTER(?v > 6) }}", "evaluator"),
         (f"CONSTRUCT {{ ?o <{EXAMPLE}high> ?v }} WHERE {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}", "index"),
@@ -53,7 +54,10 @@ def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) ->
         found = rehearsed(stores, sparql, kind)
     value = found.value()
     assert (value["matched"], value["of"], value["tier"]) == (1, 3, tier)
-    assert value["shape"]["constants"] == ['"6"^^<http://www.w3.org/2001/XMLSchema#integer>']
+    six = '"6"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    assert value["shape"]["constants"][-1] == six
+    index = value["plan"]["index"]
+    assert (None if index is None else index["threshold"]) == (f"greater {six}" if tier == "index" else None)
     assert f"<{EXAMPLE}result>" in value["plan"]["algebra"]
     assert value["plan"]["sql"].startswith("SELECT")
 

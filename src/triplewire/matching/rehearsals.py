@@ -15,16 +15,18 @@ from triplewire.config import limits
 from triplewire.log.ports import Log
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import timestamp
+from triplewire.matching.index import Memberships
 from triplewire.matching.plans import plan_of
 from triplewire.matching.retrospects import backwards, since
 from triplewire.matching.shapes import Lifted, Shape, lift
 from triplewire.model import Kind, Subscription, token
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.sparql import Conjunction, Query
+from triplewire.sparql import Query
 from triplewire.sparql.outlines import outline
 
 _HOUR = 3_600_000_000
+_UNSIGNED = 2**64 - 1
 _BEFORE_ALL = 0
 """The position at which the subscription is made up, so that it sees every event."""
 
@@ -46,15 +48,20 @@ class Rehearsal:
 
     @property
     def tier(self) -> str:
-        """`index` for conjunctions, of which it decides all but the odd filter; else `evaluator`."""
-        return "index" if isinstance(self.lifted.shape.query, Conjunction) else "evaluator"
+        """Who decides it: `index` or `evaluator`."""
+        return "evaluator" if _indexed(self.lifted) is None else "index"
+
+    def plan(self) -> dict[str, Any]:
+        """The algebra; what the index does, null for what it does not decide; and the SQL for all that it does not."""
+        sql = _sql(self.lifted.shape)
+        return {"algebra": outline(self.query.where), "index": _indexed(self.lifted), "sql": sql}
 
     def value(self) -> dict[str, Any]:
         """As JSON."""
         return {
             "shape": {"key": self.lifted.shape.key, "constants": list(self.lifted.constants)},
             "tier": self.tier,
-            "plan": {"algebra": outline(self.query.where), "sql": _sql(self.lifted.shape)},
+            "plan": self.plan(),
             "matched": self.matched,
             "of": self.looked_at,
             "complete": self.complete,
@@ -109,6 +116,18 @@ def _evaluator(lifted: Lifted, ontologies: Sequence[Change]) -> Evaluator:
     changes = [Change(_BEFORE_ALL, SHAPE, shape.key, shape.to_value()), Change(_BEFORE_ALL, SUBSCRIPTION, "", made)]
     evaluator.apply([*ontologies, *changes], _BEFORE_ALL)
     return evaluator
+
+
+def _indexed(lifted: Lifted) -> dict[str, Any] | None:
+    """Who is in a group with it, and what the group is tested for. A threshold tells members of a group apart."""
+    memberships = Memberships(lifted.shape)
+    program, membership = memberships.program, memberships.of(lifted.constants)
+    if program is None or membership is None:
+        return None
+    limit = program.threshold
+    threshold = None if limit is None else f"{limit.op.name.lower()} {lifted.constants[limit.parameter]}"
+    counts = {"patterns": len(program.rows), "tests": len(program.steps)}
+    return {"group": token(membership.group & _UNSIGNED), **counts, "threshold": threshold}
 
 
 def _sql(shape: Shape) -> str:
