@@ -24,7 +24,7 @@ QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 async def controlled() -> AsyncIterator[House]:
     def with_control(parts: Parts) -> Parts:
         subscriptions = Subscriptions(parts.registry, parts.clock)
-        insights = Insights(subscriptions, parts.log, parts.clock)
+        insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
         return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights))
 
     async with house(change=with_control) as at:

@@ -84,7 +84,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
-            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, log, clock)),
+            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, registry, log, clock)),
             services=settings.services,
             metrics=metrics,
         )

@@ -19,6 +19,8 @@ from triplewire.matching.retrospects import at, newest
 from triplewire.matching.steps import Explanation
 from triplewire.matching.texts import query_of
 from triplewire.model import Subscription, parse_token, token
+from triplewire.registry.ontologies import ONTOLOGY
+from triplewire.registry.ports import Registry
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,23 @@ class Insight:
 class Insights:
     """Looks at subscriptions, those that are and those that may be, beside the events of the log."""
 
-    def __init__(self, subscriptions: Subscriptions, log: Log, clock: Clock) -> None:
+    def __init__(self, subscriptions: Subscriptions, registry: Registry, log: Log, clock: Clock) -> None:
         self._subscriptions = subscriptions
+        self._registry = registry
         self._log = log
         self._clock = clock
 
     def rehearse(self, wish: Wish) -> Rehearsal:
         """What would become of it. Raises what making it would raise."""
-        return rehearse(query_of(self._subscriptions.asked(wish)), wish.kind, self._log, self._clock)
+        query = query_of(self._subscriptions.asked(wish))
+        return rehearse(query, wish.kind, self._log, self._clock, self._registry.list(ONTOLOGY))
 
     def explain(self, id: str, event: str) -> Insight:
-        """Why it matched an event, named by its id or its position, or not. Raises NotFound, or QueryLimit where the
-        event is too much to explain."""
-        subscription = self._subscriptions.find(id)
-        entry = self._entry(event)
-        return Insight(subscription, entry, explain(query_of(_asked(subscription)), entry, clock=self._clock))
+        """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now. Raises
+        NotFound, or QueryLimit where the event is too much to explain."""
+        subscription, entry = self._subscriptions.find(id), self._entry(event)
+        query, ontologies = query_of(_asked(subscription)), self._registry.list(ONTOLOGY)
+        return Insight(subscription, entry, explain(query, entry, ontologies=ontologies, clock=self._clock))
 
     def _entry(self, event: str) -> dict[str, Any]:
         try:
