@@ -1,0 +1,66 @@
+"""Queries: filters of one form are one shape, and what means the same is the same."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.filters import drawn
+from tests.filters.worlds import EX, constraint
+from triplewire.filters import query_of
+from triplewire.matching.shapes import Shape, lift
+from triplewire.sparql import Apply, Conjunction, Family, Param, Var
+
+
+def shape(*constraints: object) -> Shape:
+    return lift(query_of({"prefixes": {"ex": EX}, "filter": list(constraints)}), solutions=False).shape
+
+
+def test_filters_that_differ_in_values_have_one_shape() -> None:
+    assert shape(constraint("ex:a", "@>", "ex:b")) == shape(constraint("ex:a", "@>", "ex:c"))
+    assert shape(constraint("ex:a", "#>/@>", ["ex:b"])) == shape(constraint("ex:a", "#>/@>", ["ex:c"]))
+    assert shape(constraint("ex:a", "@*", ["ex:p", "ex:b"])) == shape(constraint("ex:a", "@*", ["ex:q", "ex:c"]))
+
+
+def test_filters_that_differ_otherwise_have_not() -> None:
+    base = constraint("ex:a", "@>", "ex:b")
+    others = [
+        constraint("ex:other", "@>", "ex:b"),
+        constraint("ex:a", "@<", "ex:b"),
+        constraint("ex:a", "@>", "ex:b", strict=True),
+        constraint("ex:a", "@~", "ex:b"),
+        constraint("ex:a", "@!~", "ex:b"),
+        constraint("ex:a", "#>/@>", ["ex:b"]),
+        constraint("ex:a", "#</@>", ["ex:b"]),
+        constraint("ex:a", "#>/@>", ["ex:b", "ex:c"]),
+    ]
+    assert len({shape(each).key for each in (base, *others)}) == len(others) + 1
+
+
+def test_order_and_repeats_do_not_matter() -> None:
+    first, second, third = (
+        constraint("ex:a", "<", 5),
+        constraint("ex:a", "@>", "ex:b"),
+        constraint("ex:b", "#=", [1]),
+    )
+    assert query_of({"prefixes": {"ex": EX}, "filter": [first, second, third]}) == query_of(
+        {"prefixes": {"ex": EX}, "filter": [third, first, second, first]}
+    )
+    assert query_of({"prefixes": {"ex": EX}, "filters": [[first], [second]]}) == query_of(
+        {"prefixes": {"ex": EX}, "filters": [[second], [first], [second]]}
+    )
+
+
+def test_constraints_on_single_values_are_a_conjunction() -> None:
+    found = shape(constraint("ex:a", "@<", "ex:b"), constraint("ex:n", "=", 5)).query
+    assert isinstance(found, Conjunction)
+    assert found.filters == (
+        Apply("=", (Var(".1"), Param(0, Family.EXACT))),
+        Apply("below", (Param(1, Family.IRI), Var(".3"))),
+    )
+
+
+def test_a_shape_survives_being_stored() -> None:
+    random = Random(1)
+    for _ in range(50):
+        made = lift(query_of(drawn.document(random)), solutions=False).shape
+        assert Shape.from_value(made.to_value()) == made
