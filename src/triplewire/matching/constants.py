@@ -23,12 +23,12 @@ class Constants:
     Subscriptions that come are collected and reach the table together, at the next `prepare`.
     """
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, key: str) -> None:
+    def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, table: str) -> None:
         self._plan = plan_of(shape)
         self.columns = self._plan.columns
         """The columns of `quads` that the shape's query reads."""
         self._duck = duck
-        self._table = f"constants_{key}"
+        self._table = table
         self._created = False
         self._size = 0
         self._added: dict[int, Subscription] = {}

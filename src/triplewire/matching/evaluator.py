@@ -45,8 +45,10 @@ class Evaluator:
     have been applied; matching a batch that ends later than that would miss subscriptions.
     """
 
+    _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: connection())
+    _name: str = "constants"
+    """What its tables are called, where a connection has several evaluators."""
     version: int = 0
-    _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: _connection())
     _shapes: dict[str, Constants] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -56,7 +58,9 @@ class Evaluator:
         """Take in registry changes, in order; afterwards the evaluator speaks for positions up to `upto`."""
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
-                self._shapes[change.key] = Constants(self._duck, Shape.from_value(change.value), change.key)
+                self._shapes[change.key] = Constants(
+                    self._duck, Shape.from_value(change.value), f"{self._name}_{change.key}"
+                )
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
         self.version = upto
@@ -118,7 +122,7 @@ def _exploding(columns: frozenset[str]) -> str:
     return to_sql(explode("entries", columns=columns), "duckdb")
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
+def connection() -> duckdb.DuckDBPyConnection:
     """One thread, because Spark runs one task a core; nothing is loaded from outside. Patterns come in the order in
     which they are best joined, which DuckDB, knowing nothing of selectivity, would only spoil."""
     ensure_depth()

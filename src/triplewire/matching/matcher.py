@@ -16,10 +16,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 
-from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.index import GroupIndex, Membership, Memberships
+from triplewire.matching.evaluator import Evaluator, connection
+from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.index.groups import GroupIndex
 from triplewire.matching.shapes import Shape
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
@@ -43,8 +45,7 @@ class Matcher:
 
     version: int = 0
     _index: GroupIndex = field(default_factory=GroupIndex)
-    _exact: Evaluator = field(default_factory=Evaluator)
-    _rest: Evaluator = field(default_factory=Evaluator)
+    _duck: duckdb.DuckDBPyConnection = field(default_factory=connection)
     _shapes: dict[str, Indexed | None] = field(default_factory=dict)
     _programs: list[str] = field(default_factory=list)
     """The shape of each program."""
@@ -52,6 +53,9 @@ class Matcher:
     """The group of each subscription; None for those that the index does not decide."""
     _ended: list[tuple[int, int]] = field(default_factory=list)
     """Where subscriptions ended, and the groups that they leave."""
+
+    def __post_init__(self) -> None:
+        self._exact, self._rest = Evaluator(self._duck, "exact"), Evaluator(self._duck, "rest")
 
     def apply(self, changes: Iterable[Change], upto: int) -> None:
         """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""

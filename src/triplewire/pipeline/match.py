@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
+from triplewire.matching.index.groups import warm_up
 from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES, MATTER
 from triplewire.pipeline.costs import Costs, spending
@@ -47,6 +48,7 @@ def matcher_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Matc
     """This worker's matcher, knowing every registry change up to the last of the entries."""
     key = _key(open_registry)
     if key not in matchers:
+        warm_up()
         matchers[key] = (open_registry(), Matcher())
     registry, matcher = matchers[key]
     last = pc.max(entries["position"]).as_py()

@@ -1,6 +1,8 @@
-"""The index: the fast tier of matching, which decides the common fragment by itself."""
+"""The index: the fast tier of matching, which decides the common fragment by itself.
 
-from triplewire.matching.index.groups import GroupIndex, Result
+Who only tells which matches concern a subscription needs no compiled code: `groups`, which does, is not imported here.
+"""
+
 from triplewire.matching.index.memberships import Membership, Memberships
 
-__all__ = ["GroupIndex", "Membership", "Memberships", "Result"]
+__all__ = ["Membership", "Memberships"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,14 @@ import pyarrow as pa
 from triplewire.matching.index.arrays import PAIR, ROW, TERM, VARIABLE, Events, Found, Int32, Int64, Scratch
 from triplewire.matching.index.batches import events_of
 from triplewire.matching.index.kernel import longest, match
-from triplewire.matching.index.memberships import Membership
+from triplewire.matching.index.memberships import Membership, Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS, Program
 from triplewire.matching.index.store import Column, Store
+from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
+from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
-_NOBODY = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,21 @@ class Result:
 
     matches: pa.Table
     slow: Sequence[tuple[int, int]]
+
+
+@cache
+def warm_up() -> None:
+    """Have the compiled code at hand: it is read from the disk, or made, which takes half a minute and is kept."""
+    query = parse_query("SELECT * { ?s <urn:p> ?o FILTER(?o > 0 && ?o != 7) }")
+    lifted = lift(query, solutions=True)
+    memberships = Memberships(lifted.shape)
+    membership = memberships.of(lifted.constants)
+    assert memberships.program is not None, "the index knows comparisons"
+    assert membership is not None, "the index knows small numbers"
+    index = GroupIndex()
+    index.join(index.add_program(memberships.program), [membership])
+    text = '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    index.match(pa.table({"position": [1], "text": [text], "stream": [""], "source": [""], "application": [""]}))
 
 
 class GroupIndex:

@@ -6,18 +6,30 @@ They follow from shape and constants alone, so that whoever knows a subscription
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
 
-from triplewire.matching.index.numbers import DECIDED, moment, number
 from triplewire.matching.index.programs import Op, program
 from triplewire.matching.shapes import Shape
+from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.facets import INTEGERS
 
 _ABOVE = (Op.GREATER, Op.GREATER_EQUAL)
+_DIGITS = 15
+"""What a float tells apart of any numbers."""
+_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_EXACT = re.compile(rf'"({_DECIMAL})"\^\^<{re.escape(XSD)}(?:decimal|integer|{"|".join(INTEGERS)})>')
+_DOUBLE = re.compile(rf'"({_DECIMAL}(?:[eE][+-]?[0-9]+)?)"\^\^<{re.escape(XSD)}double>')
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+_MOMENT = re.compile(rf'"({_TIME})"\^\^<{re.escape(XSD)}dateTime>')
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,22 @@ class Memberships:
 
 @lru_cache(maxsize=65_536)
 def _value(term: str, timely: bool) -> float | None:
-    data = np.frombuffer(term.encode(), np.uint8)
-    state, value = moment(data, 0, len(data)) if timely else number(data, 0, len(data))
-    return value if state == DECIDED else None
+    return _moment(term) if timely else _number(term)
+
+
+def _number(term: str) -> float | None:
+    found = _DOUBLE.fullmatch(term)
+    if found is not None:
+        return float(found[1])
+    found = _EXACT.fullmatch(term)
+    if found is None or len(found[1].strip("+-").replace(".", "").lstrip("0")) > _DIGITS:
+        return None
+    return float(found[1])
+
+
+def _moment(term: str) -> float | None:
+    found = _MOMENT.fullmatch(term)
+    try:
+        return None if found is None else float((datetime.fromisoformat(found[1]) - _EPOCH) // _MICROSECOND)
+    except ValueError:
+        return None
