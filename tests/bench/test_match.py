@@ -13,7 +13,7 @@ import pytest
 
 from tests import oracle
 from triplewire.bench.match import Disagreement, Plan, agree, run
-from triplewire.bench.match_counts import at, matches_of
+from triplewire.bench.match_counts import Members, at, matches_of
 from triplewire.bench.match_entries import write
 from triplewire.bench.match_oxigraph import Sampled, brute_force, parse_rate
 from triplewire.bench.match_plot import svg
@@ -22,11 +22,11 @@ from triplewire.bench.match_templates import Question, Template
 from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
 from triplewire.cli.bench import match
 from triplewire.errors import TriplewireError, Unsupported
-from triplewire.matching import Evaluator
 from triplewire.matching.cuts import Asked
+from triplewire.matching.matcher import Matcher
 from triplewire.matching.narrowings import NONE, Narrowing
 from triplewire.matching.texts import lift_asked
-from triplewire.model import ENTRIES, Event, Kind
+from triplewire.model import ENTRIES, MATCHES, Event, Kind
 
 NAMES = [name for name in WORKLOADS if name != "classes"]
 SHAPES = {"paths": 1, "mixed": 100, "distinct": 300, "sensors": 1, "ranges": 1, "everything": 101, "residual": 100}
@@ -128,11 +128,11 @@ def test_what_stands_in_the_registry_matches_what_it_should(name: str, tmp_path:
     sample = entries.sample(10)
     assert [each.position for each in sample] == [standing.last + 1 + 4 * number for number in range(10)]
     assert len(entries.texts(5)) == 5
-    evaluator = Evaluator()
-    evaluator.apply(standing.open_registry().changes(0, standing.last), standing.last)
-    found = evaluator.match(table(sample))
+    matcher = Matcher()
+    matcher.apply(standing.open_registry().changes(0, standing.last), standing.last)
+    found = matcher.match(table(sample))
     right = brute_force(sample, standing.questions())
-    assert {each.position: matches_of(at(found, each.position), standing) for each in sample} == {
+    assert {each.position: matches_of(at(found, each.position), standing.members) for each in sample} == {
         each.position: right[each.position] for each in sample
     }
     assert right.total() > 0
@@ -144,6 +144,25 @@ def test_the_subscriptions_that_stand_are_those_of_the_registry(tmp_path: Path) 
     assert [each.position for each in changes] == [each.since for each in standing]
     assert [each.key for each in changes] == [each.id for each in standing[0:250]]
     assert standing[-1].since == standing.last
+
+
+def test_a_row_of_a_group_counts_for_those_whose_threshold_it_passes() -> None:
+    chosen = choose("ranges", 100, 50.0)
+    question = chosen.workload.question(0)
+    asked = [
+        Question(question.template, (f'"{threshold}"^^<http://www.w3.org/2001/XMLSchema#decimal>',))
+        for threshold in (1, 2, 2, 3)
+    ]
+    members = Members.of([each.subscription("x") for each in asked], [question.template.shape])
+    (group,) = members.groups
+
+    def counted(*rows: tuple[int, float]) -> int:
+        made = [{"position": at, "group": group, "value": value} for at, value in rows]
+        return matches_of(pa.Table.from_pylist(made, schema=MATCHES), members)
+
+    assert [counted((7, value)) for value in (0.5, 1.0, 1.5, 2.0, 2.5, 9.0)] == [0, 0, 1, 1, 3, 4]
+    assert counted((7, 1.5), (7, 2.5), (8, 9.0)) == 3 + 4
+    assert counted() == 0
 
 
 def test_a_difference_is_told() -> None:

@@ -90,7 +90,7 @@ class Bench:
             seconds, table = self.engine.match(entries, standing.open_registry)
             rates.append(len(entries) / seconds)
             parsed.append(parse_rate(entries.texts(PARSED)))
-            counts.append(matches_of(table, standing))
+            counts.append(matches_of(table, standing.members))
             self.say(f"run {turn + 1} of {self.plan.runs}: {rates[-1]:,.0f} events/s, parsing {parsed[-1]:,.0f}")
         assert entries is not None
         return Measured(rates, parsed, counts, entries, table)
@@ -102,7 +102,7 @@ class Bench:
         self.say(f"checking {len(sample)} events by brute force")
         right = brute_force(sample, standing.questions())
         for each in sample:
-            found = matches_of(at(measured.table, each.position), standing)
+            found = matches_of(at(measured.table, each.position), standing.members)
             agree(each.event, found, right[each.position])
         return {"events": len(sample), "matches": right.total()}
 

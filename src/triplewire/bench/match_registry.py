@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import overload
 
+from triplewire.bench.match_counts import Members
 from triplewire.bench.match_templates import Question
 from triplewire.bench.match_workloads import Chosen
 from triplewire.compose.twins import pipeline_ports
@@ -33,6 +35,11 @@ class Standing(Sequence[Subscription]):
     @property
     def last(self) -> int:
         return self.first + len(self) - 1
+
+    @cached_property
+    def members(self) -> Members:
+        """Whom the matches of groups concern."""
+        return Members.of(self, (each.shape for each in self.chosen.workload.templates))
 
     def questions(self) -> Iterator[Question]:
         return map(self.chosen.workload.question, range(len(self)))
