@@ -42,6 +42,8 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
         ({"sparql": "ASK {}", "ttl": limits.LEASE_SECONDS_MOST + 1}, "ttl"),
         ({"sparql": "ASK {}", "ttl": True}, "ttl"),
         ({"sparql": "ASK {}", "ttl": "60"}, "ttl"),
+        ({"sparql": "ASK {}", "entailment": "owl"}, "entailment"),
+        ({"stream": "a", "entailment": "rdfs"}, "entailment"),
         ({"sparql": "ASK {}", "mood": "x"}, "mood"),
     ],
 )

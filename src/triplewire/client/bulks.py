@@ -22,6 +22,7 @@ class Wanted(TypedDict, total=False):
     values: Mapping[str, Any]
     version: str
     ttl: float
+    entailment: str
 
 
 async def written(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:

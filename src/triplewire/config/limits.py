@@ -75,6 +75,9 @@ LEASE_SECONDS_MOST = 30 * 24 * 3600.0
 SWEEP_SECONDS = 2.5
 """Between two looks of an edge at leases: it reads all of them, some 100 ms for ten thousand."""
 
+VERSIONS = 64
+"""Versions of a subscription, one for each change to an ontology, of which the notifications can still be asked for."""
+
 ONTOLOGY_BYTES = 8 * 1024 * 1024
 """An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from triplewire.codec import Syntax, decode
 from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
+from triplewire.control.entailments import Entailments
 from triplewire.errors import BodyTooLarge, InputError, NotFound
 from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded, from_change, ontology_name, to_value
 from triplewire.registry.ports import Registry
@@ -19,14 +20,16 @@ class Ontologies:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._entailments = Entailments(registry)
 
     def load(self, name: str, body: bytes, syntax: Syntax) -> Loaded:
         """All triples of the body, of whatever graph, in place of what had the name. Blank nodes become IRIs.
 
-        Raises BadRequest for a name that is none, MalformedRdf, or InputError for what is over a limit.
+        Raises BadRequest for a name that is none, MalformedRdf, InputError for what is over a limit, or Conflict if a
+        subscription cannot follow it.
         """
         drafted = _drafted(ontology_name(name), body, syntax)
-        _, version = self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, to_value(drafted))])
+        version = self._put(name, drafted)
         return replace(drafted, version=version)
 
     def find(self, name: str) -> Loaded:
@@ -43,7 +46,15 @@ class Ontologies:
     def remove(self, name: str) -> None:
         """Raises NotFound for one that is not there."""
         self.find(name)
-        self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, None)])
+        self._put(name, None)
+
+    def _put(self, name: str, loaded: Loaded | None) -> int:
+        """The position of the change. Subscriptions that follow ontologies do so from there on."""
+        value = None if loaded is None else to_value(loaded)
+        following = self._entailments.following(name, loaded)
+        _, version, *_ = self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, value), *following])
+        self._entailments.settle()
+        return version
 
 
 def written(loaded: Loaded, syntax: Syntax) -> bytes:

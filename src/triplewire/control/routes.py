@@ -206,8 +206,9 @@ def document(subscription: Subscription) -> dict[str, Any]:
         **asked_of(subscription),
         **_instance(subscription),
         **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
+        **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
         "created": timestamp(subscription.created),
-        "since": token(subscription.since),
+        "since": token(subscription.made),
         "notifications": f"/subscriptions/{subscription.id}/notifications",
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.control.entailments import Entailments
 from triplewire.control.sharing import Sharing
 from triplewire.control.templates import Templates, filled
 from triplewire.control.wishes import Instance, Wish
@@ -22,7 +23,7 @@ from triplewire.model import START, Subscription, token
 from triplewire.registry import leases
 from triplewire.registry.leases import LEASE, Lease
 from triplewire.registry.ports import Registry
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, to_value
+from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, to_value
 from triplewire.registry.templates import Template
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
@@ -53,6 +54,7 @@ class Subscriptions:
         self._clock = clock
         self._new_id = new_id
         self.templates = Templates(registry)
+        self._entailments = Entailments(registry)
         self._texts = Texts()
         self._symmetries = Symmetries()
         self._shapes: set[str] = set()
@@ -98,8 +100,10 @@ class Subscriptions:
 
     def end(self, id: str) -> None:
         """From here on it sees no more events. Raises NotFound for one that is not there."""
-        leased: list[Entry] = [] if self.find(id).ttl is None else [(LEASE, id, None)]
-        self._registry.put([(SUBSCRIPTION, id, None), *leased])
+        found = self.find(id)
+        leased: list[Entry] = [] if found.ttl is None else [(LEASE, id, None)]
+        entailed: list[Entry] = [] if found.entailment is None else [(ENTAILED, id, None)]
+        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed])
 
     def lease(self, id: str) -> Lease | None:
         """Until when a subscription stays if nobody listens to it; None for one that stays."""
@@ -109,9 +113,11 @@ class Subscriptions:
     def _registered(self, drafts: Sequence[_Draft]) -> list[Subscription]:
         shapes = {each.shape.key: each.shape for each in drafts}
         missing = list(self._missing(shapes))
-        entries = [*missing, *((SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts), *_leases(drafts)]
-        positions = self._registry.put(entries)[len(missing) : len(missing) + len(drafts)]
+        made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
+        positions = self._registry.put([*missing, *made, *_beside(drafts)])[len(missing) : len(missing) + len(drafts)]
         self._remember(shapes)
+        if any(each.version != self._entailments.version() for each in drafts if each.version is not None):
+            self._entailments.settle()
         return [replace(each.made, since=at) for each, at in zip(drafts, positions, strict=True)]
 
     def _missing(self, shapes: Mapping[str, Shape]) -> Iterator[Entry]:
@@ -133,7 +139,8 @@ class Subscriptions:
     def _drafted(self, wish: Wish, find: Find) -> _Draft:
         template = None if wish.instance is None else _template(wish.instance, find)
         asked = wish.asked if wish.instance is None or template is None else _asked(wish, wish.instance, template)
-        lifted = self._symmetries.settled(self._texts.lift(asked))
+        version = None if wish.entailment is None else self._entailments.version()
+        lifted = self._entailments.lift(asked) if wish.entailment else self._symmetries.settled(self._texts.lift(asked))
         made = Subscription(
             id=self._new_id(),
             sparql=asked.text,
@@ -147,9 +154,10 @@ class Subscriptions:
             template=None if template is None else (template.name, template.version),
             values=asked.values,
             ttl=wish.ttl,
+            entailment=wish.entailment,
             created=self._clock.now(),
         )
-        return _Draft(made, lifted.shape)
+        return _Draft(made, lifted.shape, version)
 
 
 @dataclass(frozen=True)
@@ -158,10 +166,15 @@ class _Draft:
 
     made: Subscription
     shape: Shape
+    version: int | None = None
+    """Of the ontologies by which it was lifted; None for one that goes by none."""
 
 
-def _leases(drafts: Sequence[_Draft]) -> Iterator[Entry]:
+def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
+    """What is stored beside subscriptions, so that those who look after them find them."""
     for each in drafts:
+        if each.made.entailment is not None:
+            yield ENTAILED, each.made.id, {}
         if each.made.ttl is not None:
             yield LEASE, each.made.id, leases.to_value(Lease.begun(each.made.id, each.made.ttl, each.made.created))
 

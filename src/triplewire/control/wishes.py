@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triplewire.config import limits
@@ -15,7 +15,8 @@ from triplewire.model.subscriptions import Names
 from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import NARROWING
 
-FIELDS = ("sparql", "template", "values", "version", "kind", "ttl", *NARROWING)
+RDFS = "rdfs"
+FIELDS = ("sparql", "template", "values", "version", "kind", "ttl", "entailment", *NARROWING)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Wish:
     vocabulary: Names = None
     instance: Instance | None = None
     ttl: float | None = None
+    entailment: str | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Wish:
@@ -48,10 +50,13 @@ class Wish:
         for field in value:
             if field not in FIELDS:
                 raise Unfit(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
-        narrowing = {field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None}
+        narrowing: dict[str, Any] = {
+            field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None
+        }
         instance = _instance(value)
         text = _sparql(value, alone=bool(narrowing)) if instance is None else None
-        return cls(text, _kind(value), **narrowing, instance=instance, ttl=_ttl(value))
+        wish = cls(text, _kind(value), **narrowing)
+        return replace(wish, instance=instance, ttl=_ttl(value), entailment=_entailment(value))
 
     @property
     def asked(self) -> Asked:
@@ -83,6 +88,17 @@ def _ttl(value: Mapping[str, Any]) -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float) or not least <= given <= most:
         raise Unfit("ttl", f"ttl must be a number of seconds from {least:g} to {most:g}, not {given!r}")
     return given
+
+
+def _entailment(value: Mapping[str, Any]) -> str | None:
+    given = value.get("entailment")
+    if given is None:
+        return None
+    if given != RDFS:
+        raise Unfit("entailment", f"entailment must be {RDFS}, not {given!r}")
+    if value.get("sparql") is None and value.get("template") is None:
+        raise Unfit("entailment", "entailment says how a query is meant, and there is none")
+    return RDFS
 
 
 def _version(given: object) -> int:

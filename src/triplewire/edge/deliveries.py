@@ -32,7 +32,7 @@ class Deliveries:
         self._reception.check_space()
         resuming = isinstance(asked, int)
         subscription = await self._matches.subscriptions.find(request.match_info["id"], resuming=resuming)
-        after = subscription.since
+        after = subscription.made
         if isinstance(asked, int):
             after = max(after, asked)
         elif asked == "now":
@@ -40,4 +40,4 @@ class Deliveries:
         first = await self._reception.gap(after) if resuming else b""
         history = self._matches.history(subscription)
         async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
-            return await self._reception.welcome(request, room, subscription.since, after, history, first)
+            return await self._reception.welcome(request, room, subscription.made, after, history, first)

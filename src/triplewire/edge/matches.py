@@ -12,11 +12,12 @@ from triplewire.config import limits
 from triplewire.edge import frames as sse
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import NOTHING, Frames
-from triplewire.edge.notifications import Group, Solutions, Speaker, grouped
+from triplewire.edge.notifications import Group, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.workers import Workers
+from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
 from triplewire.model import Subscription
 from triplewire.registry.ports import Registry
@@ -48,8 +49,9 @@ class Matches:
 
     async def step(self) -> None:
         """Hand out every new chunk, then see off those whose subscription has ended. Nobody there: nothing is read."""
-        await self.subscriptions.refresh()
+        # What was matched was matched by the registry as it is known after this.
         head = await self._workers.run(self._outbox.head)
+        await self.subscriptions.refresh()
         while any(True for _ in self.room) and self.room.place < head:
             await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1), head)
         self.room.place = max(self.room.place, head)
@@ -73,7 +75,7 @@ class Matches:
             if subscription is None:
                 continue
             frames = speaker.frames(subscription, self.subscriptions.shape(subscription), page)
-            written += self.room.push(page.since, frames)
+            written += self.room.push(subscription.made, frames)
             spoken += len(page.positions)
             if spoken >= _BREATH:
                 # The loop serves publishers, and writes out what was handed to connections, in between.
@@ -83,8 +85,8 @@ class Matches:
 
     async def _see_off(self) -> None:
         for subscription in self.subscriptions.ended():
-            if self.room.at(subscription.since) and await self._settled(subscription.until):
-                self.room.finish(subscription.since, sse.end(subscription.id))
+            if self.room.at(subscription.made) and await self._settled(subscription.until):
+                self.room.finish(subscription.made, sse.end(subscription.id))
 
     async def _settled(self, until: int) -> bool:
         """Whether every event before a position was matched. A registry change alone makes no batch."""
@@ -98,9 +100,8 @@ class MatchHistory:
     def __init__(
         self, subscription: Subscription, feed: Matches, outbox: Outbox, log: Entries, workers: Workers, limit: int
     ) -> None:
-        self._subscription = subscription
-        self._shape = feed.subscriptions.shape(subscription)
-        self._wanted = feed.subscriptions.listened(subscription)
+        self._made = subscription.made
+        self._subscriptions = feed.subscriptions
         self._room = feed.room
         self._outbox = outbox
         self._log = log
@@ -108,21 +109,28 @@ class MatchHistory:
         self._limit = limit
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
-        return await self._workers.run(self._read, cursor, self._room.place)
+        wanted = self._subscriptions.wanted((self._made,))
+        if not wanted:
+            raise Unavailable("the subscription was forgotten here meanwhile; come back")
+        return await self._workers.run(self._read, wanted, cursor, self._room.place)
 
-    def _read(self, cursor: int, place: int) -> tuple[Frames, int]:
+    def _read(self, wanted: Sequence[Wanted], cursor: int, place: int) -> tuple[Frames, int]:
         for chunk in self._outbox.read(cursor, 1):
-            for group in grouped(chunk.matches, (self._wanted,)):
-                return self._page(chunk, group.page(cursor, self._limit))
-            return NOTHING, chunk.upto
+            # What was matched after this was looked at may be of a version that is not known yet.
+            return self._first(chunk, wanted, cursor) if chunk.upto <= place else (NOTHING, place)
         return NOTHING, place
 
-    def _page(self, chunk: Chunk, page: Group) -> tuple[Frames, int]:
-        if not page.positions:
+    def _first(self, chunk: Chunk, wanted: Sequence[Wanted], cursor: int) -> tuple[Frames, int]:
+        """The first matches of a chunk above the cursor: of one version of the subscription, since they follow each
+        other."""
+        pages = [group.page(cursor, self._limit) for group in grouped(chunk.matches, wanted)]
+        pages = [page for page in pages if page.positions]
+        subscription = self._subscriptions.at(pages[0].since) if pages else None
+        if subscription is None:
             return NOTHING, chunk.upto
-        speaker = _speaker(self._log, chunk.matches, [page])
-        frames = speaker.frames(self._subscription, self._shape, page)
-        return frames, page.positions[-1] if len(page.positions) == self._limit else chunk.upto
+        speaker, positions = _speaker(self._log, chunk.matches, pages[:1]), pages[0].positions
+        frames = speaker.frames(subscription, self._subscriptions.shape(subscription), pages[0])
+        return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.upto
 
 
 def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speaker:

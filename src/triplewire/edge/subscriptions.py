@@ -1,8 +1,8 @@
 """Subscriptions that are listened to here, kept up to date from the registry's changes.
 
 An edge does not mirror the whole registry: it looks a subscription up when the first listener comes, and from then
-on notices its end. It remembers it for a while after the last listener left, so that a client that lost its
-connection can still fetch what was matched before the end.
+on notices its new versions and its end. It remembers it for a while after the last listener left, so that a client
+that lost its connection can still fetch what was matched before the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Subscription
 from triplewire.registry.ports import Change, Registry
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change, versions
 
 
 class Subscriptions:
@@ -34,7 +34,9 @@ class Subscriptions:
         self._workers = workers
         self._position = log.head()
         self._known: OrderedDict[str, Subscription] = OrderedDict()
-        self._by_since: dict[int, str] = {}
+        self._by_made: dict[int, str] = {}
+        self._by_since: dict[int, Subscription] = {}
+        """All versions that are known, by where they began."""
         self._ended: set[str] = set()
         self._shapes: dict[str, Shape] = {}
         self._groups: dict[str, Memberships] = {}
@@ -47,7 +49,8 @@ class Subscriptions:
         async with self._turn:
             change = await self._workers.run(self._registry.get, SUBSCRIPTION, id)
             if change is not None and id not in self._known:
-                await self._note(from_change(change))
+                for each in await self._workers.run(versions, self._registry, from_change(change)):
+                    await self._note(each)
             known = self._known.get(id)
             if known is None or (change is None and not resuming):
                 raise NotFound(f"there is no subscription {id}")
@@ -59,14 +62,12 @@ class Subscriptions:
         """Take in what changed; whether a subscription that is known here ended."""
         async with self._turn:
             self._position, changes = await self._workers.run(self._news, self._position)
-            removed = [each for each in changes if each.kind == SUBSCRIPTION and each.value is None]
-            ends = [self._end(change.key, change.position) for change in removed]
-            return any(ends)
+            concerned = [each for each in changes if each.kind == SUBSCRIPTION and each.key in self._known]
+            return any([await self._change(each) for each in concerned])
 
     def at(self, since: int) -> Subscription | None:
-        """The subscription that was made at a position, as it is known here."""
-        id = self._by_since.get(since)
-        return None if id is None else self._known.get(id)
+        """The version of a subscription that began at a position, as it is known here."""
+        return self._by_since.get(since)
 
     def ended(self) -> Sequence[Subscription]:
         """Those that have ended."""
@@ -76,10 +77,11 @@ class Subscriptions:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
 
-    def wanted(self, sinces: Iterable[int]) -> list[Wanted]:
+    def wanted(self, made: Iterable[int]) -> list[Wanted]:
         """How the matches of those are told that were made at these positions and are known here."""
-        found = (self.at(since) for since in sinces)
-        return [self.listened(each) for each in found if each is not None]
+        known = (self._known[self._by_made[each]] for each in made if each in self._by_made)
+        versions = (self._by_since.get(since) for newest in known for since in (*newest.earlier, newest.since))
+        return [self.listened(each) for each in versions if each is not None]
 
     def listened(self, subscription: Subscription) -> Wanted:
         """How its matches are told from others."""
@@ -87,6 +89,16 @@ class Subscriptions:
             found = self._groups[subscription.shape].of(subscription.constants)
             self._memberships[subscription.since] = found
         return Wanted(subscription.since, subscription.until, self._memberships[subscription.since])
+
+    async def _change(self, change: Change) -> bool:
+        """Take in the end of one that is known, or its next version; whether it ended."""
+        known = self._known[change.key]
+        if change.value is None:
+            return self._end(change.key, change.position)
+        if change.position > known.since:
+            self._by_since[known.since] = ended(known, change.position)
+            await self._note(from_change(change))
+        return False
 
     def _news(self, after: int) -> tuple[int, Sequence[Change]]:
         """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
@@ -97,7 +109,7 @@ class Subscriptions:
         known = self._known.get(id)
         if known is None or known.until != END:
             return False
-        self._known[id] = ended(known, position)
+        self._known[id] = self._by_since[known.since] = ended(known, position)
         self._ended.add(id)
         return True
 
@@ -106,7 +118,8 @@ class Subscriptions:
             shape = await self._workers.run(self._load_shape, found.shape)
             self._shapes[found.shape], self._groups[found.shape] = shape, Memberships(shape)
         self._known[found.id] = found
-        self._by_since[found.since] = found.id
+        self._by_made[found.made] = found.id
+        self._by_since[found.since] = found
 
     def _load_shape(self, key: str) -> Shape:
         change = self._registry.get(SHAPE, key)
@@ -116,8 +129,10 @@ class Subscriptions:
 
     def _forget_oldest(self) -> None:
         for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
-            if not self._room.at(self._known[id].since):
-                since = self._known.pop(id).since
-                self._by_since.pop(since, None)
-                self._memberships.pop(since, None)
+            if not self._room.at(self._known[id].made):
+                gone = self._known.pop(id)
+                self._by_made.pop(gone.made, None)
+                for since in (*gone.earlier, gone.since):
+                    self._by_since.pop(since, None)
+                    self._memberships.pop(since, None)
                 self._ended.discard(id)

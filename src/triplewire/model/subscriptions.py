@@ -27,8 +27,9 @@ class Kind(StrEnum):
 class Subscription:
     """A standing question, from the position at which it was made to the one at which it ended.
 
-    It sees the events at positions p with `since < p < until`. `shape` is the key of its shape, `constants` the
-    terms that fill the shape's parameters; together they say all that matching needs.
+    It sees the events at positions p with `since < p < until`. One that follows ontologies has a version for each of
+    theirs, of which each begins where the one before it ends; the first was made at `made`. `shape` is the key of its
+    shape, `constants` the terms that fill the shape's parameters; together they say all that matching needs.
     """
 
     id: str
@@ -49,6 +50,17 @@ class Subscription:
     """The terms of the template's parameters."""
     ttl: float | None = None
     """The seconds after which it ends if nobody listens to it; None for one that stays."""
+    entailment: str | None = None
+    """`rdfs` where what follows from the ontologies counts, too."""
+    earlier: tuple[int, ...] = ()
+    """Where its earlier versions began, the last of them, in order."""
+    first: int | None = None
+    """Where its first version began; None for that itself."""
     created: int = 0
     since: int = 0
     until: int = END
+
+    @property
+    def made(self) -> int:
+        """The position at which it was made."""
+        return self.since if self.first is None else self.first

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+from triplewire.config import limits
 from triplewire.model import Kind, Subscription
 from triplewire.model.subscriptions import Names
-from triplewire.registry.ports import Change
+from triplewire.registry.ports import Change, Registry
 
 SUBSCRIPTION = "subscription"
 SHAPE = "shape"
+ENTAILED = "entailed"
+"""The kind of an entry beside each subscription that follows ontologies, under its id, to find them by."""
 
 NARROWING = ("stream", "source", "application", "vocabulary")
 
@@ -26,6 +30,8 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         "created": subscription.created,
         **asked_of(subscription),
         **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
+        **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
+        **({} if subscription.first is None else {"first": subscription.first, "earlier": subscription.earlier}),
         **({} if subscription.template is None else {"template": subscription.template}),
         **({} if subscription.template is None else {"values": subscription.values}),
     }
@@ -45,6 +51,9 @@ def from_change(change: Change) -> Subscription:
         template=tuple(value["template"]) if "template" in value else None,
         values=tuple((name, term) for name, term in value.get("values", ())),
         ttl=value.get("ttl"),
+        entailment=value.get("entailment"),
+        earlier=tuple(value.get("earlier", ())),
+        first=value.get("first"),
         created=value["created"],
         since=change.position,
         stream=_names(value.get("stream")),
@@ -57,6 +66,19 @@ def from_change(change: Change) -> Subscription:
 def asked_of(subscription: Subscription) -> dict[str, Any]:
     """The fields that say of which events alone it is told, those that say anything."""
     return {name: given for name in NARROWING if (given := getattr(subscription, name)) is not None}
+
+
+def revised(subscription: Subscription, shape: str, constants: tuple[str, ...]) -> Subscription:
+    """Its next version, which begins where it is stored."""
+    earlier = (*subscription.earlier, subscription.since)[-limits.VERSIONS :]
+    return replace(subscription, shape=shape, constants=constants, earlier=earlier, first=subscription.made)
+
+
+def versions(registry: Registry, newest: Subscription) -> list[Subscription]:
+    """All versions of a subscription that are remembered, in order, each with its end."""
+    changes = [change for since in newest.earlier for change in registry.changes(since - 1, since)]
+    begun = [*(from_change(change) for change in changes), newest]
+    return [*(ended(one, after.since) for one, after in pairwise(begun)), newest]
 
 
 def ended(subscription: Subscription, position: int) -> Subscription:

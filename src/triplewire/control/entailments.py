@@ -1,0 +1,124 @@
+"""Entailments: subscriptions that follow the ontologies, from version to version.
+
+Such a subscription is rewritten by the ontologies that are loaded when it is made, and again whenever one of them
+changes: then it is put anew under its id, in the transaction of the change, so that each event is matched by the one
+version that holds at its position.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from triplewire.control.wishes import Wish
+from triplewire.errors import Conflict, QueryLimit, TriplewireError, Unfit
+from triplewire.matching.canons import canonical
+from triplewire.matching.cuts import Asked
+from triplewire.matching.narrowings import NONE, narrowed
+from triplewire.matching.shapes import Lifted, lift
+from triplewire.matching.texts import query_of
+from triplewire.model import Subscription
+from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded
+from triplewire.registry.ontologies import from_change as loaded_by
+from triplewire.registry.ports import Registry
+from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, revised, to_value
+from triplewire.sparql.entailments import entailed
+from triplewire.sparql.ontologies import Ontology, ontology_of
+
+Entry = tuple[str, str, Mapping[str, Any] | None]
+
+logger = logging.getLogger(__name__)
+
+
+class Entailments:
+    """The ontologies as the registry holds them, and what follows from them. Any thread may use it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._turn = Lock()
+        self._version = -1
+        self._ontology = ontology_of(())
+
+    def version(self) -> int:
+        """Where an ontology was changed last."""
+        newest = self._registry.get(VERSION, NEWEST)
+        return 0 if newest is None else newest.position
+
+    def lift(self, asked: Asked) -> Lifted:
+        """What is asked by what is loaded now. Raises Unfit where that is too much of the ontologies."""
+        try:
+            return _lifted(asked, self._current())
+        except QueryLimit as error:
+            raise Unfit("entailment", f"entailment is not possible: {error}") from None
+
+    def following(self, name: str, loaded: Loaded | None) -> list[Entry]:
+        """What is to be put with a change to an ontology, so that the subscriptions follow it.
+
+        Raises Conflict, with the subscription, where one cannot.
+        """
+        with self._turn:
+            others = [each for each in self._loaded() if each.name != name]
+        ontology = _ontology([*others, *([] if loaded is None else [loaded])])
+        return [entry for found in self._entailed() for entry in self._revision(found, ontology)]
+
+    def settle(self) -> None:
+        """Bring those up to date that were made, or whose ontologies changed, while others did the same."""
+        entries: list[Entry] = []
+        ontology = self._current()
+        for found in self._entailed():
+            try:
+                entries += self._revision(found, ontology)
+            except TriplewireError:
+                logger.warning("subscription %s stays as it was", found.id, exc_info=True)
+        if entries:
+            self._registry.put(entries)
+
+    def _entailed(self) -> Iterator[Subscription]:
+        for marker in self._registry.list(ENTAILED):
+            change = self._registry.get(SUBSCRIPTION, marker.key)
+            if change is not None:
+                yield from_change(change)
+
+    def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[Entry]:
+        try:
+            lifted = _lifted(asked_by(found), ontology)
+        except TriplewireError as error:
+            raise Conflict(f"subscription {found.id} cannot follow: {error}") from None
+        if (lifted.shape.key, lifted.constants) == (found.shape, found.constants):
+            return
+        if self._registry.get(SHAPE, lifted.shape.key) is None:
+            yield SHAPE, lifted.shape.key, lifted.shape.to_value()
+        yield SUBSCRIPTION, found.id, to_value(revised(found, lifted.shape.key, lifted.constants))
+
+    def _current(self) -> Ontology:
+        with self._turn:
+            version = self.version()
+            if version != self._version:
+                self._ontology = _ontology(self._loaded())
+                self._version = version
+            return self._ontology
+
+    def _loaded(self) -> list[Loaded]:
+        return [loaded_by(change) for change in self._registry.list(ONTOLOGY)]
+
+
+def asked_by(made: Subscription) -> Asked:
+    """What a subscription was made of, but for what it entails."""
+    wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
+    return replace(wish.asked, values=made.values)
+
+
+def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
+    """Only the query is entailed, not what narrows it: the ontology itself is of no stream and no vocabulary."""
+    meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
+    query = narrowed(meant, asked.narrowing, solutions=asked.solutions)
+    return lift(canonical(query, solutions=asked.solutions), solutions=asked.solutions)
+
+
+def _ontology(loaded: list[Loaded]) -> Ontology:
+    ordered = sorted(loaded, key=lambda each: each.name)
+    lines = (line.split("\t") for each in ordered for line in each.text.split("\n"))
+    return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)
