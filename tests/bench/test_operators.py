@@ -7,8 +7,12 @@ from itertools import permutations
 import pyoxigraph as ox
 import pytest
 
+from triplewire.bench.operators import Disagreement, agree, changes
 from triplewire.bench.operators_thesis import SIZES, TABLE_15
 from triplewire.bench.operators_world import EXAMPLES, Example, name, ontology
+from triplewire.filters import query_of
+from triplewire.matching.shapes import lift
+from triplewire.registry.subscriptions import from_change
 
 PREFIXES = """PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX owl: <http://www.w3.org/2002/07/owl#>
@@ -92,3 +96,20 @@ def test_filters_and_events_of_one_number_belong_together() -> None:
         assert '"7"^^' in example.event(7)
         assert len(example.event(7).split("\n")) == len(example.accepted) + 1
         assert example.event(7) != example.event(7, refused=True)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.operator)
+def test_subscriptions_are_what_their_filters_say(example: Example) -> None:
+    told, shape, *made = changes(example, 20)
+    assert (told.kind, shape.kind) == ("ontology", "shape")
+    assert [each.position for each in made] == list(range(3, 23))
+    lifted = lift(query_of(example.document(7)), solutions=False)
+    seventh = from_change(made[7])
+    assert (seventh.shape, seventh.constants) == (lifted.shape.key, lifted.constants)
+    assert shape.key == lifted.shape.key
+
+
+def test_a_match_too_few_is_told() -> None:
+    agree("@>", 300, 300)
+    with pytest.raises(Disagreement, match="@>: 299 matches, not 300"):
+        agree("@>", 299, 300)
