@@ -9,6 +9,7 @@ import pytest
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.model import token
+from triplewire.registry.subscriptions import SUBSCRIPTION, from_change
 from triplewire.testing.events import EXAMPLE
 
 ABOVE = f"SELECT ?o ?v {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
@@ -24,6 +25,21 @@ def test_a_dry_run_tells_and_makes_nothing() -> None:
             assert (told["matched"], told["of"], told["complete"], told["tier"]) == (2, 5, True, "index")
             assert [each["event"] for each in told["examples"]] == [f"{EXAMPLE}event/{each}" for each in (8, 7)]
             assert (await call(at, "GET", "/subscriptions", 200))["subscriptions"] == []
+
+    run(scene())
+
+
+@pytest.mark.parametrize("kind", ["signal", "bindings"])
+def test_the_shape_that_is_told_is_the_one_that_it_will_have(kind: str) -> None:
+    async def scene() -> None:
+        async with controlled() as at:
+            wish = {"sparql": f"SELECT ?z {{ ?z a <urn:c> . ?y <urn:p> ?z ; <{EXAMPLE}result> 7 }}", "kind": kind}
+            told = await call(at, "POST", "/subscriptions?dry_run=1", 200, json=wish)
+            made = await call(at, "POST", "/subscriptions", 201, json=wish)
+            change = at.twin.registry.get(SUBSCRIPTION, made["id"])
+        assert change is not None
+        assert from_change(change).shape == told["shape"]["key"]
+        assert list(from_change(change).constants) == told["shape"]["constants"]
 
     run(scene())
 

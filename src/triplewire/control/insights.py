@@ -12,6 +12,7 @@ from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest
 from triplewire.log.ports import Log
+from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.explanations import explain
 from triplewire.matching.rehearsals import Rehearsal, rehearse
@@ -58,7 +59,8 @@ class Insights:
 
     def rehearse(self, wish: Wish) -> Rehearsal:
         """What would become of it. Raises what making it would raise."""
-        query = query_of(self._subscriptions.asked(wish))
+        asked = self._subscriptions.asked(wish)
+        query = canonical(query_of(asked), solutions=asked.solutions)
         return rehearse(query, wish.kind, self._log, self._clock, self._registry.list(ONTOLOGY))
 
     def explain(self, id: str, event: str) -> Insight:
