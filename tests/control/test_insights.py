@@ -94,6 +94,26 @@ def test_an_event_is_explained_by_id_and_by_position() -> None:
     run(scene())
 
 
+@pytest.mark.parametrize("narrowing", [{}, {"vocabulary": EXAMPLE}])
+def test_what_is_entailed_counts(narrowing: dict[str, str]) -> None:
+    async def scene() -> None:
+        async with controlled() as at:
+            body = f"<{EXAMPLE}Observation> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <{EXAMPLE}Thing> ."
+            options = {"data": body, "headers": {"Content-Type": "text/turtle"}}
+            await call(at, "PUT", "/ontologies/things", 200, **options)
+            wish = {"sparql": f"ASK {{ ?o a <{EXAMPLE}Thing> }}", **narrowing}
+            meant = {**wish, "entailment": "rdfs"}
+            plain, entailed = [await call(at, "POST", "/subscriptions", 201, json=each) for each in (wish, meant)]
+            (place,) = at.append(7)
+            query = f"explain?event={token(place)}"
+            assert not (await call(at, "GET", f"/subscriptions/{plain['id']}/{query}", 200))["matched"]
+            assert (await call(at, "GET", f"/subscriptions/{entailed['id']}/{query}", 200))["matched"]
+            found = [(await call(at, "POST", "/subscriptions?dry_run=1", 200, json=each)) for each in (wish, meant)]
+            assert [each["matched"] for each in found] == [0, 1]
+
+    run(scene())
+
+
 def test_an_explanation_is_for_people_too() -> None:
     async def scene() -> None:
         async with controlled() as at:

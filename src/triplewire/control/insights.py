@@ -3,11 +3,12 @@ some seconds at worst: call them from a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from triplewire.clock import Clock
+from triplewire.control.entailments import asked_by
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest
@@ -15,13 +16,17 @@ from triplewire.log.ports import Log
 from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.explanations import explain
+from triplewire.matching.narrowings import NONE, narrowed
 from triplewire.matching.rehearsals import Rehearsal, rehearse
 from triplewire.matching.retrospects import at, newest
 from triplewire.matching.steps import Explanation
 from triplewire.matching.texts import query_of
 from triplewire.model import Subscription, parse_token, token
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Registry
+from triplewire.registry.ontologies import ONTOLOGY, from_change
+from triplewire.registry.ports import Change, Registry
+from triplewire.sparql import Query
+from triplewire.sparql.entailments import entailed
+from triplewire.sparql.ontologies import Ontology, ontology_of
 
 
 @dataclass(frozen=True)
@@ -59,16 +64,21 @@ class Insights:
 
     def rehearse(self, wish: Wish) -> Rehearsal:
         """What would become of it. Raises what making it would raise."""
-        asked = self._subscriptions.asked(wish)
-        query = canonical(query_of(asked), solutions=asked.solutions)
-        return rehearse(query, wish.kind, self._log, self._clock, self._registry.list(ONTOLOGY))
+        asked, loaded = self._subscriptions.asked(wish), self._registry.list(ONTOLOGY)
+        query = query_of(asked) if wish.entailment is None else _meant(asked, _ontology(loaded))
+        return rehearse(canonical(query, solutions=asked.solutions), wish.kind, self._log, self._clock, loaded)
 
     def explain(self, id: str, event: str) -> Insight:
         """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now. Raises
         NotFound, or QueryLimit where the event is too much to explain."""
         subscription, entry = self._subscriptions.find(id), self._entry(event)
-        query, ontologies = query_of(_asked(subscription)), self._registry.list(ONTOLOGY)
-        return Insight(subscription, entry, explain(query, entry, ontologies=ontologies, clock=self._clock))
+        asked, loaded = asked_by(subscription), self._registry.list(ONTOLOGY)
+        query, ontology = query_of(asked), _ontology(() if subscription.entailment is None else loaded)
+        if asked.narrowing.vocabulary:
+            # What follows from an event is not of its vocabulary: all ways to entail the query are told instead.
+            query, ontology = _meant(asked, ontology), _ontology(())
+        told = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
+        return Insight(subscription, entry, told)
 
     def _entry(self, event: str) -> dict[str, Any]:
         try:
@@ -78,6 +88,12 @@ class Insights:
         return at(self._log, position)
 
 
-def _asked(made: Subscription) -> Asked:
-    wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
-    return replace(wish.asked, values=made.values)
+def _meant(asked: Asked, ontology: Ontology) -> Query:
+    """The query with all ways to entail it. What narrows it is not entailed."""
+    meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
+    return narrowed(meant, asked.narrowing, solutions=asked.solutions)
+
+
+def _ontology(loaded: Sequence[Change]) -> Ontology:
+    lines = (line.split("\t") for change in loaded for line in from_change(change).text.split("\n"))
+    return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)
