@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
 from triplewire.control import Subscriptions, Wish
 from triplewire.errors import NotFound, SparqlSyntax, TriplewireError, Unsupported
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind
+from triplewire.model.terms import XSD
 from triplewire.registry.subscriptions import SHAPE
 from triplewire.testing import KINDS, Twin, publication, twin
 
@@ -62,6 +64,15 @@ def test_a_query_that_cannot_be_makes_nothing_of_its_group(
     with pytest.raises(error):
         service.make([*wishes("a"), Wish(text, Kind.SIGNAL)])
     assert stores.log.head() == 0
+
+
+def test_filters_of_one_form_have_one_shape_and_go_with_streams(stores: Twin) -> None:
+    service = Subscriptions(stores.registry, stores.clock)
+    form = '{"filter": [{"attribute": "urn:pages", "op": "<", "value": %d}], "stream": "papers"}'
+    first, second = service.make([Wish.from_json(orjson.loads(form % number)) for number in (5, 6)])
+    assert first.shape == second.shape
+    assert set(first.constants) ^ set(second.constants) == {f'"{n}"^^<{XSD}integer>' for n in (5, 6)}
+    assert service.find(first.id) == first
 
 
 def test_an_ended_one_is_gone_and_cannot_end_twice(stores: Twin) -> None:

@@ -44,6 +44,10 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
         ({"sparql": "ASK {}", "ttl": "60"}, "ttl"),
         ({"sparql": "ASK {}", "entailment": "owl"}, "entailment"),
         ({"stream": "a", "entailment": "rdfs"}, "entailment"),
+        ({"sparql": "ASK {}", "filter": []}, "filter"),
+        ({"template": "a", "filters": [[]]}, "filters"),
+        ({"prefixes": {"a": "urn:"}}, "prefixes"),
+        ({"filter": [], "entailment": "rdfs"}, "entailment"),
         ({"sparql": "ASK {}", "mood": "x"}, "mood"),
     ],
 )
@@ -56,6 +60,22 @@ def test_a_field_that_does_not_fit_is_named(value: dict[str, Any], field: str) -
 def test_a_query_over_the_limit_is_too_large() -> None:
     with pytest.raises(BodyTooLarge):
         Wish.from_json({"sparql": "#" * (limits.QUERY_BYTES + 1)})
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({"filter": 5}, "filter"),
+        ({"filter": [], "filters": [[]]}, "filter"),
+        ({"filter": [{"attribute": "urn:a", "op": "=="}]}, "filter[0]"),
+        ({"filters": [[], [{"attribute": "urn:a", "op": "??", "value": 1}]]}, "filters[1][0]"),
+        ({"filter": [], "prefixes": []}, "prefixes"),
+    ],
+)
+def test_a_filter_that_is_none_is_told_with_its_place(value: dict[str, Any], field: str) -> None:
+    with pytest.raises(Unfit) as raised:
+        _ = Wish.from_json(value).asked
+    assert raised.value.field.startswith(field)
 
 
 def test_a_field_that_is_null_is_not_there() -> None:

@@ -108,7 +108,7 @@ class Entailments:
 def asked_by(made: Subscription) -> Asked:
     """What a subscription was made of, but for what it entails."""
     wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
-    return replace(wish.asked, values=made.values)
+    return replace(replace(wish, filter=made.filter).asked, values=made.values)
 
 
 def _lifted(asked: Asked, ontology: Ontology) -> Lifted:

@@ -40,7 +40,7 @@ class Insight:
     @property
     def held(self) -> bool:
         """Whether the subscription was there when the event came. One that was not had no notification of it."""
-        return self.subscription.since < int(self.entry["position"]) < self.subscription.until
+        return self.subscription.made < int(self.entry["position"]) < self.subscription.until
 
     def value(self) -> dict[str, Any]:
         """As JSON."""

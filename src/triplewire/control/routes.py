@@ -13,7 +13,7 @@ from aiohttp import web
 
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
-from triplewire.control import bulks
+from triplewire.control import bulks, documents
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.subscriptions import Subscriptions
@@ -21,9 +21,6 @@ from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest, BodyTooLarge, NotAcceptable, UnknownMediaType
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
-from triplewire.registry.ontologies import Loaded
-from triplewire.registry.subscriptions import asked_of
-from triplewire.registry.templates import Template
 
 _JSON = "application/json"
 
@@ -67,15 +64,17 @@ class _Subscriptions:
         given = await _json(request)
         if isinstance(given, list):
             made = await self._make([Wish.from_json(each) for each in given])
-            return _response([document(each) for each in made], status=201)
+            return _response([documents.subscription(each) for each in made], status=201)
         (one,) = await self._make([Wish.from_json(given)])
-        return _response(document(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
+        return _response(documents.subscription(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
 
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._subscriptions.page, cursor, _limit(request))
         following = None if page.next is None else token(page.next)
-        return _response({"subscriptions": [document(each) for each in page.subscriptions], "next": following})
+        return _response(
+            {"subscriptions": [documents.subscription(each) for each in page.subscriptions], "next": following}
+        )
 
     async def find(self, request: web.Request) -> web.Response:
         return _response(await asyncio.to_thread(self._found, request.match_info["id"]))
@@ -83,7 +82,7 @@ class _Subscriptions:
     def _found(self, id: str) -> dict[str, Any]:
         """With what is told of one alone: how many ask the same, and until when it stays."""
         found, lease = self._subscriptions.find(id), self._subscriptions.lease(id)
-        told = {**document(found), "sharing": self._subscriptions.sharing.count(id)}
+        told = {**documents.subscription(found), "sharing": self._subscriptions.sharing.count(id)}
         return told if lease is None else {**told, "expires": timestamp(lease.until)}
 
     async def end(self, request: web.Request) -> web.Response:
@@ -130,11 +129,11 @@ class _Ontologies:
         syntax = syntax_of(request.headers.get("Content-Type"))
         name, body = request.match_info["name"], await _body(request, "the ontology", limits.ONTOLOGY_BYTES)
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
-        return _response(described(loaded), headers={"Location": f"/ontologies/{name}"})
+        return _response(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})
 
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._ontologies.all)
-        return _response({"ontologies": [described(each) for each in found]})
+        return _response({"ontologies": [documents.ontology(each) for each in found]})
 
     async def find(self, request: web.Request) -> web.Response:
         loaded = await asyncio.to_thread(self._ontologies.find, request.match_info["name"])
@@ -161,63 +160,18 @@ class _Templates:
         """In place of what had the name, if anything had."""
         given, name = await _json(request), request.match_info["name"]
         made = await asyncio.to_thread(self._templates.put, name, given)
-        return _response(template(made), headers={"Location": f"/templates/{name}"})
+        return _response(documents.template(made), headers={"Location": f"/templates/{name}"})
 
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._templates.all)
-        return _response({"templates": [template(each) for each in found]})
+        return _response({"templates": [documents.template(each) for each in found]})
 
     async def find(self, request: web.Request) -> web.Response:
-        return _response(template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
+        return _response(documents.template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
 
     async def remove(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._templates.remove, request.match_info["name"])
         return web.Response(status=204)
-
-
-def template(found: Template) -> dict[str, Any]:
-    """A template as clients see it."""
-    return {
-        "name": found.name,
-        "version": token(found.version),
-        "sparql": found.sparql,
-        "parameters": {name: {"type": type} for name, type in found.parameters.items()},
-    }
-
-
-def described(ontology: Loaded) -> dict[str, Any]:
-    """What is told of an ontology beside its triples."""
-    return {
-        "name": ontology.name,
-        "version": token(ontology.version),
-        "triples": ontology.triples,
-        "classes": ontology.classes,
-        "properties": ontology.properties,
-    }
-
-
-def document(subscription: Subscription) -> dict[str, Any]:
-    """A subscription as clients see it."""
-    return {
-        "id": subscription.id,
-        **({} if subscription.sparql is None else {"sparql": subscription.sparql}),
-        "kind": subscription.kind.value,
-        "stream": None,
-        **asked_of(subscription),
-        **_instance(subscription),
-        **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
-        **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
-        "created": timestamp(subscription.created),
-        "since": token(subscription.made),
-        "notifications": f"/subscriptions/{subscription.id}/notifications",
-    }
-
-
-def _instance(subscription: Subscription) -> dict[str, Any]:
-    if subscription.template is None:
-        return {}
-    name, version = subscription.template
-    return {"template": name, "version": token(version), "values": dict(subscription.values)}
 
 
 async def _json(request: web.Request) -> object:

@@ -153,6 +153,7 @@ class Subscriptions:
             vocabulary=wish.vocabulary,
             template=None if template is None else (template.name, template.version),
             values=asked.values,
+            filter=wish.filter,
             ttl=wish.ttl,
             entailment=wish.entailment,
             created=self._clock.now(),

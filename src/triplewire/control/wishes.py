@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
+from triplewire import filters
 from triplewire.config import limits
 from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
@@ -16,7 +19,8 @@ from triplewire.registry.streams import stream_name
 from triplewire.registry.subscriptions import NARROWING
 
 RDFS = "rdfs"
-FIELDS = ("sparql", "template", "values", "version", "kind", "ttl", "entailment", *NARROWING)
+FILTER = ("filter", "filters", "prefixes")
+FIELDS = ("sparql", *FILTER, "template", "values", "version", "kind", "ttl", "entailment", *NARROWING)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Wish:
     application: Names = None
     vocabulary: Names = None
     instance: Instance | None = None
+    filter: str | None = None
+    """The fields that make up a filter, as JSON."""
     ttl: float | None = None
     entailment: str | None = None
 
@@ -53,16 +59,30 @@ class Wish:
         narrowing: dict[str, Any] = {
             field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None
         }
-        instance = _instance(value)
-        text = _sparql(value, alone=bool(narrowing)) if instance is None else None
+        instance, filter = _instance(value), _filter(value)
+        text = _sparql(value, alone=bool(narrowing)) if instance is None and filter is None else None
         wish = cls(text, _kind(value), **narrowing)
-        return replace(wish, instance=instance, ttl=_ttl(value), entailment=_entailment(value))
+        return replace(wish, instance=instance, filter=filter, ttl=_ttl(value), entailment=_entailment(value))
 
     @property
     def asked(self) -> Asked:
-        """What is to be lifted, but for what a template adds."""
+        """What is to be lifted, but for what a template adds. Raises Unfit for a filter that is none."""
+        query = None if self.filter is None else filters.query_of(orjson.loads(self.filter))
         fields = (_several(self.stream), _several(self.source), _several(self.application), _several(self.vocabulary))
-        return Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields))
+        return Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields), query=query)
+
+
+def _filter(value: Mapping[str, Any]) -> str | None:
+    given = {field: value[field] for field in FILTER if value.get(field) is not None}
+    if not given:
+        return None
+    (first, *_) = given
+    if first == "prefixes":
+        raise Unfit("prefixes", "prefixes stands beside filter or filters, which are not there")
+    for other in ("sparql", "template"):
+        if value.get(other) is not None:
+            raise Unfit(first, f"{first} stands in the place of {other}, not beside it")
+    return orjson.dumps(given).decode()
 
 
 def _instance(value: Mapping[str, Any]) -> Instance | None:
@@ -113,7 +133,7 @@ def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
     if text is None and alone:
         return None
     if not isinstance(text, str) or not text.strip():
-        others = ", ".join(("template", *NARROWING))
+        others = ", ".join(("filter", "filters", "template", *NARROWING))
         raise Unfit("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
     if len(text) * 4 > limits.QUERY_BYTES and len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)

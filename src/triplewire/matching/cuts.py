@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import zip_longest
 
 from triplewire.matching.narrowings import NONE, Narrowing
+from triplewire.sparql import Query
 
 _WORD = r"[A-Za-z0-9_]"
 _CONSTANT = re.compile(
@@ -47,13 +48,15 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be lifted: a query text, or none for all events, on some events alone; with the solutions or not."""
+    """What is to be lifted: a query, as a text or already read, or none for all events; on some events alone; with the
+    solutions or not."""
 
     text: str | None
     solutions: bool
     narrowing: Narrowing = NONE
     values: tuple[tuple[str, str], ...] = ()
     """Terms that stand for variables of the query, by their names."""
+    query: Query | None = None
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,9 @@ from triplewire.sparql.rewriting import parts
 
 def query_of(asked: Asked) -> Query:
     """The query that is asked, with all that narrows it. Raises SparqlSyntax or Unsupported."""
-    query = EVERYTHING if asked.text is None else instance(parse_query(asked.text), dict(asked.values))
+    query = asked.query or EVERYTHING
+    if asked.text is not None:
+        query = instance(parse_query(asked.text), dict(asked.values))
     return narrowed(query, asked.narrowing, solutions=asked.solutions)
 
 
@@ -86,7 +88,7 @@ class Texts:
 
     def lift(self, asked: Asked) -> Lifted:
         """What `make` would give."""
-        if asked.text is not None and (len(asked.text) > limits.REMEMBERED_QUERY_CHARACTERS or _escaped(asked.text)):
+        if asked.query is not None or _unwieldy(asked.text or ""):
             return self._make(asked)
         pieces = cut(asked)
         recipe = self._remembered(pieces)
@@ -203,6 +205,6 @@ def _terms(shape: Shape) -> frozenset[str]:
     return frozenset((*(part.term for part in found if isinstance(part, Const)), *(term for term in rows if term)))
 
 
-def _escaped(text: str) -> bool:
-    """Whether there may be escapes that are read before the text is cut into tokens."""
-    return "\\u" in text or "\\U" in text
+def _unwieldy(text: str) -> bool:
+    """Whether a text is too long, or may have escapes that are read before it is cut into tokens."""
+    return len(text) > limits.REMEMBERED_QUERY_CHARACTERS or "\\u" in text or "\\U" in text

@@ -48,6 +48,8 @@ class Subscription:
     """Of which the text is, and its version."""
     values: tuple[tuple[str, str], ...] = ()
     """The terms of the template's parameters."""
+    filter: str | None = None
+    """The filters that stand in the place of a query, as JSON."""
     ttl: float | None = None
     """The seconds after which it ends if nobody listens to it; None for one that stays."""
     entailment: str | None = None

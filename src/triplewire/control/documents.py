@@ -1,0 +1,61 @@
+"""Documents: subscriptions, templates and ontologies as clients see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from triplewire.matching.expansion import timestamp
+from triplewire.model import Subscription, token
+from triplewire.registry.ontologies import Loaded
+from triplewire.registry.subscriptions import asked_of
+from triplewire.registry.templates import Template
+
+
+def subscription(made: Subscription) -> dict[str, Any]:
+    """With the fields that it was made of, those that say anything; `stream` is always there."""
+    return {
+        "id": made.id,
+        **_given(sparql=made.sparql),
+        **orjson.loads(made.filter or "{}"),
+        "kind": made.kind.value,
+        "stream": None,
+        **asked_of(made),
+        **_instance(made),
+        **_given(ttl=made.ttl, entailment=made.entailment),
+        "created": timestamp(made.created),
+        "since": token(made.made),
+        "notifications": f"/subscriptions/{made.id}/notifications",
+    }
+
+
+def template(found: Template) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "version": token(found.version),
+        "sparql": found.sparql,
+        "parameters": {name: {"type": type} for name, type in found.parameters.items()},
+    }
+
+
+def ontology(loaded: Loaded) -> dict[str, Any]:
+    """What is told of an ontology beside its triples."""
+    return {
+        "name": loaded.name,
+        "version": token(loaded.version),
+        "triples": loaded.triples,
+        "classes": loaded.classes,
+        "properties": loaded.properties,
+    }
+
+
+def _instance(made: Subscription) -> dict[str, Any]:
+    if made.template is None:
+        return {}
+    name, version = made.template
+    return {"template": name, "version": token(version), "values": dict(made.values)}
+
+
+def _given(**fields: object) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
