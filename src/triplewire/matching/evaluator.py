@@ -8,7 +8,7 @@ at each of its events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -65,11 +65,11 @@ class Evaluator:
                 self._change_member(change)
         self.version = upto
 
-    def match(self, entries: pa.Table, shape: str | None = None) -> pa.Table:
+    def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
-        shapes, or of one."""
-        shapes = self._shapes.values() if shape is None else [self._shapes[shape]]
-        live = [each for each in shapes if each.prepare()]
+        shapes, or of some."""
+        asked = self._shapes.values() if shapes is None else [self._shapes[each] for each in shapes]
+        live = [each for each in asked if each.prepare()]
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         plain = self._load(entries, frozenset().union(*(each.columns for each in live)))

@@ -1,26 +1,31 @@
 """The matcher: both tiers of matching, and who of them decides what.
 
 ```
-            ┌─ index ──────────────── groups and values ──┐
-events ─────┤     └─ what it leaves ── exact ─────────────┼── matches
-            └─ rest ───────────────── subscriptions ──────┘
+          ┌── programs ────────────────────────── groups ──────────────┐
+          │       └─ what they leave ── exact ─── subscriptions ───────┤
+events ───┤                                                            ├── matches
+          ├── guards ── candidates ──── rest ──── subscriptions ───────┤
+          └── what has no guard ─────── rest ──── subscriptions ───────┘
 ```
 
 Subscriptions that the index decides are known to the evaluator `exact` as well, which decides about the few events that
-the index leaves: those with long numbers, times without a zone, escapes. All others are for the evaluator `rest`.
+the index leaves: those with long numbers, times without a zone, escapes. All others are for the evaluator `rest`, on
+the events that have what they surely require.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from triplewire.matching.evaluator import Evaluator, connection
-from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.index import Guards, Membership, Memberships
+from triplewire.matching.index.arrays import Int32
 from triplewire.matching.index.groups import GroupIndex
 from triplewire.matching.shapes import Shape
 from triplewire.registry.ports import Change
@@ -29,10 +34,12 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
 
 @dataclass(frozen=True)
 class Indexed:
-    """A shape that the index decides, and the number of its program there."""
+    """A shape, and its program or its guard in the index, by number; None for what it does not have."""
 
     memberships: Memberships
-    program: int
+    guards: Guards
+    program: int | None
+    guard: int | None
 
 
 @dataclass
@@ -46,11 +53,13 @@ class Matcher:
     version: int = 0
     _index: GroupIndex = field(default_factory=GroupIndex)
     _duck: duckdb.DuckDBPyConnection = field(default_factory=connection)
-    _shapes: dict[str, Indexed | None] = field(default_factory=dict)
-    _programs: list[str] = field(default_factory=list)
-    """The shape of each program."""
-    _groups: dict[str, int | None] = field(default_factory=dict)
-    """The group of each subscription; None for those that the index does not decide."""
+    _shapes: dict[str, Indexed] = field(default_factory=dict)
+    _programs: dict[int, str] = field(default_factory=dict)
+    """The shape of each program, and of each guard."""
+    _open: set[str] = field(default_factory=set)
+    """Shapes that nothing guards."""
+    _groups: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
+    """The group of each subscription, if it has one, and whether the index decides it."""
     _ended: list[tuple[int, int]] = field(default_factory=list)
     """Where subscriptions ended, and the groups that they leave."""
 
@@ -78,7 +87,7 @@ class Matcher:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table. Those of groups may concern nobody: a group does
         not tell since when its members are there."""
         result = self._index.match(entries)
-        found = [result.matches, self._rest.match(entries), *self._decided(entries, result.slow)]
+        found = [result.matches, *self._decided(entries, result.slow), *self._finished(entries, result.candidates)]
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
@@ -98,32 +107,34 @@ class Matcher:
     def _note(self, change: Change) -> None:
         if change.kind != SHAPE or change.value is None or change.key in self._shapes:
             return
-        memberships = Memberships(Shape.from_value(change.value))
-        if memberships.program is None:
-            self._shapes[change.key] = None
-            return
-        self._shapes[change.key] = Indexed(memberships, self._index.add_program(memberships.program))
-        self._programs.append(change.key)
+        shape = Shape.from_value(change.value)
+        memberships, guards = Memberships(shape), Guards(shape)
+        program = None if memberships.program is None else self._index.add_program(memberships.program)
+        guard = None if guards.program is None else self._index.add_program(guards.program, guards=True)
+        self._shapes[change.key] = Indexed(memberships, guards, program, guard)
+        self._programs |= {number: change.key for number in (program, guard) if number is not None}
 
     def _change(
         self, change: Change, exact: list[Change], rest: list[Change], joining: defaultdict[int, list[Membership]]
     ) -> None:
         if change.key in self._groups:
-            group = self._groups.pop(change.key)
+            group, decided = self._groups.pop(change.key)
             if group is not None:
                 self._ended.append((change.position, group))
-            gone = Change(change.position, SUBSCRIPTION, change.key, None)
-            (rest if group is None else exact).append(gone)
+            (exact if decided else rest).append(Change(change.position, SUBSCRIPTION, change.key, None))
         if change.value is None:
             return
-        indexed = self._shapes[change.value["shape"]]
-        membership = None if indexed is None else indexed.memberships.of(change.value["constants"])
-        self._groups[change.key] = None if membership is None else membership.group
-        if indexed is None or membership is None:
-            rest.append(change)
+        shape, constants = self._shapes[change.value["shape"]], change.value["constants"]
+        membership = shape.memberships.of(constants)
+        program, decided = shape.program, membership is not None
+        if membership is None and shape.guard is not None:
+            program, membership = shape.guard, shape.guards.of(constants)
+        if program is None or membership is None:
+            self._open.add(change.value["shape"])
         else:
-            exact.append(change)
-            joining[indexed.program].append(membership)
+            joining[program].append(membership)
+        self._groups[change.key] = (None if membership is None else membership.group, decided)
+        (exact if decided else rest).append(change)
 
     def _decided(self, entries: pa.Table, slow: Sequence[tuple[int, int]]) -> list[pa.Table]:
         """What of the events that the index leaves matches, program by program."""
@@ -131,6 +142,15 @@ class Matcher:
         for event, program in slow:
             events[program].append(event)
         return [
-            self._exact.match(entries.take(pa.array(places)), self._programs[program])
+            self._exact.match(entries.take(pa.array(places)), [self._programs[program]])
             for program, places in events.items()
         ]
+
+    def _finished(self, entries: pa.Table, candidates: Mapping[int, Int32]) -> list[pa.Table]:
+        """What of the candidates matches, and of all events for shapes that have no guard."""
+        found = [self._rest.match(entries, self._open)]
+        if candidates:
+            places = np.unique(np.concatenate([*candidates.values()]))
+            shapes = {self._programs[guard] for guard in candidates} - self._open
+            found.append(self._rest.match(entries.take(pa.array(places)), shapes))
+        return found

@@ -3,6 +3,6 @@
 Who only tells which matches concern a subscription needs no compiled code: `groups`, which does, is not imported here.
 """
 
-from triplewire.matching.index.memberships import Membership, Memberships
+from triplewire.matching.index.memberships import Guards, Membership, Memberships
 
-__all__ = ["Membership", "Memberships"]
+__all__ = ["Guards", "Membership", "Memberships"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
-from triplewire.matching.index.arrays import PAIR, ROW, TERM, VARIABLE, Events, Found, Int32, Int64, Scratch
+from triplewire.matching.index.arrays import PAIR, ROW, TERM, VARIABLE, Events, Found, Int32, Int64, Records, Scratch
 from triplewire.matching.index.batches import events_of
 from triplewire.matching.index.kernel import longest, match
 from triplewire.matching.index.memberships import Membership, Memberships
@@ -29,6 +29,8 @@ class Result:
 
     matches: pa.Table
     slow: Sequence[tuple[int, int]]
+    candidates: Mapping[int, Int32]
+    """By guard: the events that it lets through, by their places in the batch."""
 
 
 @cache
@@ -56,12 +58,17 @@ class GroupIndex:
         self._above: list[bool] = []
         self._widths: list[int] = []
         self._solutions: list[bool] = []
+        self._guards: set[int] = set()
         self._seen = np.zeros(0, np.int32)
 
-    def add_program(self, program: Program) -> int:
+    def add_program(self, program: Program, *, guards: bool = False) -> int:
+        """What a program that `guards` matches are candidates for somebody else."""
         self._widths.append(len(program.rows))
         self._solutions.append(program.solutions)
-        return self._store.add_program(program)
+        number = self._store.add_program(program)
+        if guards:
+            self._guards.add(number)
+        return number
 
     def join(self, program: int, memberships: Sequence[Membership]) -> None:
         """Subscriptions of one program come."""
@@ -92,7 +99,7 @@ class GroupIndex:
     def match(self, entries: pa.Table) -> Result:
         """What of a batch of `ENTRIES` matches, in order of position."""
         if not self._store.groups or not entries.num_rows:
-            return Result(MATCHES.empty_table(), ())
+            return Result(MATCHES.empty_table(), (), {})
         events = events_of(entries)
         index, scratch = self._store.index, self._scratch(events)
         width = max(self._widths)
@@ -104,7 +111,7 @@ class GroupIndex:
             slow.update(found.slow[:pairs].tolist())
             room = 4 * room if following == event else room
             event = following
-        return Result(self._table(entries, parts, slow), sorted(slow))
+        return self._result(entries, parts, slow)
 
     def _scratch(self, events: Events) -> Scratch:
         terms = int(longest(events.text, events.start))
@@ -118,16 +125,22 @@ class GroupIndex:
             seen=self._seen,
         )
 
-    def _table(self, entries: pa.Table, parts: list[tuple[Found, int]], slow: set[tuple[int, int]]) -> pa.Table:
+    def _result(self, entries: pa.Table, parts: list[tuple[Found, int]], slow: set[tuple[int, int]]) -> Result:
         """The rows as matches, without those about which somebody else decides."""
         made = np.concatenate([found.rows[:rows] for found, rows in parts])
         width = len(parts[0][0].quads) // len(parts[0][0].rows)
         quads = np.concatenate([found.quads[: rows * width] for found, rows in parts]).reshape(-1, width)
         program = self._store.index.groups["program"][made["group"]]
-        if slow:
-            pairs = np.array(sorted(slow), PAIR)
-            kept = ~np.isin(_pair(made["event"], program), _pair(pairs["event"], pairs["program"]))
-            made, quads, program = made[kept], quads[kept], program[kept]
+        guards = np.fromiter(self._guards, np.int32, len(self._guards))
+        kept = ~np.isin(program, guards)
+        undecided = [pair for pair in slow if pair[1] in self._guards]
+        candidates = _candidates(made["event"][~kept], program[~kept], undecided)
+        pairs = np.array([pair for pair in slow if pair[1] not in self._guards], PAIR)
+        kept &= ~np.isin(_pair(made["event"], program), _pair(pairs["event"], pairs["program"]))
+        found = self._table(entries, made[kept], quads[kept], program[kept])
+        return Result(found, sorted(pairs.tolist()), candidates)
+
+    def _table(self, entries: pa.Table, made: Records, quads: Int32, program: Int32) -> pa.Table:
         lengths = np.array(self._widths, np.int64)[program] * np.array(self._solutions, np.int64)[program]
         names = self._names.data[made["group"]]
         position: Int64 = entries["position"].to_numpy()[made["event"]]
@@ -142,6 +155,13 @@ class GroupIndex:
             },
             schema=MATCHES,
         )
+
+
+def _candidates(event: Int32, program: Int32, undecided: Sequence[tuple[int, int]]) -> dict[int, Int32]:
+    """The events of each guard, each once, with those about which it does not know."""
+    events = np.concatenate((event, np.array([each for each, _ in undecided], np.int32)))
+    programs = np.concatenate((program, np.array([each for _, each in undecided], np.int32)))
+    return {int(each): np.unique(events[programs == each]) for each in np.unique(programs)}
 
 
 def _pair(event: Int32, program: Int32) -> Int64:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from triplewire.matching.index.programs import Op, program
+from triplewire.matching.index.programs import Op, Slot, guard, program
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
@@ -73,16 +73,32 @@ class Memberships:
         limit = self.program.threshold
         if limit is None:
             kept = tuple(constants)
-            return Membership(self._group(kept), kept)
+            return Membership(_named(self._key, kept), kept)
         value = _value(constants[limit.parameter], limit.family is Family.DATETIME)
         if value is None:
             return None
         kept = tuple("" if index == limit.parameter else text for index, text in enumerate(constants))
-        return Membership(self._group(kept), kept, value, limit.op)
+        return Membership(_named(self._key, kept), kept, value, limit.op)
 
-    def _group(self, constants: Sequence[str]) -> int:
-        text = b"\n".join((self._key, *(each.encode() for each in constants)))
-        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
+
+class Guards:
+    """Of the subscriptions of a shape that the index does not decide: an event that a group of theirs does not match is
+    none of theirs. There are none where nothing is surely required."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.program = guard(shape)
+        self._key = b"guard " + shape.key.encode()
+        rows = () if self.program is None else self.program.rows
+        self._read = {each.number for row in rows for each in row.places if each.slot is Slot.PARAMETER}
+
+    def of(self, constants: Sequence[str]) -> Membership:
+        kept = tuple(text if index in self._read else "" for index, text in enumerate(constants))
+        return Membership(_named(self._key, kept), kept)
+
+
+def _named(key: bytes, constants: Sequence[str]) -> int:
+    text = b"\n".join((key, *(each.encode() for each in constants)))
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 @lru_cache(maxsize=65_536)

@@ -8,13 +8,14 @@ threshold, by which the subscriptions of one group differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.scans import VIRTUAL
+from triplewire.sparql.compile.subscriptions import required
 
 MOST_PATTERNS = 16
 """Patterns of a shape that the index takes."""
@@ -135,6 +136,21 @@ def program(shape: Shape) -> Program | None:
         return _Writer(query).program(shape.solutions)
     except Beyond:
         return None
+
+
+def guard(shape: Shape) -> Program | None:
+    """A program for what every match of a shape surely has, for shapes that are more than the index decides; None where
+    there is nothing to tell. It takes none of the shape's filters."""
+    query = shape.query
+    patterns = query.patterns if isinstance(query, Conjunction) else tuple(required(query.where))
+    rows = [replace(each, graph=None) for each in patterns[:MOST_PATTERNS] if _header(each) is None]
+    if not any(_tells(each) for each in rows):
+        return None
+    return _Writer(Conjunction("ask", tuple(rows))).program(False)
+
+
+def _tells(pattern: Pattern) -> bool:
+    return any(not isinstance(node, Var) for node in (pattern.subject, pattern.predicate, pattern.object))
 
 
 @dataclass
