@@ -11,7 +11,7 @@ from triplewire.config import limits
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError
-from triplewire.model import Subscription, token
+from triplewire.model import token
 from triplewire.problems import described
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -110,12 +110,12 @@ def _wish(line: Line) -> Wish | TriplewireError:
         return error
 
 
-def _told(outcomes: Iterable[tuple[int, Subscription | TriplewireError]]) -> bytes:
+def _told(outcomes: Iterable[tuple[int, tuple[str, int] | TriplewireError]]) -> bytes:
     return b"".join(
         orjson.dumps(
             {"line": number, "error": described(each)}
             if isinstance(each, TriplewireError)
-            else {"line": number, "id": each.id, "position": token(each.since)},
+            else {"line": number, "id": each[0], "position": token(each[1])},
             option=orjson.OPT_APPEND_NEWLINE,
         )
         for number, each in outcomes

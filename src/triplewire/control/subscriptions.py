@@ -66,18 +66,20 @@ class Subscriptions:
         Each sees every event whose publish is answered after this returns, and those at positions above its `since`.
         """
         find = cache(self.templates.find)
-        return self._registered([self._drafted(wish, find) for wish in wishes])
+        drafts = [self._drafted(wish, find) for wish in wishes]
+        return [replace(each.made, since=at) for each, at in zip(drafts, self._registered(drafts), strict=True)]
 
-    def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[Subscription | TriplewireError]:
-        """Those that can be, in one transaction; in the place of another is what is wrong with it. What was an error
-        before stays one. If the registry fails, none is made, and each has that error."""
+    def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[tuple[str, int] | TriplewireError]:
+        """Those that can be, in one transaction: the id of each and its position; in the place of another is what is
+        wrong with it. What was an error before stays one. If the registry fails, none is made, and each has that
+        error."""
         find = cache(self.templates.find)
         drafts = [self._attempted(wish, find) for wish in wishes]
         try:
-            made = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
+            positions = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
         except TriplewireError as error:
             return [each if isinstance(each, TriplewireError) else error for each in drafts]
-        return [each if isinstance(each, TriplewireError) else next(made) for each in drafts]
+        return [each if isinstance(each, TriplewireError) else (each.made.id, next(positions)) for each in drafts]
 
     def asked(self, wish: Wish) -> Asked:
         """What would be lifted. Raises NotFound or Conflict for the template, Unfit for its values."""
@@ -110,7 +112,8 @@ class Subscriptions:
         change = self._registry.get(LEASE, id)
         return None if change is None else leases.from_change(change)
 
-    def _registered(self, drafts: Sequence[_Draft]) -> list[Subscription]:
+    def _registered(self, drafts: Sequence[_Draft]) -> list[int]:
+        """The positions of the drafts, which are subscriptions now."""
         shapes = {each.shape.key: each.shape for each in drafts}
         missing = list(self._missing(shapes))
         made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
@@ -118,7 +121,7 @@ class Subscriptions:
         self._remember(shapes)
         if any(each.version != self._entailments.version() for each in drafts if each.version is not None):
             self._entailments.settle()
-        return [replace(each.made, since=at) for each, at in zip(drafts, positions, strict=True)]
+        return positions
 
     def _missing(self, shapes: Mapping[str, Shape]) -> Iterator[Entry]:
         for key, shape in shapes.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -56,13 +56,11 @@ class Wish:
         for field in value:
             if field not in FIELDS:
                 raise Unfit(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
-        narrowing: dict[str, Any] = {
-            field: _names(field, value[field]) for field in NARROWING if value.get(field) is not None
-        }
+        given: dict[str, Any] = {name: _names(name, value[name]) for name in NARROWING if value.get(name) is not None}
         instance, filter = _instance(value), _filter(value)
-        text = _sparql(value, alone=bool(narrowing)) if instance is None and filter is None else None
-        wish = cls(text, _kind(value), **narrowing)
-        return replace(wish, instance=instance, filter=filter, ttl=_ttl(value), entailment=_entailment(value))
+        text = _sparql(value, alone=bool(given)) if instance is None and filter is None else None
+        given |= {"instance": instance, "filter": filter, "ttl": _ttl(value), "entailment": _entailment(value)}
+        return cls(text, _kind(value), **given)
 
     @property
     def asked(self) -> Asked:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
 
 from triplewire.config import limits
@@ -196,7 +197,10 @@ def _equal(terms: Sequence[str]) -> tuple[int, ...]:
 
 
 def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
-    return tuple([family_of(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
+    return tuple([_family(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
+
+
+_family = lru_cache(maxsize=limits.REMEMBERED_SKELETONS)(family_of)
 
 
 def _terms(shape: Shape) -> frozenset[str]:
