@@ -116,7 +116,10 @@ def _compared(op: str, value: str, operand: str) -> bool:
         strings = isinstance(left, str) and isinstance(right, str) and is_literal(value) and is_literal(operand)
         return strings and _TEXTS[op](str(left), str(right))
     if op in ("=", "!="):
-        return (left == right) is (op == "=") if None not in (left, right) else op == "=" and value == operand
+        if None in (left, right) and is_literal(value) and is_literal(operand):
+            # of a literal that is not what it claims it cannot be said that it differs from another
+            return op == "=" and value == operand
+        return (left == right) is (op == "=")
     if isinstance(left, float) and isinstance(right, float):
         return _ORDERS[op](left, right)
     return is_literal(value) and isinstance(left, str) and isinstance(right, str) and _ORDERS[op](left, right)

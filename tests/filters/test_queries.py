@@ -64,3 +64,11 @@ def test_a_shape_survives_being_stored() -> None:
     for _ in range(50):
         made = lift(query_of(drawn.document(random)), solutions=False).shape
         assert Shape.from_value(made.to_value()) == made
+
+
+def test_equality_with_an_iri_or_a_string_is_a_constant_in_the_pattern() -> None:
+    found = shape(constraint("ex:a", "=", "text")).query
+    assert isinstance(found, Conjunction)
+    assert (found.patterns[0].object, found.filters) == (Param(0), ())
+    assert shape(constraint("ex:a", "=", {"@id": "ex:b"})).query == found
+    assert shape(constraint("ex:a", "=", 5)).query != found

@@ -1,7 +1,7 @@
 """Queries: what filters mean, in the algebra of SPARQL.
 
-A constraint is a pattern of its own, with variables of its own, and a condition on the object; or a bag, which takes
-all objects of the predicate together. Filters are the branches of a union.
+A constraint is a pattern of its own, with variables of its own, and a condition on the object, or the object itself;
+or a bag, which takes all objects of the predicate together. Filters are the branches of a union.
 
 Filters of one form become queries that differ in constants alone, so they have one shape.
 """
@@ -13,7 +13,7 @@ from functools import reduce
 
 from triplewire.filters.constraints import Constraint, Filter
 from triplewire.filters.documents import parse
-from triplewire.sparql import Const, Pattern, Query, Var
+from triplewire.sparql import Const, Family, Pattern, Query, Var, family_of
 from triplewire.sparql.algebra import Bag, Basic, Join, Operator, Union
 from triplewire.sparql.algebra import Filter as Conditions
 
@@ -41,30 +41,35 @@ def _distinct(filters: Iterable[Filter]) -> list[tuple[Constraint, ...]]:
 def _order(constraint: Constraint) -> tuple[object, ...]:
     """What differs in structure comes before what differs in constants."""
     relation = constraint.relation
+    named = not _named(constraint)
     early = _EARLY.index(relation.function) if relation.function in _EARLY and not relation.negated else len(_EARLY)
     bag = "" if constraint.bag is None else f"{constraint.bag}{len(constraint.operands):03}"
-    return bag, early, constraint.attribute, relation.symbol, relation.function, constraint.operands
+    return bag, named, early, constraint.attribute, relation.symbol, relation.function, constraint.operands
 
 
 def _conjunction(constraints: tuple[Constraint, ...]) -> Operator:
-    single = [each for each in constraints if each.bag is None]
-    patterns = tuple(_pattern(each.attribute, str(at)) for at, each in enumerate(single))
-    conditions = tuple(each.relation.between(_object(str(at)), each.operands[0]) for at, each in enumerate(single))
-    bags = [_bag(each, f"b{at}") for at, each in enumerate(each for each in constraints if each.bag is not None)]
+    single = [(Var(f".o{at}"), each) for at, each in enumerate(constraints) if each.bag is None]
+    patterns = tuple(_pattern(object_, each) for object_, each in single)
+    asked = [(object_, each) for object_, each in single if not _named(each)]
+    conditions = tuple(each.relation.between(object_, each.operands[0]) for object_, each in asked)
+    bags = [_bag(Var(f".o{at}"), each) for at, each in enumerate(constraints) if each.bag is not None]
     plain: Operator = Conditions(Basic(patterns), conditions) if conditions else Basic(patterns)
     return reduce(Join, bags if bags and not single else [plain, *bags])
 
 
-def _pattern(attribute: str, name: str) -> Pattern:
-    return Pattern(Var(f".s{name}"), Const(attribute), _object(name))
+def _pattern(object_: Var, constraint: Constraint) -> Pattern:
+    named = Const(constraint.operands[0][0]) if _named(constraint) else object_
+    return Pattern(Var(f"{object_.name}.s"), Const(constraint.attribute), named)
 
 
-def _object(name: str) -> Var:
-    return Var(f".o{name}")
+def _named(constraint: Constraint) -> bool:
+    """Is the value the operand itself? Of IRIs and strings only the same are equal, and a constant in a pattern is what
+    matching is best at."""
+    equal = constraint.bag is None and constraint.relation.function == "="
+    return equal and family_of(constraint.operands[0][0]) in (Family.IRI, Family.STRING)
 
 
-def _bag(constraint: Constraint, name: str) -> Operator:
+def _bag(member: Var, constraint: Constraint) -> Operator:
     assert constraint.bag is not None
-    member = Var(f".m{name}")
     pairs = tuple(constraint.relation.between(member, each) for each in constraint.operands)
     return Bag(Const(constraint.attribute), constraint.bag, member.name, pairs)
