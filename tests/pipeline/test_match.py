@@ -13,10 +13,16 @@ import pytest
 from tests.matching.subscriptions import registered
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
+from triplewire.filters import query_of
 from triplewire.log.ports import Publication
-from triplewire.model import MATTER
+from triplewire.matching.shapes import lift
+from triplewire.model import MATTER, Event, Kind, Subscription
+from triplewire.model.terms import RDF_TYPE
 from triplewire.pipeline import match
 from triplewire.pipeline.ports import Ports
+from triplewire.registry.ontologies import ONTOLOGY, Loaded
+from triplewire.registry.ontologies import to_value as ontology_value
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -61,3 +67,21 @@ def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
     after = batch(ports, made)
     found = match.matcher_of(ports.open_registry, after).match(after)
     assert found["position"].to_pylist() == after["position"].to_pylist()
+
+
+def test_an_ontology_that_changes_within_a_batch_holds_from_there_on(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    registry, log = ports.open_registry(), ports.open_log()
+    asked = query_of({"filter": [{"attribute": RDF_TYPE[1:-1], "op": "@>", "value": "urn:Animal"}]})
+    lifted = lift(asked, solutions=False)
+    made = Subscription("s", None, Kind.SIGNAL, lifted.shape.key, lifted.constants)
+    registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", to_value(made))])
+    expected = []
+    for superclass in ("urn:Animal", "urn:Plant", None, "urn:Animal"):
+        line = f"<urn:Cat>\t<http://www.w3.org/2000/01/rdf-schema#subClassOf>\t<{superclass}>"
+        loaded = None if superclass is None else ontology_value(Loaded("o", line, 1, 2, 0))
+        registry.put([(ONTOLOGY, "o", loaded)])
+        ((position,),) = log.append([Publication("test", [Event("urn:event", f"<urn:tom>\t{RDF_TYPE}\t<urn:Cat>")])])
+        expected += [position] if superclass == "urn:Animal" else []
+    found = match.matches(ports.open_registry, log.read(0, log.head(), 100).select(MATTER))
+    assert found["position"].to_pylist() == expected

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.matching.constants import Constants
+from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Shape
 from triplewire.model import MATCHES
 from triplewire.registry.ports import Change
@@ -46,13 +47,17 @@ class Evaluator:
     """
 
     _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: connection())
+    _closures: Closures | None = None
+    """Of the connection, where it has several evaluators; they tell their tables apart by name."""
     _name: str = "constants"
-    """What its tables are called, where a connection has several evaluators."""
     version: int = 0
     _shapes: dict[str, Constants] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Where subscriptions were made → their shape, and where they ended; in the order in which they ended."""
+
+    def __post_init__(self) -> None:
+        self._ontologies = self._closures or Closures(self._duck)
 
     def apply(self, changes: Iterable[Change], upto: int) -> None:
         """Take in registry changes, in order; afterwards the evaluator speaks for positions up to `upto`."""
@@ -63,6 +68,8 @@ class Evaluator:
                 )
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
+            else:
+                self._ontologies.apply(change)
         self.version = upto
 
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
@@ -72,6 +79,7 @@ class Evaluator:
         live = [each for each in asked if each.prepare()]
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
+        self._ontologies.prepare()
         plain = self._load(entries, frozenset().union(*(each.columns for each in live)))
         self._duck.execute(_FOUND)
         for each in live:

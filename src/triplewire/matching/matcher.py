@@ -27,6 +27,7 @@ from triplewire.matching.evaluator import Evaluator, connection
 from triplewire.matching.index import Guards, Membership, Memberships
 from triplewire.matching.index.arrays import Int32
 from triplewire.matching.index.groups import GroupIndex
+from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Shape
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
@@ -64,7 +65,8 @@ class Matcher:
     """Where subscriptions ended, and the groups that they leave."""
 
     def __post_init__(self) -> None:
-        self._exact, self._rest = Evaluator(self._duck, "exact"), Evaluator(self._duck, "rest")
+        closures = Closures(self._duck)
+        self._exact, self._rest = (Evaluator(self._duck, closures, name) for name in ("exact", "rest"))
 
     def apply(self, changes: Iterable[Change], upto: int) -> None:
         """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -19,6 +21,7 @@ from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES, MATTER
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
+from triplewire.registry.ontologies import ONTOLOGY
 from triplewire.registry.ports import Registry
 
 matchers: dict[object, tuple[Registry, Matcher]] = {}
@@ -38,19 +41,32 @@ def _match(
     lighten()
     for batch in batches:
         if batch.num_rows:
-            entries = pa.Table.from_batches([batch])
             with spending(costs.kernel):
-                matches = matcher_of(open_registry, entries).match(entries)
-            yield from matches.to_batches()
+                found = matches(open_registry, pa.Table.from_batches([batch]))
+            yield from found.to_batches()
+
+
+def matches(open_registry: Callable[[], Registry], entries: pa.Table) -> pa.Table:
+    """Those of a batch of `ENTRIES`, each matched against the registry as it was at its position."""
+    parts = _parts(open_registry, entries)
+    return pa.concat_tables([matcher_of(open_registry, part).match(part) for part in parts])
+
+
+def _parts(open_registry: Callable[[], Registry], entries: pa.Table) -> Iterator[pa.Table]:
+    """The entries, cut where an ontology changes: from there on, and not before, its new version holds."""
+    registry, matcher = _kept(open_registry)
+    positions = entries["position"].to_numpy()
+    changes = registry.changes(max(matcher.version, int(positions.min())), int(positions.max()))
+    marks = [change.position for change in changes if change.kind == ONTOLOGY]
+    ends = np.searchsorted(positions, [*marks, positions[-1] + 1])
+    for start, stop in pairwise([0, *ends.tolist()]):
+        if stop > start:
+            yield entries.slice(start, stop - start)
 
 
 def matcher_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Matcher:
     """This worker's matcher, knowing every registry change up to the last of the entries."""
-    key = _key(open_registry)
-    if key not in matchers:
-        warm_up()
-        matchers[key] = (open_registry(), Matcher())
-    registry, matcher = matchers[key]
+    registry, matcher = _kept(open_registry)
     last = pc.max(entries["position"]).as_py()
     if last > matcher.version:
         changes = registry.changes(matcher.version, last)
@@ -60,6 +76,14 @@ def matcher_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Matc
         if changes:
             keep()
     return matcher
+
+
+def _kept(open_registry: Callable[[], Registry]) -> tuple[Registry, Matcher]:
+    key = _key(open_registry)
+    if key not in matchers:
+        warm_up()
+        matchers[key] = (open_registry(), Matcher())
+    return matchers[key]
 
 
 def _key(opener: Callable[[], Registry]) -> object:
