@@ -24,6 +24,8 @@ PROGRAM = np.dtype(
         ("rows", "i4"),
         ("first_step", "i4"),
         ("steps", "i4"),
+        ("first_hint", "i4"),
+        ("hints", "i4"),
         ("variables", "i4"),
         ("threshold", "i4"),
         ("direction", "i1"),
@@ -41,23 +43,19 @@ PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1")], align=Tru
 STEP = np.dtype([("variable", "i4"), ("number", "i4"), ("op", "i1"), ("slot", "i1")], align=True)
 """A step of the machine; number and slot are of its constant."""
 
+HINT = np.dtype([("number", "i4"), ("choice", "i4"), ("row", "i1"), ("prefix", "i1")], align=True)
+"""A parameter that the object of a row must be, or must begin with. Of those with the same choice, one is enough."""
+
 GROUP = np.dtype(
-    [
-        ("signature", "u8"),
-        ("first_constant", "i8"),
-        ("bound", "f8"),
-        ("program", "i4"),
-        ("following", "i4"),
-        ("members", "i4"),
-        ("access", "i1"),
-    ],
-    align=True,
+    [("signature", "u8"), ("first_constant", "i8"), ("bound", "f8"), ("program", "i4"), ("members", "i4")], align=True
 )
-"""`bound` is the threshold that is easiest to pass, `following` the next group with the same access key or -1, `access`
-the row of the program that the key is of."""
+"""`bound` is the threshold that is easiest to pass."""
 
 KEY = np.dtype([("key", "u8"), ("head", "i4"), ("count", "i4")], align=True)
-"""An access key, the first group that has it, and how many have."""
+"""An access key, the first of its postings, and how many there are."""
+
+POSTING = np.dtype([("group", "i4"), ("following", "i4"), ("row", "i4")])
+"""A group under an access key, the row of its program that the key is of, and the next posting, or -1."""
 
 TERM = np.dtype(
     [
@@ -91,10 +89,12 @@ class Index(NamedTuple):
     programs: Records
     places: Records
     steps: Records
+    hints: Records
     groups: Records
     constants: Records
     pool: Bytes
     keys: Records
+    postings: Records
     sieve: UInt64
     uses: Int8
 

@@ -10,9 +10,13 @@ from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
     EVERYTHING,
     HEADER,
+    LONG,
+    MIDDLE,
     OBJECT,
     PREDICATE,
     PREDICATE_OBJECT,
+    PREFIXES,
+    SHORT,
     SUBJECT,
     SUBJECT_PREDICATE,
     bit_of,
@@ -25,7 +29,7 @@ from triplewire.matching.index.numbers import DECIDED, moment, number
 from triplewire.matching.index.programs import Slot
 
 _VARIABLE = int(Slot.VARIABLE)
-_QUOTE, _ANGLE = 34, 60
+_QUOTE, _ANGLE, _BACKSLASH = 34, 60, 92
 _CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
 _CLASSES = np.uint64(hashed(_CLASS, 0, len(_CLASS)))
 
@@ -57,12 +61,13 @@ def describe(pool: Bytes, constants: Records, first: int, stop: int) -> None:
 
 
 @compiled
-def link(index: Index, first: int, stop: int) -> None:
-    """Put groups under the access key that is cheapest, and let their signatures say what they need."""
+def link(index: Index, first: int, stop: int, posted: int) -> int:
+    """Put groups under the access key that is cheapest, or under all of a choice of keys, and let their signatures say
+    what they need. There are so many postings, and then as many as it says."""
     for group in range(first, stop):
         program = index.groups[group].program
         signature = np.uint64(0)
-        best_row, best_kind, best_key, best_cost = 0, EVERYTHING, np.uint64(0), 1 << 62
+        best_row, best_kind, best_key, best_cost, best_choice = 0, EVERYTHING, np.uint64(0), 1 << 62, -1
         for row in range(index.programs[program].rows):
             kind, one, other = _named(index, program, group, row)
             key = key_of(kind, one, other)
@@ -76,20 +81,70 @@ def link(index: Index, first: int, stop: int) -> None:
             if cost < best_cost:
                 best_row, best_kind, best_key, best_cost = row, kind, key, cost
         index.groups[group].signature = signature
-        index.groups[group].access = best_row
-        enter(index, best_kind, best_key, group)
+        first_hint = index.programs[program].first_hint
+        for hint in range(first_hint, first_hint + index.programs[program].hints):
+            cost = _choice_cost(index, program, group, index.hints[hint].choice)
+            if cost < best_cost:
+                best_cost, best_choice = cost, index.hints[hint].choice
+        if best_choice < 0:
+            posted = enter(index, best_kind, best_key, group, best_row, posted)
+            continue
+        for hint in range(first_hint, first_hint + index.programs[program].hints):
+            if index.hints[hint].choice == best_choice:
+                kind, key = _hinted(index, program, group, hint)
+                posted = enter(index, kind, key, group, index.hints[hint].row, posted)
+    return posted
 
 
 @compiled
-def enter(index: Index, kind: int, key: np.uint64, group: int) -> None:
-    """Put a group in front of those that have its key."""
+def _choice_cost(index: Index, program: int, group: int, choice: int) -> int:
+    """What it costs to be found under all keys of a choice."""
+    total = 0
+    first = index.programs[program].first_hint
+    for hint in range(first, first + index.programs[program].hints):
+        if index.hints[hint].choice == choice:
+            kind, key = _hinted(index, program, group, hint)
+            total += _cost(index, kind, key, np.uint64(0))
+    return total
+
+
+@compiled
+def _hinted(index: Index, program: int, group: int, hint: int) -> tuple[int, np.uint64]:
+    """The key that a hint makes; that of the predicate alone where its text is too short, or has escapes."""
+    row = index.programs[program].first_row + index.hints[hint].row
+    predicate = _hash(index, program, group, row, 1)
+    constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
+    if index.hints[hint].prefix == 0:
+        return PREDICATE_OBJECT, key_of(PREDICATE_OBJECT, predicate, constant.hash)
+    for kind, length in PREFIXES:
+        if constant.length - 2 >= length and plain(index.pool, constant.start + 1, length):
+            return kind, key_of(kind, predicate, hashed(index.pool, constant.start + 1, constant.start + 1 + length))
+    return PREDICATE, key_of(PREDICATE, predicate, predicate)
+
+
+@compiled
+def plain(data: Bytes, start: int, length: int) -> bool:
+    """Are there no escapes in these bytes?"""
+    for place in range(start, start + length):  # noqa: SIM110 (numba knows no generators)
+        if data[place] == _BACKSLASH:
+            return False
+    return True
+
+
+@compiled
+def enter(index: Index, kind: int, key: np.uint64, group: int, row: int, posted: int) -> int:
+    """Put a group in front of those that have its key; how many postings there are then."""
     place = index.keys[place_of(index, key)]
-    index.groups[group].following = place.head
+    posting = index.postings[posted]
+    posting.group = group
+    posting.row = row
+    posting.following = place.head
     place.key = key
-    place.head = group
+    place.head = posted
     place.count += 1
     index.uses[kind] = 1
     sift(index, key)
+    return posted + 1
 
 
 @compiled
@@ -102,6 +157,8 @@ def _cost(index: Index, kind: int, key: np.uint64, one: np.uint64) -> int:
         often = 1_000
     elif kind in (PREDICATE, OBJECT, SUBJECT):
         often = 10_000
+    elif kind in (SHORT, MIDDLE, LONG):
+        often = 100 if kind == SHORT else 10
     elif kind == HEADER:
         often = 100_000
     elif kind == EVERYTHING:

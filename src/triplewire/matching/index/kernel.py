@@ -16,9 +16,11 @@ from triplewire.matching.index.keys import (
     EVERYTHING,
     HEADER,
     KINDS,
+    MIDDLE,
     OBJECT,
     PREDICATE,
     PREDICATE_OBJECT,
+    SHORT,
     SUBJECT_PREDICATE,
     bit_of,
     key_of,
@@ -74,6 +76,12 @@ def match(events: Events, first: int, index: Index, scratch: Scratch, found: Fou
                     key = key_of(kind, np.uint64(-quad), events.literal_hash[literal] if literal >= 0 else np.uint64(0))
                 elif kind == EVERYTHING:
                     key = key_of(kind, np.uint64(0), np.uint64(0))
+                elif kind >= SHORT:
+                    length = 4 if kind == SHORT else 8 if kind == MIDDLE else 16
+                    first_byte = terms[3 * quad + 2].start + 1
+                    if first_byte + length >= terms[3 * quad + 2].stop:
+                        continue
+                    key = key_of(kind, terms[3 * quad + 1].hash, hashed(events.text, first_byte, first_byte + length))
                 else:
                     term = 3 * quad + (1 if kind == PREDICATE else 2 if kind == OBJECT else 0)
                     key = key_of(kind, terms[term].hash, terms[term].hash)
@@ -136,10 +144,12 @@ def _tried(
     slow: int,
 ) -> tuple[int, int]:
     """Try the groups of an access key that a quad, or a header, has; rows -1 where there is no room for more."""
-    group = index.keys[place_of(index, key)].head
-    while group >= 0:
+    posting = index.keys[place_of(index, key)].head
+    while posting >= 0:
+        group = index.postings[posting].group
         if index.groups[group].members > 0 and index.groups[group].signature & ~signature == 0:
-            rows, state = _solved(group, quad, event, quads, events, index, scratch, found, rows)
+            access = index.postings[posting].row
+            rows, state = _solved(group, access, quad, event, quads, events, index, scratch, found, rows)
             if rows < 0:
                 return -1, slow
             if state == UNKNOWN:
@@ -148,7 +158,7 @@ def _tried(
                 found.slow[slow].event = event
                 found.slow[slow].program = index.groups[group].program
                 slow += 1
-        group = index.groups[group].following
+        posting = index.postings[posting].following
     return rows, slow
 
 
@@ -163,6 +173,7 @@ def _row_at(depth: int, access: int) -> int:
 @compiled
 def _solved(
     group: int,
+    access: int,
     quad: int,
     event: int,
     quads: int,
@@ -175,7 +186,7 @@ def _solved(
     """Write a row for each solution of a group that has its access row at a quad: one for all, where solutions are not
     asked for. Rows -1 where there is no room."""
     program = index.groups[group].program
-    count, access = index.programs[program].rows, index.groups[group].access
+    count = index.programs[program].rows
     once = index.programs[program].solutions == 0
     decided = index.programs[program].threshold < 0
     if once and decided and _known(group, event, scratch, found, rows) >= 0:
@@ -188,7 +199,7 @@ def _solved(
     scratch.cursor[1] = -1
     while depth > 0:
         if depth == count:
-            state, value = _verdict(event, program, group, events, index, scratch)
+            state, value = _verdict(event, program, group, access, events, index, scratch)
             if state == UNKNOWN:
                 return rows, UNKNOWN
             if state == PASS:
@@ -288,7 +299,9 @@ def _attached(
 
 
 @compiled
-def _verdict(event: int, program: int, group: int, events: Events, index: Index, scratch: Scratch) -> tuple[int, float]:
+def _verdict(
+    event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
+) -> tuple[int, float]:
     """Is the solution at hand one, by texts and filters, and with which value for the threshold?"""
     state, value = at_threshold(events, program, group, index, scratch)
     if state == FAIL:
@@ -296,15 +309,16 @@ def _verdict(event: int, program: int, group: int, events: Events, index: Index,
     filtered = passes(events, program, group, index, scratch)
     if filtered != PASS and filtered != UNKNOWN:
         return FAIL, value
-    if not _verified(event, program, group, events, index, scratch):
+    if not _verified(event, program, group, access, events, index, scratch):
         return FAIL, value
     return max(state, filtered), value
 
 
 @compiled
-def _verified(event: int, program: int, group: int, events: Events, index: Index, scratch: Scratch) -> bool:
+def _verified(
+    event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
+) -> bool:
     """Are the terms the same that have the same hashes?"""
-    access = index.groups[group].access
     for depth in range(index.programs[program].rows):
         row = _row_at(depth, access)
         number = index.programs[program].first_row + row

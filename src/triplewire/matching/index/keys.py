@@ -8,9 +8,12 @@ from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.compiled import inlined
 from triplewire.matching.index.hashes import paired
 
-PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING = range(7)
-KINDS = 7
-"""Of keys: what of a quad they are of; or of a header; or of anything."""
+PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, SHORT, MIDDLE, LONG = range(10)
+KINDS = 10
+"""Of keys: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object begins."""
+
+PREFIXES = ((LONG, 16), (MIDDLE, 8), (SHORT, 4))
+"""Kinds of key for beginnings, and how many bytes they take."""
 
 _BITS = np.uint64(63)
 _ONE = np.uint64(1)

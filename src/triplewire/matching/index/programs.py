@@ -71,6 +71,8 @@ _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TESTS = {"isiri": Op.IS_IRI, "isuri": Op.IS_IRI, "isblank": Op.IS_BLANK, "isliteral": Op.IS_LITERAL}
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
+_NAMED = frozenset({Family.IRI, Family.STRING})
+"""Constants that equal only themselves."""
 _COMPARED = _ORDERED | {Family.IRI, Family.STRING}
 
 
@@ -110,6 +112,15 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What a filter says of the object of a row: it is one of these parameters, or begins with the only one."""
+
+    row: int
+    parameters: tuple[int, ...]
+    prefix: bool = False
+
+
+@dataclass(frozen=True)
 class Program:
     """What the index does for a shape. `fixed` are the constants that its slots and steps number."""
 
@@ -119,6 +130,7 @@ class Program:
     fixed: tuple[str, ...]
     threshold: Threshold | None
     solutions: bool
+    hints: tuple[Hint, ...] = ()
 
 
 class Beyond(Exception):
@@ -167,7 +179,8 @@ class _Writer:
         rest = [each for each in conditions if threshold is None or self._threshold(each) != threshold]
         steps = [step for each in rest for step in self._steps(each)]
         steps += [Step(Op.AND)] * max(0, len(rest) - 1)
-        return Program(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions)
+        hints = tuple(hint for each in rest if (hint := self._hint(each)))
+        return Program(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions, hints)
 
     def _number(self) -> None:
         """Variables that hold terms of quads. The event itself, as the name of its graph or in front of a header, may
@@ -205,6 +218,25 @@ class _Writer:
                 return Threshold(self._variable(name), _COMPARISONS[op], index, family)
             case Apply(op, (Param() as param, Var() as variable)) if op in _ORDERS:
                 return self._threshold(Apply(_TURNED[op], (variable, param)))
+        return None
+
+    def _hint(self, condition: Expression) -> Hint | None:
+        match condition:
+            case Apply("=" | "in", (Var(name), *members)):
+                found = [each for each in members if isinstance(each, Param) and each.family in _NAMED]
+                row = self._row_of(name)
+                if row is not None and found and len(found) == len(members):
+                    return Hint(row, tuple(each.index for each in found))
+            case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
+                row = self._row_of(name)
+                return None if row is None else Hint(row, (index,), prefix=True)
+        return None
+
+    def _row_of(self, name: str) -> int | None:
+        """A stored row that has a variable as its object, and a constant as its predicate."""
+        for number, pattern in enumerate(self.query.patterns):
+            if pattern.object == Var(name) and not isinstance(pattern.predicate, Var) and _header(pattern) is None:
+                return number
         return None
 
     def _steps(self, condition: Expression) -> Iterator[Step]:

@@ -7,7 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.matching.index.arrays import CONSTANT, GROUP, KEY, PLACE, PROGRAM, STEP, Index, Records, UInt64
+from triplewire.matching.index.arrays import (
+    CONSTANT,
+    GROUP,
+    HINT,
+    KEY,
+    PLACE,
+    POSTING,
+    PROGRAM,
+    STEP,
+    Index,
+    Records,
+    UInt64,
+)
 from triplewire.matching.index.building import describe, link, rehash
 from triplewire.matching.index.keys import KINDS
 from triplewire.matching.index.programs import Program
@@ -28,6 +40,10 @@ class Store:
         self._programs = Column(PROGRAM)
         self._places = Column(PLACE)
         self._steps = Column(STEP)
+        self._hints = Column(HINT)
+        self._postings = Column(POSTING)
+        self._widest: list[int] = []
+        """Of each program: the keys that a group of it may have."""
         self._uses = np.zeros(KINDS, np.int8)
         self._keys, self._sieve = _table(64)
 
@@ -46,10 +62,12 @@ class Store:
             self._programs.data,
             self._places.data,
             self._steps.data,
+            self._hints.data,
             self._groups.data,
             self._constants.data,
             self._pool.data,
             self._keys,
+            self._postings.data,
             self._sieve,
             self._uses,
         )
@@ -74,6 +92,15 @@ class Store:
         self._places.extend(np.array(places, PLACE))
         steps = [(each.variable, each.constant.number, each.op, each.constant.slot) for each in program.steps]
         self._steps.extend(np.array(steps, STEP))
+        made["first_hint"] = self._hints.size
+        hints = [
+            (number, choice, hint.row, hint.prefix)
+            for choice, hint in enumerate(program.hints)
+            for number in hint.parameters
+        ]
+        made["hints"] = len(hints)
+        self._hints.extend(np.array(hints, HINT))
+        self._widest.append(max([1, *(len(each.parameters) for each in program.hints)]))
         self._programs.extend(made)
         return self._programs.size - 1
 
@@ -87,8 +114,9 @@ class Store:
         made["bound"] = bounds
         made["members"] = 1
         self._groups.extend(made)
+        self._postings.reserve(len(constants) * self._widest[program])
         self._reserve()
-        link(self.index, first, self._groups.size)
+        self._postings.size = link(self.index, first, self._groups.size, self._postings.size)
         return first
 
     def join(self, group: int, bound: float, *, above: bool) -> None:
@@ -116,9 +144,10 @@ class Store:
 
     def _reserve(self) -> None:
         """Room in the table for twice as many keys as there can be."""
-        if 2 * self.groups > len(self._keys):
+        most = len(self._postings.data)
+        if 2 * most > len(self._keys):
             old = self._keys
-            self._keys, self._sieve = _table(4 * self.groups)
+            self._keys, self._sieve = _table(2 * most)
             rehash(self.index, old)
 
 
@@ -130,13 +159,17 @@ class Column:
         self.size = 0
 
     def extend(self, more: Records) -> None:
-        size = self.size + len(more)
+        self.reserve(len(more))
+        self.data[self.size : self.size + len(more)] = more
+        self.size += len(more)
+
+    def reserve(self, count: int) -> None:
+        """Room for so many more."""
+        size = self.size + count
         if size > len(self.data):
             longer = np.zeros(max(2 * len(self.data), size), self.data.dtype)
             longer[: self.size] = self.data[: self.size]
             self.data = longer
-        self.data[self.size : size] = more
-        self.size = size
 
 
 def _table(size: int) -> tuple[Records, UInt64]:
