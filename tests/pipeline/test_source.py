@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from triplewire.config.limits import BATCH_EVENTS
 from triplewire.log import Log
-from triplewire.model import ENTRIES
+from triplewire.model import MATTER
+from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.source import SMALLEST_PART, LogReader, Part, cut
 from triplewire.testing import publication, twin
 
@@ -39,9 +40,9 @@ def test_a_batch_is_what_its_offsets_say() -> None:
         assert end == {"position": 10}
         stores.log.append([publication(11)])
         (part,) = found.partitions({"position": 3}, end)
-        (batch,) = found.read(part)
-        assert batch.schema == ENTRIES
-        assert batch["position"].to_pylist() == list(range(4, 11))
+        (entries,) = unpacked(found.read(part))
+        assert tuple(entries.column_names) == MATTER
+        assert entries["position"].to_pylist() == list(range(4, 11))
 
 
 def test_an_idle_log_gives_no_new_offset_and_a_long_one_not_all_at_once() -> None:

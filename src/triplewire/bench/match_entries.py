@@ -1,4 +1,4 @@
-"""Entries of `bench match`: events as the log holds them, in Parquet files that Spark reads fast."""
+"""Entries of `bench match`: events as the log's source gives them to Spark, in Parquet files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from triplewire.bench.match_oxigraph import Sampled
 from triplewire.bench.match_paths import BASE
 from triplewire.bench.match_workloads import Workload
-from triplewire.config.limits import BATCH_EVENTS
-from triplewire.model import ENTRIES
+from triplewire.config.limits import BLOCK_EVENTS
+from triplewire.model import ENTRIES, MATTER
+from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 
 BEGAN = 1_794_816_000_000_000
 """The time of the first event, in microseconds; each is a millisecond after the one before."""
@@ -33,14 +34,15 @@ class Entries:
 
     def texts(self, count: int) -> list[str]:
         """Of the first so many, or of a group of rows where that is less."""
-        first = next(pq.ParquetFile(self._files[0]).iter_batches(count, columns=["text"]))
-        texts: list[str] = first["text"].to_pylist()
+        first = next(unpacked(pq.ParquetFile(self._files[0]).iter_batches(1)))
+        texts: list[str] = first["text"].slice(0, count).to_pylist()
         return texts
 
     def sample(self, count: int) -> list[Sampled]:
         """So many, evenly spread."""
         names = ["position", "stream", "event", "text"]
-        table = pa.concat_tables(pq.read_table(file, columns=names) for file in self._files)
+        blocks = (batch for file in self._files for batch in pq.ParquetFile(file).iter_batches(1))
+        table = pa.concat_tables(entries.select(names) for entries in unpacked(blocks))
         chosen = range(0, len(self), max(1, len(self) // count))[:count]
         columns = (table[name].take(pa.array(chosen, pa.int64())).to_pylist() for name in names)
         return [Sampled(*row) for row in zip(*columns, strict=True)]
@@ -56,16 +58,18 @@ class Entries:
 
 
 def write(workload: Workload, numbers: range, before: int, directory: Path, parts: int) -> Entries:
-    """Draw the events and write them as so many files, in groups of rows as large as the pipeline's batches."""
+    """Draw the events and write them as so many files, in blocks as large as those of the pipeline."""
     directory.mkdir(parents=True)
     marks = [len(numbers) * part // parts for part in range(parts + 1)]
     for part, (first, last) in enumerate(pairwise(marks)):
         with pq.ParquetWriter(
-            directory / f"{part:04}.parquet", ENTRIES, compression="none", use_dictionary=["stream", "syntax"]
+            directory / f"{part:04}.parquet", BLOCKS, compression="none", use_dictionary=False
         ) as writer:
-            for start in range(first, last, BATCH_EVENTS):
-                group = range(start, min(last, start + BATCH_EVENTS))
-                writer.write_table(_table(workload, [numbers[each] for each in group], before + 1 + start))
+            for start in range(first, last, BLOCK_EVENTS):
+                group = range(start, min(last, start + BLOCK_EVENTS))
+                table = _table(workload, [numbers[each] for each in group], before + 1 + start)
+                for block in packed(table.select(MATTER)):
+                    writer.write_batch(block)
     return Entries(directory, numbers, before)
 
 

@@ -17,9 +17,9 @@ from triplewire.bench.machine import usage
 from triplewire.bench.match_entries import Entries
 from triplewire.config import Settings
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.model import ENTRIES, MATTER
+from triplewire.pipeline.blocks import BLOCKS, unpacked
 from triplewire.pipeline.costs import Costs
-from triplewire.pipeline.match import matched
+from triplewire.pipeline.match import collected, matched
 from triplewire.pipeline.session import start_session
 from triplewire.registry.ports import Registry
 
@@ -36,12 +36,12 @@ class Engine:
 
     def match(self, entries: Entries, open_registry: Callable[[], Registry]) -> tuple[float, pa.Table]:
         """The seconds until all matches of the entries have come to the driver, and the matches."""
-        return _timed(matched(self._frame(entries), open_registry, self._costs))
+        return _timed(lambda: collected(matched(self._frame(entries), open_registry, self._costs)))
 
     def pass_on(self, entries: Entries) -> float:
         """The seconds that Spark takes to do the same without matching anything."""
-        frame = self._frame(entries).select(*MATTER)
-        return _timed(frame.mapInArrow(_dropped, "position long"))[0]
+        frame = self._frame(entries)
+        return _timed(frame.mapInArrow(_dropped, "position long").toArrow)[0]
 
     def worker_bytes(self) -> int:
         """Memory of all Python workers together."""
@@ -56,7 +56,7 @@ class Engine:
         return Costs.of(self.spark.sparkContext)
 
     def _frame(self, entries: Entries) -> DataFrame:
-        return self.spark.read.schema(from_arrow_schema(ENTRIES)).parquet(str(entries.directory))
+        return self.spark.read.schema(from_arrow_schema(BLOCKS)).parquet(str(entries.directory))
 
 
 def bytes_of(worker: psutil.Process) -> int:
@@ -84,12 +84,12 @@ def parts(events: int) -> int:
     return max(CORES, min(2 * CORES, events // BATCH_EVENTS))
 
 
-def _timed(frame: DataFrame) -> tuple[float, pa.Table]:
+def _timed(work: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
     began = time.perf_counter()
-    table = frame.toArrow()
+    table = work()
     return time.perf_counter() - began, table
 
 
 def _dropped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch.select(["position"]).slice(0, 0)
+    for entries in unpacked(batches):
+        yield from entries.select(["position"]).slice(0, 0).to_batches()

@@ -109,6 +109,12 @@ COMMIT_QUEUE = 1_024
 BATCH_EVENTS = 20_000
 """Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
 
+BLOCK_EVENTS = 5_000
+"""Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
+
+BLOCK_BYTES = 8 * 1024 * 1024
+"""Events of such a row, together; one that is larger goes alone."""
+
 CLIENT_BUFFER_BYTES = 4 * 1024 * 1024
 """What may wait unsent for one listener. Above it the listener is told that it is too slow and cut off."""
 

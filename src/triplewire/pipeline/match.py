@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from triplewire.config.limits import BATCH_EVENTS
 from triplewire.matching.index.groups import warm_up
 from triplewire.matching.matcher import Matcher
-from triplewire.model import MATCHES, MATTER
+from triplewire.model import MATCHES
+from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ontologies import ONTOLOGY
@@ -28,22 +29,26 @@ matchers: dict[object, tuple[Registry, Matcher]] = {}
 """Of this worker process, by the way in which their registry is opened."""
 
 
-def matched(entries: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:
-    """From a frame of `ENTRIES` to a frame of `MATCHES`. A pure function of the entries and of the registry as it
+def matched(blocks: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:
+    """From a frame of `BLOCKS` to one of blocks of `MATCHES`. A pure function of the entries and of the registry as it
     was at their positions."""
     match = partial(_match, open_registry, costs)
-    return entries.select(*MATTER).mapInArrow(match, from_arrow_schema(MATCHES))
+    return blocks.mapInArrow(match, from_arrow_schema(BLOCKS))
 
 
 def _match(
     open_registry: Callable[[], Registry], costs: Costs, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     lighten()
-    for batch in batches:
-        if batch.num_rows:
-            with spending(costs.kernel):
-                found = matches(open_registry, pa.Table.from_batches([batch]))
-            yield from found.to_batches()
+    for entries in unpacked(batches):
+        with spending(costs.kernel):
+            found = matches(open_registry, entries)
+        yield from packed(found)
+
+
+def collected(blocks: DataFrame) -> pa.Table:
+    """In the driver: all matches of a frame of blocks."""
+    return pa.concat_tables([MATCHES.empty_table(), *unpacked(blocks.toArrow().to_batches())])
 
 
 def matches(open_registry: Callable[[], Registry], entries: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from triplewire.lake.ports import Batch
 from triplewire.pipeline.checkpoints import Checkpoint
 from triplewire.pipeline.costs import Costs
-from triplewire.pipeline.match import matched
+from triplewire.pipeline.match import collected, matched
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.source import NAME, log_source
 from triplewire.pipeline.store import files, stored
@@ -46,7 +46,7 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
     outbox = cache(ports.open_outbox)
 
     def deliver(entries: DataFrame, number: int) -> None:
-        matches = matched(entries, ports.open_registry, work.costs).toArrow()
+        matches = collected(matched(entries, ports.open_registry, work.costs))
         outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
 
     return _start(work, streaming, deliver)

@@ -12,9 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from triplewire.config.limits import BATCH_EVENTS
+from triplewire.config.limits import BATCH_EVENTS, BLOCK_EVENTS
 from triplewire.log.ports import Log
-from triplewire.model import ENTRIES
+from triplewire.model import MATTER
+from triplewire.pipeline.blocks import BLOCKS, packed
 from triplewire.pipeline.workers import lighten
 
 NAME = "triplewire-log"
@@ -32,7 +33,7 @@ class Part(InputPartition):
 
 
 def log_source(open_log: Callable[[], Log]) -> type[DataSource]:
-    """A data source named `triplewire-log` whose rows are `ENTRIES`, with two options: a query without a checkpoint
+    """A data source named `triplewire-log` whose rows are `BLOCKS`, with two options: a query without a checkpoint
     starts behind position `after`; a batch is cut into at most `parts` tasks."""
 
     class LogSource(DataSource):
@@ -41,7 +42,7 @@ def log_source(open_log: Callable[[], Log]) -> type[DataSource]:
             return NAME
 
         def schema(self) -> StructType:
-            return from_arrow_schema(ENTRIES)
+            return from_arrow_schema(BLOCKS)
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             lighten()
@@ -76,8 +77,10 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         lighten()
         assert isinstance(partition, Part)
-        entries = self._open_log().read(partition.after, partition.upto, partition.upto - partition.after)
-        yield from entries.to_batches()
+        log, after = self._open_log(), partition.after
+        while (entries := log.read(after, partition.upto, BLOCK_EVENTS)).num_rows:
+            yield from packed(entries.select(MATTER))
+            after = entries["position"][-1].as_py()
 
 
 def cut(after: int, upto: int, parts: int) -> list[InputPartition]:

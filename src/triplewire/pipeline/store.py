@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
-from triplewire.model import MATTER
+from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 
@@ -31,9 +31,9 @@ _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""
 
 
-def stored(entries: DataFrame, table: Path, costs: Costs) -> DataFrame:
-    """From a frame of `ENTRIES` to a frame of `FILES`, each of which was written and waits for its commit."""
-    return entries.select(*MATTER).mapInArrow(partial(_store, table, costs), from_arrow_schema(FILES))
+def stored(blocks: DataFrame, table: Path, costs: Costs) -> DataFrame:
+    """From a frame of `BLOCKS` to a frame of `FILES`, each of which was written and waits for its commit."""
+    return blocks.mapInArrow(partial(_store, table, costs), from_arrow_schema(FILES))
 
 
 def files(rows: pa.Table) -> list[DataFile]:
@@ -42,11 +42,11 @@ def files(rows: pa.Table) -> list[DataFile]:
 
 def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lighten()
-    filled = [batch for batch in batches if batch.num_rows]
+    filled = list(unpacked(batches))
     if filled:
         if table not in _writers:
             _writers[table] = FileWriter(table)
             keep()
         with spending(costs.store):
-            file = _writers[table].write(pa.Table.from_batches(filled))
+            file = _writers[table].write(pa.concat_tables(filled))
         yield pa.RecordBatch.from_pylist([vars(file)], schema=FILES)

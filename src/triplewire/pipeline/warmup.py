@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from triplewire.model import ENTRIES
+from triplewire.model import ENTRIES, MATTER
+from triplewire.pipeline.blocks import packed
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.match import matched
 from triplewire.pipeline.ports import Ports
@@ -19,8 +20,9 @@ from triplewire.pipeline.store import stored
 def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
     """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
     What it matches is dropped, and it is stored in a directory that is thrown away."""
-    entries = spark.createDataFrame(_entries(ports.open_log().head()))
-    entries = entries.repartition(spark.sparkContext.defaultParallelism)
+    position, count = ports.open_log().head(), spark.sparkContext.defaultParallelism
+    blocks = pa.Table.from_batches([block for _ in range(count) for block in packed(_entries(position).select(MATTER))])
+    entries = spark.createDataFrame(blocks).repartition(count)
     matched(entries, ports.open_registry, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
         stored(entries, Path(scratch), costs).toArrow()
@@ -37,7 +39,7 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _entries(position: int) -> pa.Table:
-    """Two entries at a position up to which the registry is to be known."""
+    """An entry at a position up to which the registry is to be known."""
     row = {
         "position": position,
         "stream": "warm-up",
@@ -47,4 +49,4 @@ def _entries(position: int) -> pa.Table:
         "received": 0,
         "syntax": "application/n-quads",
     }
-    return pa.Table.from_pylist([row, row], schema=ENTRIES)
+    return pa.Table.from_pylist([row], schema=ENTRIES)
