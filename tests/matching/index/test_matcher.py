@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import pyarrow as pa
 import pyoxigraph as ox
@@ -127,3 +128,37 @@ def test_members_of_one_group_cost_one_row() -> None:
     found = matcher.match(batch)
     assert found.num_rows == 1
     assert expanded(found, batch, changes).keys() == {(at, 100) for at in range(1, 8)}
+
+
+CROWDED = (
+    "SELECT * {{ <urn:{a}> <urn:p> ?b . ?b <urn:q> <urn:{c}> }}",
+    "SELECT * {{ ?x <urn:p> <urn:{a}> ; <urn:q> <urn:{c}> }}",
+    "SELECT * {{ <urn:{a}> <urn:p> ?b . <urn:{c}> <urn:q> ?d }}",
+    "SELECT * {{ ?x <urn:p> ?y FILTER(?y IN (<urn:{a}>, <urn:{c}>)) }}",
+    'SELECT * {{ ?x <urn:name> ?y FILTER(STRSTARTS(?y, "{word}")) }}',
+    'SELECT * {{ ?x <urn:p> ?y FILTER(STRSTARTS(STR(?y), "urn:{a}")) }}',
+)
+WORDS = ("", "a", "abcd", "abcde", "abcdefgh", "abcdefghijklmnop", "abcdefghijklmnopqrs", "abcx")
+
+
+@pytest.mark.parametrize("quads", [2, 8, 90])
+@pytest.mark.parametrize("text", CROWDED)
+def test_many_subscriptions_under_few_keys_are_all_found(text: str, quads: int) -> None:
+    """More than a key of one quad is for; and events with more quads than pairs of them are tried."""
+    random = Random(quads)
+    texts = [text.format(a=random.randrange(4), c=random.randrange(4), word=random.choice(WORDS)) for _ in range(60)]
+    changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text)]
+    batch = entries({100 + at: crowded(random, at, quads) for at in range(25)})
+    found = [expanded(applied(made, changes).match(batch), batch, changes) for made in (Matcher(), Evaluator())]
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def crowded(random: Random, number: int, quads: int) -> Event:
+    """An event of so many quads, fewer where one comes twice."""
+    lines = [
+        f"<urn:{random.randrange(4)}>\t<urn:{random.choice('pq')}>\t<urn:{random.randrange(4 + quads)}>"
+        for _ in range(quads)
+    ]
+    named = f'<urn:x>\t<urn:name>\t"{random.choice(WORDS)}{random.choice(WORDS)}"'
+    return Event(f"urn:event:{number}", "\n".join(dict.fromkeys([*lines, named])))

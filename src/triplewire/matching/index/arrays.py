@@ -115,6 +115,8 @@ class Scratch(NamedTuple):
     """What is known of the event at hand, and of the solution that is tried."""
 
     terms: Records
+    keys: UInt64
+    """Of each quad that of predicate and object, and that of subject and predicate."""
     variables: Records
     cursor: Int32
     """Of each depth the quad that its row has."""

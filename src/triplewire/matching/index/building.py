@@ -8,6 +8,7 @@ from triplewire.matching.index.arrays import Bytes, Index, Int64, Records, UInt6
 from triplewire.matching.index.compiled import compiled
 from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
+    ALONE,
     EVERYTHING,
     HEADER,
     LONG,
@@ -21,6 +22,7 @@ from triplewire.matching.index.keys import (
     SUBJECT_PREDICATE,
     bit_of,
     key_of,
+    pair_kind,
     place_of,
     sift,
 )
@@ -29,6 +31,8 @@ from triplewire.matching.index.numbers import DECIDED, moment, number
 from triplewire.matching.index.programs import Slot
 
 _VARIABLE = int(Slot.VARIABLE)
+_CROWD = 1
+"""Groups that a key of one quad has at most, before others are put under keys of two."""
 _QUOTE, _ANGLE, _BACKSLASH = 34, 60, 92
 _CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
 _CLASSES = np.uint64(hashed(_CLASS, 0, len(_CLASS)))
@@ -68,6 +72,7 @@ def link(index: Index, first: int, stop: int, posted: int) -> int:
         program = index.groups[group].program
         signature = np.uint64(0)
         best_row, best_kind, best_key, best_cost, best_choice = 0, EVERYTHING, np.uint64(0), 1 << 62, -1
+        next_kind, next_key, next_cost = EVERYTHING, np.uint64(0), 1 << 62
         for row in range(index.programs[program].rows):
             kind, one, other = _named(index, program, group, row)
             key = key_of(kind, one, other)
@@ -79,7 +84,10 @@ def link(index: Index, first: int, stop: int, posted: int) -> int:
                 signature |= bit_of(key_of(PREDICATE, other, other))
             cost = _cost(index, kind, key, one)
             if cost < best_cost:
+                next_kind, next_key, next_cost = best_kind, best_key, best_cost
                 best_row, best_kind, best_key, best_cost = row, kind, key, cost
+            elif cost < next_cost and key != best_key:
+                next_kind, next_key, next_cost = kind, key, cost
         index.groups[group].signature = signature
         first_hint = index.programs[program].first_hint
         for hint in range(first_hint, first_hint + index.programs[program].hints):
@@ -87,13 +95,25 @@ def link(index: Index, first: int, stop: int, posted: int) -> int:
             if cost < best_cost:
                 best_cost, best_choice = cost, index.hints[hint].choice
         if best_choice < 0:
+            pairs = best_kind <= SUBJECT_PREDICATE and next_kind <= SUBJECT_PREDICATE
+            if pairs and best_cost > _CROWD:
+                key = key_of(pair_kind(best_kind, next_kind), best_key, next_key)
+                posted = enter(index, pair_kind(best_kind, next_kind), key, group, best_row, posted)
+                best_kind, best_key = ALONE, key_of(ALONE, best_key, best_key)
             posted = enter(index, best_kind, best_key, group, best_row, posted)
             continue
         for hint in range(first_hint, first_hint + index.programs[program].hints):
-            if index.hints[hint].choice == best_choice:
-                kind, key = _hinted(index, program, group, hint)
+            kind, key = _hinted(index, program, group, hint)
+            if index.hints[hint].choice == best_choice and not _posted(index, group, key):
                 posted = enter(index, kind, key, group, index.hints[hint].row, posted)
     return posted
+
+
+@compiled
+def _posted(index: Index, group: int, key: np.uint64) -> bool:
+    """Is the group, the last that came, under the key already? An IN may name one constant twice."""
+    place = index.keys[place_of(index, key)]
+    return place.head >= 0 and index.postings[place.head].group == group
 
 
 @compiled

@@ -119,6 +119,7 @@ class GroupIndex:
             self._seen = np.zeros(2 * self._store.groups, np.int32)
         return Scratch(
             terms=np.zeros(terms, TERM),
+            keys=np.zeros(terms, np.uint64),
             variables=np.zeros(3 * MOST_PATTERNS, VARIABLE),
             cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
             stack=np.zeros(1 + self._store.steps, np.int8),

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Events, Found, Index, Int64, Scratch
+from triplewire.matching.index.arrays import Bytes, Events, Found, Index, Int64, Scratch, UInt64
 from triplewire.matching.index.compiled import compiled, inlined
 from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
+    ALONE,
     EVERYTHING,
     HEADER,
-    KINDS,
     MIDDLE,
     OBJECT,
+    PAIRED_QUADS,
+    PAIRS,
     PREDICATE,
     PREDICATE_OBJECT,
     SHORT,
     SUBJECT_PREDICATE,
     bit_of,
     key_of,
+    pair_kind,
     place_of,
     sieved,
 )
@@ -63,7 +66,7 @@ def match(events: Events, first: int, index: Index, scratch: Scratch, found: Fou
         quads = _cut(events, event, scratch)
         signature = _signature(quads, scratch)
         for quad in range(-HEADERS, quads):
-            for kind in range(KINDS):
+            for kind in range(PAIRS):
                 # most keys of most quads are nobody's: that must be told quickly
                 if uses[kind] == 0 or (quad < 0) != (kind == HEADER):
                     continue
@@ -89,7 +92,58 @@ def match(events: Events, first: int, index: Index, scratch: Scratch, found: Fou
                     rows, slow = _tried(key, quad, event, quads, signature, events, index, scratch, found, rows, slow)
                     if rows < 0:
                         return event, before, slow_before
+        if uses[ALONE]:
+            rows, slow = _paired(event, quads, signature, events, index, scratch, found, rows, slow)
+            if rows < 0:
+                return event, before, slow_before
     return len(events.start) - 1, rows, slow
+
+
+@compiled
+def _paired(
+    event: int,
+    quads: int,
+    signature: np.uint64,
+    events: Events,
+    index: Index,
+    scratch: Scratch,
+    found: Found,
+    rows: int,
+    slow: int,
+) -> tuple[int, int]:
+    """Try the groups whose access key is of two quads: by all pairs, or by the first alone where there are many."""
+    terms, keys = scratch.terms, scratch.keys
+    for quad in range(quads):
+        subject, predicate = terms[3 * quad].hash, terms[3 * quad + 1].hash
+        keys[2 * quad + PREDICATE_OBJECT] = key_of(PREDICATE_OBJECT, predicate, terms[3 * quad + 2].hash)
+        keys[2 * quad + SUBJECT_PREDICATE] = key_of(SUBJECT_PREDICATE, subject, predicate)
+    for one in range(2 * quads):
+        if quads > PAIRED_QUADS:
+            key = key_of(ALONE, keys[one], keys[one])
+            if sieved(index, key):
+                rows, slow = _tried(key, one // 2, event, quads, signature, events, index, scratch, found, rows, slow)
+                if rows < 0:
+                    return rows, slow
+            continue
+        for other in range(2 * quads):
+            kind = pair_kind(one & 1, other & 1)
+            if one == other or index.uses[kind] == 0:
+                continue
+            key = key_of(kind, keys[one], keys[other])
+            if sieved(index, key) and not _before(keys, other):
+                rows, slow = _tried(key, one // 2, event, quads, signature, events, index, scratch, found, rows, slow)
+                if rows < 0:
+                    return rows, slow
+    return rows, slow
+
+
+@compiled
+def _before(keys: UInt64, place: int) -> bool:
+    """Has an earlier quad the same key? What it led to was tried then."""
+    for other in range(place & 1, place, 2):  # noqa: SIM110 (numba knows no generators)
+        if keys[other] == keys[place]:
+            return True
+    return False
 
 
 @compiled

@@ -9,8 +9,17 @@ from triplewire.matching.index.compiled import inlined
 from triplewire.matching.index.hashes import paired
 
 PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, SHORT, MIDDLE, LONG = range(10)
-KINDS = 10
-"""Of keys: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object begins."""
+"""Kinds of key: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object
+begins."""
+
+PAIRS = 10
+"""The first of four kinds of key that are of two quads: one half and the other are each `PREDICATE_OBJECT` or
+`SUBJECT_PREDICATE`."""
+ALONE = 14
+"""The kind of the first half of such a pair, for events that have too many quads to try all pairs of them."""
+KINDS = 15
+PAIRED_QUADS = 32
+"""Quads of an event up to which all pairs are tried."""
 
 PREFIXES = ((LONG, 16), (MIDDLE, 8), (SHORT, 4))
 """Kinds of key for beginnings, and how many bytes they take."""
@@ -24,6 +33,12 @@ _SHIFT, _SIEVED = np.uint64(7), np.uint64(20)
 def key_of(kind: int, one: np.uint64, other: np.uint64) -> np.uint64:
     """The access key of two hashes."""
     return paired(one, other, np.uint64(kind + 1))
+
+
+@inlined
+def pair_kind(one: int, other: int) -> int:
+    """The kind of key for two halves of these kinds."""
+    return PAIRS + 2 * one + other
 
 
 @inlined

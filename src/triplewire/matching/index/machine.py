@@ -28,7 +28,7 @@ _IS_IRI, _IS_BLANK, _IS_LITERAL = int(Op.IS_IRI), int(Op.IS_BLANK), int(Op.IS_LI
 _LANG, _DATATYPE, _SAME = int(Op.LANG), int(Op.DATATYPE), int(Op.SAME)
 _TRUE, _FALSE, _AND, _OR, _NOT = int(Op.TRUE), int(Op.FALSE), int(Op.AND), int(Op.OR), int(Op.NOT)
 _PARAMETER = int(Slot.PARAMETER)
-_QUOTE, _ANGLE, _CLOSE, _UNDERSCORE, _BACKSLASH, _AT = 34, 60, 62, 95, 92, 64
+_QUOTE, _ANGLE, _CLOSE, _UNDERSCORE, _BACKSLASH, _AT, _DASH = 34, 60, 62, 95, 92, 64, 45
 
 
 @inlined
@@ -172,7 +172,10 @@ def _tagged(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length:
     end = _body(text, start, stop)
     if end == stop - 1 or text[end + 1] != _AT:
         return PASS if length == 2 else FAIL
-    return PASS if same(text, end + 2, stop, pool, first + 1, length - 2) else UNKNOWN
+    for place in range(end + 2, stop - 1):
+        if text[place] == _DASH and text[place + 1] == _DASH:
+            return UNKNOWN  # a direction stands behind the tag
+    return PASS if same(text, end + 2, stop, pool, first + 1, length - 2) else FAIL
 
 
 @compiled

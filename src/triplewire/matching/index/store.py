@@ -100,7 +100,7 @@ class Store:
         ]
         made["hints"] = len(hints)
         self._hints.extend(np.array(hints, HINT))
-        self._widest.append(max([1, *(len(each.parameters) for each in program.hints)]))
+        self._widest.append(max([2, *(len(each.parameters) for each in program.hints)]))
         self._programs.extend(made)
         return self._programs.size - 1
 
