@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from triplewire.matching.index.programs import Op, Slot, guard, program
+from triplewire.matching.index.programs import Op, Slot
+from triplewire.matching.index.writing import guard, program
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family

@@ -1,0 +1,238 @@
+"""Solving: the solutions of one group on one event, by backtracking over its few quads. Compiled.
+
+Rows are attached to quads by hashes; where all are, filters and texts decide.
+"""
+
+from __future__ import annotations
+
+from triplewire.matching.index.arrays import Events, Found, Index, Scratch
+from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.matching.index.machine import FAIL, PASS, UNKNOWN, at_threshold, beats, constant_of, passes, same
+from triplewire.matching.index.programs import Slot
+
+HEADERS = 3
+"""Headers that patterns can name: stream, source and application."""
+
+_VARIABLE = int(Slot.VARIABLE)
+_TRIES = 20_000
+"""Rows that are moved on for one group and event, before somebody slower takes over."""
+
+
+@inlined
+def _row_at(depth: int, access: int) -> int:
+    """Rows are tried in their order, but for the access row, which comes first."""
+    if depth == 0:
+        return access
+    return depth - 1 if depth <= access else depth
+
+
+@compiled
+def solved(
+    group: int,
+    access: int,
+    quad: int,
+    event: int,
+    quads: int,
+    events: Events,
+    index: Index,
+    scratch: Scratch,
+    found: Found,
+    rows: int,
+) -> tuple[int, int]:
+    """Write a row for each solution of a group that has its access row at a quad: one for all, where solutions are not
+    asked for. Rows -1 where there is no room."""
+    program = index.groups[group].program
+    count = index.programs[program].rows
+    once = index.programs[program].solutions == 0
+    decided = index.programs[program].threshold < 0
+    if once and decided and _known(group, event, scratch, found, rows) >= 0:
+        return rows, PASS
+    _unbind(0, program, index, scratch)
+    scratch.cursor[0] = quad
+    if not _attached(access, quad, 0, event, program, group, events, index, scratch):
+        return rows, FAIL
+    depth, tries, verdict = 1, 0, FAIL
+    scratch.cursor[1] = -1
+    while depth > 0:
+        if depth == count:
+            state, value = _verdict(event, program, group, access, events, index, scratch)
+            if state == UNKNOWN:
+                return rows, UNKNOWN
+            if state == PASS:
+                verdict = PASS
+                rows = _written(group, event, value, program, access, index, scratch, found, rows)
+                if rows < 0 or (once and decided):
+                    return rows, PASS
+            depth -= 1
+            continue
+        tries += 1
+        if tries > _TRIES:
+            return rows, UNKNOWN
+        if _moved(depth, access, event, quads, program, group, events, index, scratch):
+            depth += 1
+            scratch.cursor[depth] = -1
+        else:
+            depth -= 1
+    return rows, verdict
+
+
+@inlined
+def _known(group: int, event: int, scratch: Scratch, found: Found, rows: int) -> int:
+    """The row that the group has for this event; -1 for none."""
+    row = scratch.seen[group]
+    return row if row < rows and found.rows[row].group == group and found.rows[row].event == event else -1
+
+
+@compiled
+def _moved(
+    depth: int,
+    access: int,
+    event: int,
+    quads: int,
+    program: int,
+    group: int,
+    events: Events,
+    index: Index,
+    scratch: Scratch,
+) -> bool:
+    """Move the row at a depth on to the next quad that fits what is bound; whether there is one."""
+    row = _row_at(depth, access)
+    header = index.places[3 * (index.programs[program].first_row + row)].header
+    if header < 0:
+        first = scratch.cursor[depth] == -1
+        scratch.cursor[depth] = 0
+        return first and _attached(row, header, depth, event, program, group, events, index, scratch)
+    for quad in range(scratch.cursor[depth] + 1, quads):
+        _unbind(depth, program, index, scratch)
+        if _attached(row, quad, depth, event, program, group, events, index, scratch):
+            scratch.cursor[depth] = quad
+            return True
+    _unbind(depth, program, index, scratch)
+    return False
+
+
+@inlined
+def _unbind(depth: int, program: int, index: Index, scratch: Scratch) -> None:
+    """Forget what was bound at this depth and below."""
+    for variable in range(index.programs[program].variables):
+        if scratch.variables[variable].term < 0 or scratch.variables[variable].depth >= depth:
+            scratch.variables[variable].term = -1
+
+
+@inlined
+def _attached(
+    row: int,
+    quad: int,
+    depth: int,
+    event: int,
+    program: int,
+    group: int,
+    events: Events,
+    index: Index,
+    scratch: Scratch,
+) -> bool:
+    """Does a quad fit a row, by hashes? Its variables are then bound."""
+    number = index.programs[program].first_row + row
+    if quad < 0 or index.places[3 * number].header < 0:
+        if index.places[3 * number].header != quad:
+            return False
+        literal = events.header[event * HEADERS - quad - 1]
+        slot, name = index.places[3 * number + 2].slot, index.places[3 * number + 2].number
+        constant = constant_of(index, program, group, slot, name)
+        return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
+    for place in range(3):
+        slot, name = index.places[3 * number + place].slot, index.places[3 * number + place].number
+        term = scratch.terms[3 * quad + place].hash
+        if slot != _VARIABLE:
+            if index.constants[constant_of(index, program, group, slot, name)].hash != term:
+                return False
+        elif scratch.variables[name].term < 0:
+            scratch.variables[name].term = 3 * quad + place
+            scratch.variables[name].depth = depth
+        elif scratch.terms[scratch.variables[name].term].hash != term:
+            return False
+    return True
+
+
+@compiled
+def _verdict(
+    event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
+) -> tuple[int, float]:
+    """Is the solution at hand one, by texts and filters, and with which value for the threshold?"""
+    state, value = at_threshold(events, program, group, index, scratch)
+    if state == FAIL:
+        return FAIL, value
+    filtered = passes(events, program, group, index, scratch)
+    if filtered != PASS and filtered != UNKNOWN:
+        return FAIL, value
+    if not _verified(event, program, group, access, events, index, scratch):
+        return FAIL, value
+    return max(state, filtered), value
+
+
+@compiled
+def _verified(
+    event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
+) -> bool:
+    """Are the terms the same that have the same hashes?"""
+    for depth in range(index.programs[program].rows):
+        row = _row_at(depth, access)
+        number = index.programs[program].first_row + row
+        header = index.places[3 * number].header
+        for place in range(2 if header < 0 else 0, 3):
+            slot, name = index.places[3 * number + place].slot, index.places[3 * number + place].number
+            if header < 0:
+                literal = events.header[event * HEADERS - header - 1]
+                text, start, stop = (
+                    events.literal_text,
+                    events.literal_start[literal],
+                    events.literal_start[literal + 1],
+                )
+            else:
+                term = 3 * scratch.cursor[depth] + place
+                text, start, stop = events.text, scratch.terms[term].start, scratch.terms[term].stop
+            if slot == _VARIABLE:
+                bound = scratch.terms[scratch.variables[name].term]
+                first, length = bound.start, bound.stop - bound.start
+                if not same(text, start, stop, events.text, first, length):
+                    return False
+            else:
+                constant = constant_of(index, program, group, slot, name)
+                first, length = index.constants[constant].start, index.constants[constant].length
+                if not same(text, start, stop, index.pool, first, length):
+                    return False
+    return True
+
+
+@compiled
+def _written(
+    group: int,
+    event: int,
+    value: float,
+    program: int,
+    access: int,
+    index: Index,
+    scratch: Scratch,
+    found: Found,
+    rows: int,
+) -> int:
+    """Write a row for the solution at hand, or let it better the one that there is; how many rows there are then."""
+    once = index.programs[program].solutions == 0
+    known = _known(group, event, scratch, found, rows) if once else -1
+    if known >= 0:
+        if beats(index.programs[program].direction, value, found.rows[known].value):
+            found.rows[known].value = value
+        return rows
+    if rows == len(found.rows):
+        return -1
+    row_ = found.rows[rows]
+    row_.event = event
+    row_.group = group
+    row_.value = value
+    width = len(found.quads) // len(found.rows)
+    for depth in range(index.programs[program].rows):
+        row = _row_at(depth, access)
+        header = index.places[3 * (index.programs[program].first_row + row)].header
+        found.quads[rows * width + row] = header if header < 0 else scratch.cursor[depth]
+    scratch.seen[group] = rows
+    return rows + 1
