@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from triplewire.sparql.depths import ensure_depth
 
@@ -38,3 +39,10 @@ def run_python() -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+# The same examples each time; others with `--hypothesis-profile=others`, and more of the differential ones as
+# docs/testing.md tells.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("others")
+settings.load_profile("same")
