@@ -86,7 +86,7 @@ def applied(made: Evaluator | Matcher, changes: Sequence[Change]) -> Evaluator |
 @pytest.mark.parametrize("kind", [Kind.BINDINGS, Kind.SIGNAL])
 def test_both_tiers_find_what_pyoxigraph_finds(part: int, kind: Kind) -> None:
     @seed_of(part)
-    @examples(50)
+    @examples(30)
     @given(events, st.lists(queries, min_size=4, max_size=4))
     def answers(published: list[Event], texts: list[str]) -> None:
         changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text, kind)]
