@@ -55,17 +55,18 @@ def test_a_worker_keeps_its_matcher_from_task_to_task(tmp_path: Path) -> None:
     registration(ports)
     entries = batch(ports, 0)
     openers = [pickle.loads(pickle.dumps(ports.open_registry)) for _ in range(2)]
-    first, second = (match.matcher_of(opener, entries) for opener in openers)
-    assert first is second
+    for opener in openers:
+        assert match.matches(opener, entries).num_rows == 3
+    assert len(match.matchers) == 1
 
 
 def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     before = batch(ports, 0)
-    assert match.matcher_of(ports.open_registry, before).match(before).num_rows == 0
+    assert match.matches(ports.open_registry, before).num_rows == 0
     made = registration(ports)
     after = batch(ports, made)
-    found = match.matcher_of(ports.open_registry, after).match(after)
+    found = match.matches(ports.open_registry, after)
     assert found["position"].to_pylist() == after["position"].to_pylist()
 
 

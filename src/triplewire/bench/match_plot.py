@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
+
+from triplewire.bench.drawings import opened, text
 
 _LEFT, _TOP, _WIDTH, _RIGHT = 190, 52, 520, 90
 _BAR, _STEP = 14, 20
@@ -17,7 +18,7 @@ def svg(report: Mapping[str, Any]) -> str:
     most = max(rate for _, rate, _ in bars)
     height = _TOP + len(bars) * _STEP + 12
     lines = [line for number, bar in enumerate(bars) for line in _drawn(_TOP + number * _STEP, bar, most)]
-    return "\n".join([_open(_LEFT + _WIDTH + _RIGHT, height), *_titles(report), *lines, "</svg>\n"])
+    return "\n".join([opened(_LEFT + _WIDTH + _RIGHT, height), *_titles(report), *lines, "</svg>\n"])
 
 
 def _bars(report: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
@@ -32,25 +33,14 @@ def _bars(report: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
 
 def _titles(report: Mapping[str, Any]) -> Iterator[str]:
     title = f"{report['workload']}: {report['subscriptions']:,} subscriptions of {report['shapes']:,} shapes"
-    yield _text(10, 20, f"{title}, events a second", "start", "#1f2328", 14)
+    yield text(10, 20, f"{title}, events a second", "start", "#1f2328", 14)
     said = f"{report['matches']['per_event']:,} matches an event, {report['ratio']} times as fast as parsing"
-    yield _text(10, 38, said, "start", "#57606a")
+    yield text(10, 38, said, "start", "#57606a")
 
 
 def _drawn(top: int, bar: tuple[str, float, str], most: float) -> Iterator[str]:
     name, rate, colour = bar
     width = round(_WIDTH * rate / most, 1)
-    yield _text(_LEFT - 8, top + _BAR - 3, name, "end", "#1f2328")
+    yield text(_LEFT - 8, top + _BAR - 3, name, "end", "#1f2328")
     yield f'<rect x="{_LEFT}" y="{top}" width="{width}" height="{_BAR}" fill="{colour}"/>'
-    yield _text(_LEFT + width + 5, top + _BAR - 3, f"{rate:,.0f}", "start", "#57606a")
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str, size: int = 11) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{escape(text)}</text>'
-
-
-def _open(width: int, height: int) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">\n'
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    )
+    yield text(_LEFT + width + 5, top + _BAR - 3, f"{rate:,.0f}", "start", "#57606a")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from math import ceil, floor, log10
 from typing import Any
 
+from triplewire.bench.drawings import opened, text
 from triplewire.bench.sparql_queries import QUESTIONS
 
 ENGINES = (
@@ -26,7 +26,7 @@ def svg(report: Mapping[str, Any]) -> str:
     scale = _Scale.of(_times(report, engines))
     height = _TOP + len(report["queries"]) * (_BAR * len(engines) + _GAP) + 30
     parts = [*_legend(report, engines), *scale.grid(height - 30), *_groups(report, engines, scale)]
-    return "\n".join([_open(_LEFT + _WIDTH + _RIGHT, height), *parts, "</svg>\n"])
+    return "\n".join([opened(_LEFT + _WIDTH + _RIGHT, height), *parts, "</svg>\n"])
 
 
 class _Scale:
@@ -47,7 +47,7 @@ class _Scale:
         for power in range(self._low, self._high + 1):
             x = _LEFT + self.width(10.0**power)
             yield f'<line x1="{x}" y1="{_TOP - 6}" x2="{x}" y2="{bottom}" stroke="#d0d7de"/>'
-            yield _text(x, bottom + 16, f"{10.0**power:g} ms", "middle", "#57606a")
+            yield text(x, bottom + 16, f"{10.0**power:g} ms", "middle", "#57606a")
 
 
 def _times(report: Mapping[str, Any], engines: Sequence[tuple[str, str, str]]) -> list[float]:
@@ -61,7 +61,7 @@ def _groups(report: Mapping[str, Any], engines: Sequence[tuple[str, str, str]], 
     titles = {question.name: question.title for question in QUESTIONS}
     top = _TOP
     for name, query in report["queries"].items():
-        yield _text(_LEFT - 8, top + _BAR * len(engines) // 2 + 4, titles.get(name, name), "end", "#1f2328")
+        yield text(_LEFT - 8, top + _BAR * len(engines) // 2 + 4, titles.get(name, name), "end", "#1f2328")
         for key, _, colour in engines:
             if query[key] is not None:
                 yield from _bar(top, scale.width(max(0.01, query[key])), colour, f"{query[key]:g}")
@@ -71,23 +71,12 @@ def _groups(report: Mapping[str, Any], engines: Sequence[tuple[str, str, str]], 
 
 def _bar(top: int, width: float, colour: str, figure: str) -> Iterator[str]:
     yield f'<rect x="{_LEFT}" y="{top}" width="{width}" height="{_BAR - 2}" fill="{colour}"/>'
-    yield _text(_LEFT + width + 4, top + _BAR - 3, figure, "start", "#57606a", 9)
+    yield text(_LEFT + width + 4, top + _BAR - 3, figure, "start", "#57606a", 9)
 
 
 def _legend(report: Mapping[str, Any], engines: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    yield _text(10, 20, f"SPARQL over {report['quads']:,} quads: warm median, milliseconds", "start", "#1f2328", 14)
+    yield text(10, 20, f"SPARQL over {report['quads']:,} quads: warm median, milliseconds", "start", "#1f2328", 14)
     for index, (_, title, colour) in enumerate(engines):
         x = _LEFT + index * 110
         yield f'<rect x="{x}" y="30" width="10" height="10" fill="{colour}"/>'
-        yield _text(x + 15, 39, title, "start", "#1f2328")
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str, size: int = 11) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{escape(text)}</text>'
-
-
-def _open(width: int, height: int) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">\n'
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    )
+        yield text(x + 15, 39, title, "start", "#1f2328")

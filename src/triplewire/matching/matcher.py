@@ -101,11 +101,6 @@ class Matcher:
         self._exact.forget(before)
         self._rest.forget(before)
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes that the index takes."""
-        return self._index.nbytes
-
     def _note(self, change: Change) -> None:
         if change.kind != SHAPE or change.value is None or change.key in self._shapes:
             return

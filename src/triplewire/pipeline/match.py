@@ -5,13 +5,11 @@ Workers keep a matcher across batches and bring it up to the position at which t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -23,7 +21,7 @@ from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Registry
+from triplewire.registry.ports import Change, Registry
 
 matchers: dict[object, tuple[Registry, Matcher]] = {}
 """Of this worker process, by the way in which their registry is opened."""
@@ -52,38 +50,36 @@ def collected(blocks: DataFrame) -> pa.Table:
 
 
 def matches(open_registry: Callable[[], Registry], entries: pa.Table) -> pa.Table:
-    """Those of a batch of `ENTRIES`, each matched against the registry as it was at its position."""
-    parts = _parts(open_registry, entries)
-    return pa.concat_tables([matcher_of(open_registry, part).match(part) for part in parts])
-
-
-def _parts(open_registry: Callable[[], Registry], entries: pa.Table) -> Iterator[pa.Table]:
-    """The entries, cut where an ontology changes: from there on, and not before, its new version holds."""
+    """Those of a batch of `ENTRIES`, in order, each matched against the registry as it was at its position. Where an
+    ontology changes within the batch, its new version holds from there on, and not before."""
     registry, matcher = _kept(open_registry)
     positions = entries["position"].to_numpy()
-    changes = registry.changes(max(matcher.version, int(positions.min())), int(positions.max()))
-    marks = [change.position for change in changes if change.kind == ONTOLOGY]
-    ends = np.searchsorted(positions, [*marks, positions[-1] + 1])
-    for start, stop in pairwise([0, *ends.tolist()]):
-        if stop > start:
-            yield entries.slice(start, stop - start)
+    first, last = int(positions[0]), int(positions[-1])
+    changes = registry.changes(matcher.version, last) if last > matcher.version else ()
+    marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
+    found, start = [MATCHES.empty_table()], 0
+    for upto in [*marks, last]:
+        _learn(matcher, changes, upto)
+        stop = int(np.searchsorted(positions, upto, "right"))
+        found.append(matcher.match(entries.slice(start, stop - start)))
+        start = stop
+    return pa.concat_tables(found)
 
 
-def matcher_of(open_registry: Callable[[], Registry], entries: pa.Table) -> Matcher:
-    """This worker's matcher, knowing every registry change up to the last of the entries."""
-    registry, matcher = _kept(open_registry)
-    last = pc.max(entries["position"]).as_py()
-    if last > matcher.version:
-        changes = registry.changes(matcher.version, last)
-        matcher.apply(changes, last)
-        # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
-        matcher.forget(last - BATCH_EVENTS)
-        if changes:
-            keep()
-    return matcher
+def _learn(matcher: Matcher, changes: Sequence[Change], upto: int) -> None:
+    """Bring a matcher up to a position, if it is not as far yet."""
+    if upto <= matcher.version:
+        return
+    news = [each for each in changes if matcher.version < each.position <= upto]
+    matcher.apply(news, upto)
+    # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
+    matcher.forget(upto - BATCH_EVENTS)
+    if news:
+        keep()
 
 
 def _kept(open_registry: Callable[[], Registry]) -> tuple[Registry, Matcher]:
+    """This worker's registry and matcher."""
     key = _key(open_registry)
     if key not in matchers:
         warm_up()

@@ -92,10 +92,6 @@ class GroupIndex:
         """A member of a group goes."""
         self._store.leave(self._numbers[group])
 
-    @property
-    def nbytes(self) -> int:
-        return self._store.nbytes
-
     def match(self, entries: pa.Table) -> Result:
         """What of a batch of `ENTRIES` matches, in order of position."""
         if not self._store.groups or not entries.num_rows:

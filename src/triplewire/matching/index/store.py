@@ -72,11 +72,6 @@ class Store:
             self._uses,
         )
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes that groups take."""
-        return int(sum(part.nbytes for part in self.index))
-
     def add_program(self, program: Program) -> int:
         """The number of the program that is added."""
         limit = program.threshold
