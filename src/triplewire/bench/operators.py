@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import mean
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 MATCHES = 300
 """Events of a measurement, each of which matches one subscription."""
 MANY = 100_000
+SECONDS = 3.0
+"""For how long events come one by one; those that then have not come are left out."""
 
 _MARK = 987_654_321
 
@@ -42,6 +45,7 @@ class Plan:
 
     sizes: Sequence[int] = (*SIZES, MANY)
     matches: int = MATCHES
+    seconds: float = SECONDS
 
 
 def run(plan: Plan, say: Say) -> dict[str, Any]:
@@ -50,8 +54,8 @@ def run(plan: Plan, say: Say) -> dict[str, Any]:
     found = {}
     for number, example in enumerate(EXAMPLES, 1):
         row = TABLE_15[example.symbol]
-        say(f"operator {number} of {len(EXAMPLES)}: {example.operator}, {row.name}")
-        found[example.operator] = {"thesis": row.name, "sizes": [_measured(example, size, plan) for size in plan.sizes]}
+        say(f"operator {number} of {len(EXAMPLES)}: {example.name}, {row.name}")
+        found[example.name] = {"thesis": row.name, "sizes": [_measured(example, size, plan) for size in plan.sizes]}
     machine = {**description(), "reference_ms": [round(before), round(reference_ms())]}
     return {"machine": machine, "matches": plan.matches, "operators": found}
 
@@ -61,11 +65,12 @@ def _measured(example: Example, size: int, plan: Plan) -> dict[str, Any]:
     standing = Standing.of(example, size)
     numbers = [size * place // plan.matches for place in range(plan.matches)]
     standing.match(numbers, refused=True)
-    alone = sum(standing.timed([number]) for number in numbers)
+    alone = standing.alone(numbers, plan.seconds)
     together = standing.timed(numbers)
     return {
         "subscriptions": size,
-        "ms": round(alone / plan.matches * 1_000, 3),
+        "events": len(alone),
+        "ms": round(mean(alone) * 1_000, 3),
         "together_ms": round(together / plan.matches * 1_000, 4),
         "thesis_ms": TABLE_15[example.symbol].mean(size),
     }
@@ -85,19 +90,29 @@ class Standing:
         matcher.apply(made, made[-1].position)
         return cls(example, matcher, made[-1].position)
 
+    def alone(self, numbers: Sequence[int], seconds: float) -> list[float]:
+        """The seconds that each event takes as a batch of its own, of those that come until the time is over; one comes
+        always. Raises Disagreement."""
+        taken = list[float]()
+        for number in numbers:
+            taken.append(self.timed([number]))
+            if sum(taken) > seconds:
+                break
+        return taken
+
     def timed(self, numbers: Sequence[int]) -> float:
         """The seconds that events with these numbers take, in one batch. Raises Disagreement."""
         entries = self._entries(numbers, refused=False)
         began = time.perf_counter()
         found = self.matcher.match(entries)
         seconds = time.perf_counter() - began
-        agree(self.example.operator, found.num_rows, len(numbers))
+        agree(self.example.name, found.num_rows, len(numbers))
         return seconds
 
     def match(self, numbers: Sequence[int], *, refused: bool) -> None:
         """The same of events that must not match, or of those that must. Raises Disagreement."""
         found = self.matcher.match(self._entries(numbers, refused=refused))
-        agree(self.example.operator, found.num_rows, 0 if refused else len(numbers))
+        agree(self.example.name, found.num_rows, 0 if refused else len(numbers))
 
     def _entries(self, numbers: Sequence[int], *, refused: bool) -> pa.Table:
         rows = []

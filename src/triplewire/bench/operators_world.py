@@ -63,20 +63,23 @@ class Example:
     operand: str | Sequence[str]
     accepted: Sequence[str]
     refused: Sequence[str]
+    strict: bool = False
 
     @property
     def symbol(self) -> str:
         """Without the relation of a bag's elements."""
         return self.operator.partition("/")[0]
 
+    @property
+    def name(self) -> str:
+        return f"{self.operator} strict" if self.strict else self.operator
+
     def document(self, number: int) -> dict[str, Any]:
         """A filter that is like no other, because it asks for a number, too: nothing can be said of two at once."""
-        operand = BASE + self.operand if isinstance(self.operand, str) else [BASE + each for each in self.operand]
-        constraints = [
-            {"attribute": f"{BASE}value", "op": self.operator, "value": operand},
-            {"attribute": f"{BASE}number", "op": "=", "value": number},
-        ]
-        return {"filter": constraints}
+        one = isinstance(self.operand, str)
+        operand = {"@id": BASE + self.operand} if one else [{"@id": BASE + each} for each in self.operand]
+        asked = {"attribute": f"{BASE}value", "op": self.operator, "value": operand, "strict": self.strict}
+        return {"filter": [asked, {"attribute": f"{BASE}number", "op": "=", "value": number}]}
 
     def event(self, number: int, *, refused: bool = False) -> str:
         """The text of an event with that number."""
@@ -90,13 +93,18 @@ _THREE = ("Chair_PC", "Administrator", "Administrative_event")
 
 EXAMPLES: Sequence[Example] = (
     Example("@>", "Administrative_event", ("Camera_Ready_event",), ("Banquet",)),
+    Example("@>", "Administrative_event", ("Camera_Ready_event",), ("Administrative_event",), strict=True),
     Example("@<", "Paper", ("Contribution",), ("Event",)),
+    Example("@<", "Paper", ("Contribution",), ("Paper",), strict=True),
     Example("@~", "Lesson", ("Tutorial",), ("Workshop",)),
     Example("@!~", "Lesson", ("Organization",), ("Tutorial",)),
     Example("@=", "City", ("Dublin",), ("Paper_17",)),
     Example("@!=", "Organization", ("Autonomic_Actions",), ("Trinity_College",)),
     Example("@*", ("hasCity", "Dublin"), ("Jones_Dominic",), ("Lewis_Dave",)),
+    Example("#=", _THREE, tuple(reversed(_THREE)), _THREE[:2]),
     Example("#=/@<", _THREE, ("Organization", "Person", "Event"), ("Organization", "Person")),
+    Example("#>", _THREE[:2], _THREE, _THREE[1:]),
     Example("#>/@<", ("Chair_PC", "Administrative_event"), ("Organization", "Person", "Event"), ("Person", "Event")),
+    Example("#<", _THREE, _THREE[1:], ("Chair_PC", "Paper")),
     Example("#</@<", _THREE, ("Organization", "Person"), ("Organization", "Paper")),
 )

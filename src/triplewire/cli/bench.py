@@ -122,6 +122,41 @@ def match(
         console.print(_table(report, f"match, {workload}"))
 
 
+@benches.command()
+def operators(
+    most: Annotated[int, typer.Option(help="Subscriptions above which nothing is measured.", min=500)] = 100_000,
+    matches: Annotated[int, typer.Option(help="Most events of a measurement, a match each.", min=1)] = 300,
+    json: Json = False,
+) -> None:
+    """Ontological and bag operators: time for each match, beside table 15 of the thesis on knowledge-based networks.
+
+    Subscriptions all differ, by a number that each asks for too. An event has one match. `ms` is for events that come
+    one by one, for three seconds at most; `together` is for events in one batch.
+    """
+    import orjson
+
+    from triplewire.bench.operators import Plan, run
+
+    progress = Console(stderr=True)
+    sizes = tuple(size for size in Plan().sizes if size <= most)
+    report = run(Plan(sizes, matches), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(_costs(report))
+
+
+def _costs(report: dict[str, Any]) -> Table:
+    table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
+    for operator, row in report["operators"].items():
+        for each in row["sizes"]:
+            theirs = "–" if each["thesis_ms"] is None else f"{each['thesis_ms']:,}"
+            ours = (f"{each['subscriptions']:,}", f"{each['ms']:,}", f"{each['together_ms']:,}")
+            table.add_row(operator, row["thesis"], *ours, theirs)
+    return table
+
+
 def _table(report: dict[str, Any], title: str = "pipeline") -> Table:
     from triplewire.bench.report import flat
 
