@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.control.test_routes import controlled
 from tests.edge.houses import run
 from triplewire.cli.app import app
+from triplewire.cli.listen import lines
 from triplewire.errors import Unfit
 
 
@@ -48,3 +49,9 @@ def test_lines_that_are_refused_are_told(tmp_path: Path) -> None:
 def test_one_that_asks_nothing_is_refused() -> None:
     result, _ = told()
     assert isinstance(result.exception, Unfit)
+
+
+def test_a_limit_that_was_reached_is_told_in_words() -> None:
+    head = {"position": "7", "time": "2026-11-16T08:00:00Z", "event": "urn:e"}
+    assert "more than 10,000 solutions" in lines({**head, "limit": {"reached": "solutions", "most": 10_000}})
+    assert "not found out (work, 2 s)" in lines({**head, "limit": {"reached": "work", "most": 2.0}})

@@ -98,7 +98,11 @@ class House:
         table = pa.Table.from_pylist(
             [{"position": p, "subscription": s, "solutions": numbers} for p, s, numbers in rows], schema=MATCHES
         )
-        self.outbox.write(self.batches, self.twin.log.head() if upto is None else upto, table)
+        self.write(table, upto)
+
+    def write(self, matches: pa.Table, upto: int | None = None) -> None:
+        """A batch of the pipeline's."""
+        self.outbox.write(self.batches, self.twin.log.head() if upto is None else upto, matches)
         self.batches += 1
 
     @asynccontextmanager

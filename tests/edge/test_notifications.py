@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from tests.edge.houses import body, data, event, house, run
-from triplewire.edge.notifications import Wanted, grouped
+from triplewire.edge.notifications import MOST, Wanted, grouped
 from triplewire.log.ports import Retention
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Op
-from triplewire.model import END, MATCHES, Kind, token
+from triplewire.model import END, MATCHES, Kind, Reached, token
 from triplewire.sparql import parse_query
 
 
@@ -57,6 +57,25 @@ def test_each_kind_carries_what_it_should(kind: Kind) -> None:
                 },
             }[kind]
         )
+
+    run(scene())
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("reached", list(Reached))
+def test_a_limit_that_was_reached_is_told_in_the_place_of_what_was_asked_for(kind: Kind, reached: Reached) -> None:
+    async def scene() -> None:
+        async with house() as at:
+            made = at.subscribe(kind)
+            (position,) = at.append(7)
+            row = {"position": position, "subscription": made.since, "limit": reached.value}
+            at.write(pa.Table.from_pylist([row], schema=MATCHES))
+            async with at.listen("/subscriptions/s1/notifications") as ear:
+                message = await ear.next()
+        told = data(message)
+        assert (message.event, message.id) == ("notification", token(position))
+        assert told["limit"] == {"reached": reached.value, "most": MOST[reached]}
+        assert not {"results", "graph", "body"} & told.keys()
 
     run(scene())
 

@@ -128,7 +128,7 @@ def _show(console: Console, message: dict[str, Any], json: bool) -> None:
     if json:
         _write(message)
     else:
-        console.print(_lines(message), soft_wrap=True, highlight=False)
+        console.print(lines(message), soft_wrap=True, highlight=False)
 
 
 def _write(message: dict[str, Any]) -> None:
@@ -137,9 +137,20 @@ def _write(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _lines(message: dict[str, Any]) -> str:
+def lines(message: dict[str, Any]) -> str:
+    """What is printed of a message, with markup."""
     head = f"[bold]{message['position']}[/bold] [dim]{message['time']}[/dim] {escape(message['event'])}"
     rows = message.get("results", {}).get("results", {}).get("bindings", [])
     told = ["  " + "  ".join(f"?{name} = {each['value']}" for name, each in row.items()) for row in rows]
     body = message.get("body", "").rstrip().splitlines()
-    return "\n".join([head, *(escape(line) for line in [*told, *body])])
+    return "\n".join([head, *(escape(line) for line in [*_limit(message), *told, *body])])
+
+
+def _limit(message: dict[str, Any]) -> list[str]:
+    """What there was too much of to say more."""
+    match message.get("limit"):
+        case {"reached": "solutions", "most": most}:
+            return [f"  limit reached: it matches, with more than {most:,} solutions"]
+        case {"reached": str(reached), "most": most}:
+            return [f"  limit reached: whether it matches was not found out ({reached}, {most:g} s)"]
+    return []

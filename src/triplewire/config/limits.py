@@ -109,6 +109,32 @@ COMMIT_QUEUE = 1_024
 BATCH_EVENTS = 20_000
 """Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
 
+BATCH_TEXT_BYTES = 32 * 1024 * 1024
+"""Text of the events in one micro-batch; one event more may begin within it. As a table of quads it is about ten times
+as much."""
+
+SOLUTIONS = 10_000
+"""Solutions of one subscription on one event that are told: a notification of some 2 MB. Of more it is only told that
+there are so many. They are counted before DISTINCT, OFFSET and LIMIT where a query is patterns and filters alone."""
+
+JOIN_ROWS = 1_000_000
+"""Ways to give quads of an event to the patterns of a subscription, by their predicates alone. An event that has more
+is looked at apart from its batch, with less patience."""
+
+BATCH_CPU_SECONDS = 10.0
+"""CPU time of the evaluator for one shape on one batch. What takes longer is cut in two, and again."""
+
+EVENT_CPU_SECONDS = 0.005
+"""CPU time for one shape on an event of those looked at apart, as long as they are taken together: what one by one
+takes anyway."""
+
+PAIR_CPU_SECONDS = 2.0
+"""CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. Whoever is not
+decided then is told so."""
+
+EVALUATOR_MEMORY = "2GB"
+"""Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
+
 BLOCK_EVENTS = 5_000
 """Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -14,7 +14,7 @@ from triplewire.config import limits
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
 from triplewire.log.ports import Outbox
-from triplewire.model import token
+from triplewire.model import Reached, token
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics
 
@@ -29,6 +29,8 @@ class Reading:
     waiting: bool
     age: float
     pipeline: str
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """How often subscriptions reached each limit."""
 
     @property
     def lag(self) -> int:
@@ -59,10 +61,11 @@ class Sources:
         received = oldest.column("received")[0].as_py() if oldest.num_rows else None
         age = 0.0 if received is None else max(0.0, (self.clock.now() - received) / 1_000_000)
         stored = self.stored() if self.stored else None
-        return Reading(head, matched, stored, received is not None, age, self._pipeline())
-
-    def _pipeline(self) -> str:
         beat = self.heartbeat()
+        reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in Reached}
+        return Reading(head, matched, stored, received is not None, age, self._pipeline(beat), reached)
+
+    def _pipeline(self, beat: Heartbeat) -> str:
         lively = beat.state not in ("starting", "ready") or beat.alive(self.clock)
         return beat.state if lively else "stale"
 
@@ -94,6 +97,8 @@ class Health:
         self._metrics.matched.set(reading.matched)
         self._metrics.lag.set(reading.lag)
         self._metrics.lag_seconds.set(reading.age)
+        for of, count in reading.limits.items():
+            self._metrics.limits.labels(of).set(count)
         for of, count in self._listeners().items():
             self._metrics.listeners.labels(of).set(count)
         return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})

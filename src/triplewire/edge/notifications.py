@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from triplewire.config.limits import PAIR_CPU_SECONDS, SOLUTIONS
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import Frames, gap, members, message
 from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.index import Membership
 from triplewire.matching.shapes import Shape
-from triplewire.model import Kind, Subscription
+from triplewire.model import Kind, Reached, Subscription
 from triplewire.sparql import Query
+
+MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS}
+"""What there may be of each: solutions, and seconds."""
 
 Numbers = npt.NDArray[np.int64]
 _NONE = np.zeros(0, np.int64)
@@ -107,18 +111,25 @@ class _Matches:
 
 
 class Solutions:
-    """The solutions of a chunk's matches, by rows."""
+    """The solutions of a chunk's matches, by rows; or which limit was reached."""
 
     def __init__(self, matches: pa.Table) -> None:
         lists = _whole(matches, "solutions")
         self._offsets = lists.offsets.to_numpy()
         self._values = lists.values.to_numpy()
         self._terms = _whole(matches, "terms")
+        limits = matches.column("limit")
+        reached = np.flatnonzero(limits.is_valid().to_numpy()).tolist() if limits.null_count < len(limits) else ()
+        self._limits = {row: limits[row].as_py() for row in reached}
 
     def at(self, rows: Sequence[int]) -> list[int]:
         """The numbers of the quads."""
         parts = [self._values[self._offsets[row] : self._offsets[row + 1]].tolist() for row in rows]
         return [number for part in parts for number in part]
+
+    def limit(self, rows: Sequence[int]) -> str | None:
+        """The limit that was reached; nothing else is known then."""
+        return next((self._limits[row] for row in rows if row in self._limits), None) if self._limits else None
 
     def terms(self, rows: Sequence[int]) -> list[str | None]:
         """The terms, where the solutions are more than quads."""
@@ -153,6 +164,9 @@ class Speaker:
         return Frames(group.positions, parts)
 
     def _rest(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> bytes:
+        limit = self.solutions.limit(rows)
+        if limit is not None:
+            return b"," + members({"limit": {"reached": limit, "most": MOST[Reached(limit)]}})
         if subscription.kind is Kind.SIGNAL:
             return b""
         if subscription.kind is Kind.EVENT:

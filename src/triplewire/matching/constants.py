@@ -27,10 +27,13 @@ class Constants:
         self._plan = plan_of(shape)
         self.columns = self._plan.columns
         """The columns of `quads` that the shape's query reads."""
+        self.lists = self._plan.lists
+        """Whether solutions are listed."""
         self._duck = duck
         self._table = table
         self._created = False
         self._size = 0
+        self._width = 0
         self._added: dict[int, Subscription] = {}
         self._plain = True
         self._planned = 0
@@ -61,6 +64,38 @@ class Constants:
         `plain` says that no number in the batch is an involved one."""
         self._duck.execute(f"INSERT INTO {table} {self._query(plain and self._plain)}")
 
+    def match_some(self, table: str, made: Sequence[int]) -> None:
+        """The same for those subscriptions that were made at some positions, on one event."""
+        chosen = self._chosen(made)
+        sql = self._plan.alone(chosen) if len(made) == 1 else self._plan.sql(chosen, plain=False, first=None)
+        self._duck.execute(f"INSERT INTO {table} {sql}")
+
+    def heavy(self, quads: int) -> Sequence[int]:
+        """The positions of those events in the table `quads`, none of which has more than so many, on which the joins
+        may have too many rows. Most of these have not."""
+        if not self._plan.bound.possible(quads):
+            return ()
+        return [position for (position,) in self._duck.execute(self._plan.bound.sql()).fetchall()]
+
+    def alike(self) -> dict[int, list[int]]:
+        """Where subscriptions were made, by the first of those that have the same constants."""
+        columns = ", ".join(f"k{index}" for index in range(self._width))
+        groups = f"GROUP BY {columns}" if columns else ""
+        sql = f"SELECT list(subscription ORDER BY subscription) FROM {self._table} {groups}"
+        return {made[0]: made for (made,) in self._duck.execute(sql).fetchall()}
+
+    def probe(self, made: int) -> int:
+        """How many solutions one subscription has on the one event in `quads`, up to one more than are told; or whether
+        there is any, 1 or 0, where solutions are not asked for."""
+        ((count,),) = self._duck.execute(self._plan.probe(self._chosen([made]))).fetchall()
+        return int(count)
+
+    def _chosen(self, made: Sequence[int]) -> str:
+        """The name of a table of the subscriptions that were made at these positions."""
+        rows = f"SELECT * FROM {self._table} WHERE subscription IN (SELECT unnest(?))"
+        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE chosen AS {rows}", [list(made)])
+        return "chosen"
+
     def _query(self, plain: bool) -> str:
         """Made when it is first needed, and again when there are twice as many subscriptions."""
         if self._size > 2 * self._planned:
@@ -83,7 +118,7 @@ class Constants:
         verb = f"INSERT INTO {self._table}" if self._created else f"CREATE TABLE {self._table} AS"
         self._duck.execute(f"{verb} {_with_facets(self._plan, len(members[0].constants))}")
         self._duck.unregister("added")
-        self._created = True
+        self._created, self._width = True, len(members[0].constants)
         self._size += len(members)
         self._plain = self._plain and self._plain_since(min(each.since for each in members))
 

@@ -10,32 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.config.limits import EVALUATOR_MEMORY
 from triplewire.matching.constants import Constants
 from triplewire.matching.ontologies import Closures
+from triplewire.matching.portions import Patience, Portions
 from triplewire.matching.shapes import Shape
 from triplewire.model import MATCHES
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
-from triplewire.sparql import explode, involved, to_sql
 from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects.duckdb import prepare
-
-_FOUND = """CREATE OR REPLACE TEMP TABLE found (
-    position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[]
-)"""
-_SORTED = """
-SELECT position, subscription, NULL::BIGINT AS "group", NULL::DOUBLE AS value, solutions, terms
-FROM found ORDER BY position, subscription
-"""
-_EVENTS = "CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0"
-
-_INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
 
 
 @dataclass
@@ -50,6 +40,7 @@ class Evaluator:
     _closures: Closures | None = None
     """Of the connection, where it has several evaluators; they tell their tables apart by name."""
     _name: str = "constants"
+    _patience: Patience = field(default_factory=Patience)
     version: int = 0
     _shapes: dict[str, Constants] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -80,12 +71,7 @@ class Evaluator:
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         self._ontologies.prepare()
-        plain = self._load(entries, frozenset().union(*(each.columns for each in live)))
-        self._duck.execute(_FOUND)
-        for each in live:
-            each.match_into("found", plain=plain)
-        found = pa.table(self._duck.sql(_SORTED)).cast(MATCHES)
-        return self._holding(found)
+        return self._holding(Portions(self._duck, self._patience).match(entries, live))
 
     def forget(self, before: int) -> None:
         """Drop subscriptions that ended below a position; no later batch can concern them."""
@@ -104,15 +90,6 @@ class Evaluator:
             self._shapes[subscription.shape].add(subscription)
             self._members[change.key] = (subscription.shape, subscription.since)
 
-    def _load(self, entries: pa.Table, columns: frozenset[str]) -> bool:
-        """The events as the table `quads`; whether doubles tell all of their numbers apart."""
-        self._duck.register("entries", entries)
-        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE quads AS {_exploding(columns)}")
-        self._duck.unregister("entries")
-        if "quad" in columns:
-            self._duck.execute(_EVENTS)
-        return not {"object", "object_number"} <= columns or self._duck.execute(_INVOLVED).fetchall() == [(0,)]
-
     def _holding(self, found: pa.Table) -> pa.Table:
         """Those matches whose subscription was made before the event and ended after it."""
         position, since = found["position"].to_numpy(), found["subscription"].to_numpy()
@@ -125,15 +102,11 @@ class Evaluator:
         return found if holds.all() else found.filter(pa.array(holds))
 
 
-@lru_cache(maxsize=64)
-def _exploding(columns: frozenset[str]) -> str:
-    return to_sql(explode("entries", columns=columns), "duckdb")
-
-
 def connection() -> duckdb.DuckDBPyConnection:
     """One thread, because Spark runs one task a core; nothing is loaded from outside. Patterns come in the order in
     which they are best joined, which DuckDB, knowing nothing of selectivity, would only spoil."""
     ensure_depth()
-    duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False, "memory_limit": "2GB"})
+    config: dict[str, Any] = {"threads": 1, "memory_limit": EVALUATOR_MEMORY, "temp_directory": ""}
+    duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
     prepare(duck)
     return duck.execute("SET disabled_optimizers = 'join_order'")

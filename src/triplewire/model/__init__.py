@@ -1,7 +1,7 @@
 """The words of the system as types: terms, events, positions, subscriptions."""
 
 from triplewire.model.events import ENTRIES, MATTER, Entry, Event, Headers, Quad
-from triplewire.model.matches import MATCHES
+from triplewire.model.matches import MATCHES, Reached
 from triplewire.model.positions import END, START, Position, parse_token, token
 from triplewire.model.subscriptions import Kind, Subscription
 
@@ -17,6 +17,7 @@ __all__ = [
     "Kind",
     "Position",
     "Quad",
+    "Reached",
     "Subscription",
     "parse_token",
     "token",

@@ -9,7 +9,19 @@ such a match names the one subscription that it is of, by the position at which 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import pyarrow as pa
+
+
+class Reached(StrEnum):
+    """What there was too much of, for one subscription on one event."""
+
+    SOLUTIONS = "solutions"
+    """It matches, with more solutions than are told."""
+    WORK = "work"
+    """Whether it matches was not found out."""
+
 
 MATCHES = pa.schema(
     [
@@ -19,6 +31,7 @@ MATCHES = pa.schema(
         pa.field("value", pa.float64()),
         pa.field("solutions", pa.list_(pa.int32())),
         pa.field("terms", pa.list_(pa.string())),
+        pa.field("limit", pa.string()),
     ]
 )
 """A row is of an event (`position`) and either of a `group`, with the `value` that members hold against their
@@ -26,4 +39,5 @@ thresholds, or of one `subscription` (its `since`). Of a group there is one row 
 the value that passes most thresholds, if nobody asks for solutions; of a subscription there is one row at most.
 `solutions` holds, one after the other, for every solution the number of the quad that each pattern of the shape took;
 `terms` holds for every solution its rank and its terms instead, null where a variable has none. Both are null for
-subscriptions that do not ask for bindings."""
+subscriptions that do not ask for bindings. `limit` names the limit, one of `Reached`, that a subscription met on the
+event: such a row says nothing else. It is null in all others."""

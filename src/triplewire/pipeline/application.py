@@ -88,7 +88,7 @@ class Application:
         while not stop.is_set() and not orphaned(self.settings):
             _check(queries)
             progress = {query.name: _progress(query) for query in queries}
-            self._beat("ready", cpu=work.costs.seconds(), **progress)
+            self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), **progress)
             if beats % WARM_BEATS == 0:
                 keep_warm(work.spark)
             if beats % TRIM_BEATS == 0:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Work:
     ports: Ports
     checkpoints: Path
     costs: Costs
+    reached: Counter[str] = field(default_factory=Counter)
+    """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
     def deliver(entries: DataFrame, number: int) -> None:
         matches = collected(matched(entries, ports.open_registry, work.costs))
         outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
+        work.reached.update(matches["limit"].drop_null().to_pylist())
 
     return _start(work, streaming, deliver)
 

@@ -149,6 +149,7 @@ class GroupIndex:
                 "value": made["value"].copy(),
                 "solutions": _lists(quads, lengths),
                 "terms": pa.nulls(len(made), pa.list_(pa.string())),
+                "limit": pa.nulls(len(made), pa.string()),
             },
             schema=MATCHES,
         )

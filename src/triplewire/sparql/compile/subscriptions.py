@@ -44,18 +44,23 @@ from triplewire.sparql.parameters import NOW, parameters, variable, with_variabl
 from triplewire.sparql.variables import mentioned
 
 
-def compile_subscription(query: Query, *, solutions: bool, stream: bool = False) -> exp.Query:
+def compile_subscription(query: Query, *, solutions: bool, stream: bool = False, alone: bool = False) -> exp.Query:
     """The query over the relations `quads` and `events`, which hold a batch, and `constants`.
 
     Gives `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts: for
     every solution its rank, as text by which they sort, and the term of each variable of the projection. With `stream`
     the constant after the last one of the query is the name, as a literal, of the stream that the event must be of.
+    With `alone` no pairs are ruled out before: for one event and one subscription, on which that may be more work than
+    the query itself.
     """
     constants = parameters(query)
     query = with_variables(query)
     build = Build(operated, shared={}, now=Value())
     context = Context(build, events=True)
-    patterns = [*required(query.where), *([Pattern(Var(".event"), STREAM, _stream(constants))] if stream else [])]
+    patterns = [
+        *(() if alone else required(query.where)),
+        *([Pattern(Var(".event"), STREAM, _stream(constants))] if stream else []),
+    ]
     context = context.framed(_pairs(context, patterns, constants, now=NOW in mentioned(query.where)))
     if not solutions:
         relation = context.uncounted().compile(query.where)

@@ -1,0 +1,161 @@
+"""Portions: a batch against the subscriptions of some shapes, at once where that is bearable, else in parts.
+
+```
+batch ──▶ events with bearable joins ──── all at once ──── too much? in halves ───┐
+      └─▶ the others ──────────────────── all at once ──── too much? in halves ───┴─▶ one event
+                                                                                         │
+       limit ◀── too much, or too many? ── one subscription ◀── in halves ◀── too much? ─┘
+```
+
+So a subscription that is too much on an event is found, and told so; all others are answered as if it were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.config import limits
+from triplewire.matching.allowances import TOO_MUCH, Allowance
+from triplewire.matching.constants import Constants
+from triplewire.matching.plans import OF_EVENTS
+from triplewire.model import MATCHES, Reached
+from triplewire.sparql import explode, involved, to_sql
+
+_FOUND = """CREATE OR REPLACE TEMP TABLE found (
+    position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[], "limit" VARCHAR
+)"""
+_SORTED = """
+SELECT position, subscription, NULL::BIGINT AS "group", NULL::DOUBLE AS value, solutions, terms, "limit"
+FROM found ORDER BY position, subscription
+"""
+_EVENTS = "CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0"
+_INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
+_ALONE = "INSERT INTO found SELECT DISTINCT position, ?, NULL::INTEGER[], NULL::VARCHAR[], ? FROM quads"
+
+_LEAST_SECONDS = 0.1
+"""For events that are looked at together: what planning the query may take."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """CPU seconds: for one shape on a batch; on each event of those that are looked at apart; for one subscription on
+    one event."""
+
+    batch: float = limits.BATCH_CPU_SECONDS
+    event: float = limits.EVENT_CPU_SECONDS
+    pair: float = limits.PAIR_CPU_SECONDS
+
+
+@dataclass(frozen=True)
+class Portions:
+    """Works in a connection, in which it has the tables `quads` and `found`."""
+
+    duck: duckdb.DuckDBPyConnection
+    patience: Patience = Patience()
+
+    def match(self, entries: pa.Table, shapes: Sequence[Constants]) -> pa.Table:
+        """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription."""
+        plain = self._load(entries, frozenset().union(*(each.columns for each in shapes)))
+        longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
+        apart = list[tuple[Constants, Sequence[int]]]()
+        with Allowance(self.duck, self.patience.batch) as allowance:
+            for each in shapes:
+                allowance.renew()
+                heavy: Sequence[int] = ()
+                try:
+                    heavy = each.heavy(longest)
+                    if not heavy:
+                        each.match_into("found", plain=plain)
+                        continue
+                except TOO_MUCH:
+                    pass
+                apart.append((each, heavy))
+        found = [self._found(), *(part for each, heavy in apart for part in self._apart(each, entries, heavy))]
+        return found[0] if len(found) == 1 else _together(found)
+
+    def _apart(self, shape: Constants, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
+        """Those events that may be too much, and the others."""
+        among = pc.is_in(entries["position"], pa.array(heavy, pa.int64()))
+        yield from self._portion(shape, entries.filter(pc.invert(among)), self.patience.batch)
+        yield from self._portion(shape, entries.filter(among), _LEAST_SECONDS)
+
+    def _portion(self, shape: Constants, entries: pa.Table, least: float) -> Iterator[pa.Table]:
+        count = entries.num_rows
+        if count == 1:
+            yield self._single(shape, entries)
+        elif count:
+            plain = self._load(entries, shape.columns)
+            try:
+                with Allowance(self.duck, max(least, count * self.patience.event)):
+                    shape.match_into("found", plain=plain)
+                yield self._found()
+            except TOO_MUCH:
+                yield from self._portion(shape, entries.slice(0, count // 2), least)
+                yield from self._portion(shape, entries.slice(count // 2), least)
+
+    def _single(self, shape: Constants, entry: pa.Table) -> pa.Table:
+        """One event. Subscriptions with equal constants are one."""
+        self._load(entry, shape.columns | OF_EVENTS)
+        same = shape.alike()
+        self._some(shape, [*same])
+        found = self._found()
+        rows = [(row, each) for row, first in enumerate(found["subscription"].to_pylist()) for each in same[first]]
+        told = found.take(pa.array([row for row, _ in rows], pa.int64()))
+        names = pa.array([each for _, each in rows], pa.int64())
+        return told.set_column(1, MATCHES.field("subscription"), names)
+
+    def _some(self, shape: Constants, made: Sequence[int]) -> None:
+        """Some subscriptions, by where they were made, on the one event that there is."""
+        if len(made) == 1:
+            self._pair(shape, made[0])
+            return
+        try:
+            with Allowance(self.duck, self.patience.pair):
+                shape.match_some("found", made)
+        except TOO_MUCH:
+            self._some(shape, made[: len(made) // 2])
+            self._some(shape, made[len(made) // 2 :])
+
+    def _pair(self, shape: Constants, made: int) -> None:
+        """One subscription on one event: it is told what there is, or which limit it reached."""
+        try:
+            with Allowance(self.duck, self.patience.pair):
+                self._tell(shape, made, shape.probe(made))
+        except TOO_MUCH:
+            self.duck.execute(_ALONE, [made, Reached.WORK.value])
+
+    def _tell(self, shape: Constants, made: int, count: int) -> None:
+        if count > limits.SOLUTIONS:
+            self.duck.execute(_ALONE, [made, Reached.SOLUTIONS.value])
+        elif count and shape.lists:
+            shape.match_some("found", [made])
+        elif count:
+            self.duck.execute(_ALONE, [made, None])
+
+    def _load(self, entries: pa.Table, columns: frozenset[str]) -> bool:
+        """The events as the table `quads`, nothing as the table `found`; whether doubles tell all numbers apart."""
+        self.duck.execute(_FOUND)
+        self.duck.register("entries", entries)
+        self.duck.execute(f"CREATE OR REPLACE TEMP TABLE quads AS {_exploding(columns)}")
+        self.duck.unregister("entries")
+        if "quad" in columns:
+            self.duck.execute(_EVENTS)
+        return not {"object", "object_number"} <= columns or self.duck.execute(_INVOLVED).fetchall() == [(0,)]
+
+    def _found(self) -> pa.Table:
+        return pa.table(self.duck.sql(_SORTED)).cast(MATCHES)
+
+
+def _together(found: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(found).sort_by([("position", "ascending"), ("subscription", "ascending")])
+
+
+@lru_cache(maxsize=64)
+def _exploding(columns: frozenset[str]) -> str:
+    return to_sql(explode("entries", columns=columns), "duckdb")
