@@ -193,3 +193,17 @@ def test_threads_that_append_at_once_get_positions_of_their_own(stores: Twin) ->
     assert sorted(at for _, each in taken for at in each) == list(range(1, 81))
     stored = ids(stores)
     assert all(stored[at - 1] == str(number) for number, each in taken for at in each)
+
+
+def test_how_far_some_bytes_reach(stores: Twin) -> None:
+    """The registry takes positions between those of entries."""
+    put = stores.registry.put
+    put([("a", "b", {})])
+    for length in (10, 20, 30):
+        stores.log.append([Publication("test", [Event("urn:e", "x" * length)])])
+        put([("a", "b", {})])
+    head = stores.log.head()
+    found = [stores.log.reach(0, head, size) for size in (0, 1, 10, 11, 29, 30, 31, 1_000)]
+    assert found == [3, 3, 3, 5, 5, 5, head, head]
+    assert [stores.log.reach(after, head, 1) for after in range(head + 1)] == [3, 3, 5, 5, 7, 7, 7, 7]
+    assert stores.log.reach(1, 4, 1_000) == 4

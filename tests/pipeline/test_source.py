@@ -8,10 +8,11 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.config.limits import BATCH_EVENTS
-from triplewire.log import Log
-from triplewire.model import MATTER
+from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
+from triplewire.log.ports import Publication
+from triplewire.model import MATTER, Event
 from triplewire.pipeline.blocks import unpacked
+from triplewire.pipeline.ports import Measured
 from triplewire.pipeline.source import SMALLEST_PART, LogReader, Part, cut
 from triplewire.testing import publication, twin
 
@@ -28,7 +29,7 @@ def test_parts_cover_the_range_without_gap_or_overlap(after: int, length: int, p
     assert len(found) == 1 or all(part.upto - part.after >= SMALLEST_PART for part in found)
 
 
-def reader(log: Log, parts: int = 2) -> LogReader:
+def reader(log: Measured, parts: int = 2) -> LogReader:
     return LogReader(lambda: log, parts, after=0)
 
 
@@ -53,3 +54,24 @@ def test_an_idle_log_gives_no_new_offset_and_a_long_one_not_all_at_once() -> Non
         stores.log.append([publication(*range(BATCH_EVENTS + 5))])
         assert found.latestOffset({"position": 0}, limit) == {"position": BATCH_EVENTS}
         assert found.latestOffset({"position": BATCH_EVENTS}, limit) == {"position": BATCH_EVENTS + 5}
+
+
+def test_a_batch_is_cut_by_bytes_too() -> None:
+    text = f'<urn:s>\t<urn:p>\t"{"x" * (BATCH_TEXT_BYTES // 4)}"'
+    with twin("memory") as stores:
+        stores.log.append([Publication("test", [Event(f"urn:{number}", text) for number in range(10)])])
+        found, ends = reader(stores.log), [0]
+        while ends[-1] < stores.log.head():
+            ends.append(found.latestOffset({"position": ends[-1]}, found.getDefaultReadLimit())["position"])
+        assert ends == [0, 4, 8, 10]
+
+
+def test_what_is_read_at_once_is_cut_by_rows_and_by_bytes() -> None:
+    large = Event("urn:large", f'<urn:s>\t<urn:p>\t"{"x" * BLOCK_BYTES}"')
+    with twin("memory") as stores:
+        stores.log.append([publication(*range(BLOCK_EVENTS + 2)), Publication("test", [large] * 2), publication(1)])
+        found = reader(stores.log)
+        blocks = [*unpacked(found.read(Part(0, stores.log.head() + 7)))]
+        assert blocks[0].num_rows == BLOCK_EVENTS
+        assert all(each.num_rows == 1 or each.nbytes <= BLOCK_BYTES for each in blocks)
+        assert [at for each in blocks for at in each["position"].to_pylist()] == [*range(1, BLOCK_EVENTS + 6)]

@@ -48,6 +48,16 @@ class MemoryLog:
         wanted = set(positions)
         return entries.table([[row for row in self._rows if row[0] in wanted]])
 
+    def reach(self, after: int, upto: int, size: int) -> int:
+        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not
+        counting the last of them. At least the first entry is among them."""
+        rows, held = self._rows, 0
+        for row in rows[bisect_right(rows, after, key=_POSITION) : bisect_right(rows, upto, key=_POSITION)]:
+            if held >= max(size, 1):
+                return int(row[0]) - 1
+            held += entries.size(row[_TEXT])
+        return upto
+
     def head(self) -> int:
         return self._positions.head
 

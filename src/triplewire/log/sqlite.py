@@ -33,6 +33,8 @@ _INSERT = f"INSERT INTO events ({_COLUMNS}, start) VALUES (?, ?, ?, ?, ?, ?, ?, 
 _READ = f"SELECT {_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
 _AT = f"SELECT {_COLUMNS} FROM events WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position"
 _TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY position DESC LIMIT 1"
+_START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT 1"
+_START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
 
@@ -65,6 +67,19 @@ class SqliteLog:
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         return self._select(_AT, orjson.dumps(list(positions)).decode())
+
+    def reach(self, after: int, upto: int, size: int) -> int:
+        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not
+        counting the last of them. At least the first entry is among them."""
+        with self._database.reading() as connection:
+            (begin,) = connection.execute(_START, (after, upto)).fetchone() or (None,)
+            # Entries begin in the order of their positions, so that a few look-ups find the place.
+            within, beyond = after, upto + 1
+            while begin is not None and beyond - within > 1:
+                middle = upto if beyond > upto else (within + beyond) // 2
+                (start,) = connection.execute(_START_AT, (middle,)).fetchone() or (begin,)
+                within, beyond = (middle, beyond) if start - begin < max(size, 1) else (within, middle)
+        return upto if begin is None else within
 
     def head(self) -> int:
         with self._database.reading() as connection:

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from triplewire.lake.ports import Lake
 from triplewire.log.ports import Log, Outbox
 from triplewire.registry.ports import Registry
 
 
+class Measured(Log, Protocol):
+    """A log that also knows how long it is."""
+
+    def reach(self, after: int, upto: int, size: int) -> int:
+        """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
+        `size` bytes of text, not counting the last of them. At least the first entry is among them."""
+
+
 @dataclass(frozen=True)
 class Ports:
     """Each opener must pickle, and opens the same thing in every process."""
 
-    open_log: Callable[[], Log]
+    open_log: Callable[[], Measured]
     open_registry: Callable[[], Registry]
     open_outbox: Callable[[str], Outbox]
     """Takes the id of the query that writes."""

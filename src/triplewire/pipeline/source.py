@@ -12,10 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from triplewire.config.limits import BATCH_EVENTS, BLOCK_EVENTS
-from triplewire.log.ports import Log
+from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
 from triplewire.model import MATTER
 from triplewire.pipeline.blocks import BLOCKS, packed
+from triplewire.pipeline.ports import Measured
 from triplewire.pipeline.workers import lighten
 
 NAME = "triplewire-log"
@@ -32,7 +32,7 @@ class Part(InputPartition):
     upto: int
 
 
-def log_source(open_log: Callable[[], Log]) -> type[DataSource]:
+def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
     """A data source named `triplewire-log` whose rows are `BLOCKS`, with two options: a query without a checkpoint
     starts behind position `after`; a batch is cut into at most `parts` tasks."""
 
@@ -54,11 +54,11 @@ def log_source(open_log: Callable[[], Log]) -> type[DataSource]:
 class LogReader(DataSourceStreamReader):
     """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
 
-    def __init__(self, open_log: Callable[[], Log], parts: int, after: int) -> None:
+    def __init__(self, open_log: Callable[[], Measured], parts: int, after: int) -> None:
         self._open_log = open_log
         self._parts = parts
         self._after = after
-        self._log: Log | None = None
+        self._log: Measured | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return {"position": self._after}
@@ -68,8 +68,9 @@ class LogReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         self._log = self._log or self._open_log()
-        head = self._log.head()
-        return {"position": max(start["position"], min(head, start["position"] + BATCH_EVENTS))}
+        after = start["position"]
+        upto = min(self._log.head(), after + BATCH_EVENTS)
+        return {"position": self._log.reach(after, upto, BATCH_TEXT_BYTES) if upto > after else after}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return cut(start["position"], end["position"], self._parts)
@@ -78,9 +79,11 @@ class LogReader(DataSourceStreamReader):
         lighten()
         assert isinstance(partition, Part)
         log, after = self._open_log(), partition.after
-        while (entries := log.read(after, partition.upto, BLOCK_EVENTS)).num_rows:
+        while after < partition.upto:
+            upto = log.reach(after, partition.upto, BLOCK_BYTES)
+            entries = log.read(after, upto, BLOCK_EVENTS)
             yield from packed(entries.select(MATTER))
-            after = entries["position"][-1].as_py()
+            after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else upto
 
 
 def cut(after: int, upto: int, parts: int) -> list[InputPartition]:
