@@ -68,14 +68,22 @@ def document(random: Random) -> dict[str, Any]:
     return {"filter": [_constraint(random) for _ in range(random.randint(1, 3))]}
 
 
+def bagged(random: Random) -> dict[str, Any]:
+    """One filter with a bag, and perhaps with more."""
+    return {"filter": [_bag(random), *(_constraint(random) for _ in range(random.randint(0, 2)))]}
+
+
 def content(random: Random) -> dict[str, Any]:
     return {"filter": [_single(random, random.choice(CONTENT)) for _ in range(random.randint(1, 2))]}
 
 
 def _constraint(random: Random) -> dict[str, Any]:
     op = random.choice([random.choice(CONTENT), random.choice(ONTOLOGICAL)])
-    if random.random() < 0.6:
-        return _single(random, op)
+    return _single(random, op) if random.random() < 0.6 else _bag(random, op)
+
+
+def _bag(random: Random, op: str | None = None) -> dict[str, Any]:
+    op = op or random.choice([random.choice(CONTENT), random.choice(ONTOLOGICAL)])
     bag = random.choice(["#=", "#<", "#>"])
     values = [_operand(random, op) for _ in range(random.randint(0, 3))]
     return {"attribute": _address(random.choice(ATTRIBUTES)), "op": f"{bag}/{op}", "value": values}

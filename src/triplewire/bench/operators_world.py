@@ -76,9 +76,10 @@ class Example:
 
     def document(self, number: int) -> dict[str, Any]:
         """A filter that is like no other, because it asks for a number, too: nothing can be said of two at once."""
-        one = isinstance(self.operand, str)
-        operand = {"@id": BASE + self.operand} if one else [{"@id": BASE + each} for each in self.operand]
-        asked = {"attribute": f"{BASE}value", "op": self.operator, "value": operand, "strict": self.strict}
+        value: object = [{"@id": BASE + each} for each in self.operand]
+        if isinstance(self.operand, str):
+            value = {"@id": BASE + self.operand}
+        asked = {"attribute": f"{BASE}value", "op": self.operator, "value": value, "strict": self.strict}
         return {"filter": [asked, {"attribute": f"{BASE}number", "op": "=", "value": number}]}
 
     def event(self, number: int, *, refused: bool = False) -> str:

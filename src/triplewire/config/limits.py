@@ -66,6 +66,13 @@ FILTER_CONSTRAINTS = 32
 BAG_ELEMENTS = 32
 """Elements of a bag in a filter. Each is a bit of an integer for each value of an event, and a comparison."""
 
+BAG_PAIRS = 4_000_000
+"""Values of a batch times constants of bags that are held against each other at once where most of them may be in the
+relation, as with `!=`: some 100 MB."""
+
+BAG_LATE_ROWS = 500
+"""Subscriptions with bags that are looked at for every event before they are sorted in, which costs as much as all."""
+
 LEASE_SECONDS_LEAST = 10.0
 """The shortest `ttl` of a subscription: a few times as long as edges take to look after leases."""
 

@@ -27,6 +27,7 @@ class Constants:
         self._plan = plan_of(shape)
         self.columns = self._plan.columns
         """The columns of `quads` that the shape's query reads."""
+        self.columns_alone = self.columns
         self.lists = self._plan.lists
         """Whether solutions are listed."""
         self._duck = duck

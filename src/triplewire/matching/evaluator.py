@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config.limits import EVALUATOR_MEMORY
-from triplewire.matching.constants import Constants
 from triplewire.matching.ontologies import Closures
 from triplewire.matching.portions import Patience, Portions
 from triplewire.matching.shapes import Shape
+from triplewire.matching.tables import Making, Table, plainly
 from triplewire.model import MATCHES
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
@@ -41,8 +41,9 @@ class Evaluator:
     """Of the connection, where it has several evaluators; they tell their tables apart by name."""
     _name: str = "constants"
     _patience: Patience = field(default_factory=Patience)
+    _making: Making = plainly
     version: int = 0
-    _shapes: dict[str, Constants] = field(default_factory=dict)
+    _shapes: dict[str, Table] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Where subscriptions were made → their shape, and where they ended; in the order in which they ended."""
@@ -54,9 +55,8 @@ class Evaluator:
         """Take in registry changes, in order; afterwards the evaluator speaks for positions up to `upto`."""
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
-                self._shapes[change.key] = Constants(
-                    self._duck, Shape.from_value(change.value), f"{self._name}_{change.key}"
-                )
+                shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
+                self._shapes[change.key] = self._making(self._duck, self._ontologies, shape, name)
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
             else:

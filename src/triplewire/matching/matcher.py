@@ -23,6 +23,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.matching.bags import tabled
 from triplewire.matching.evaluator import Evaluator, connection
 from triplewire.matching.index import Guards, Membership, Memberships
 from triplewire.matching.index.arrays import Int32
@@ -66,7 +67,7 @@ class Matcher:
 
     def __post_init__(self) -> None:
         closures = Closures(self._duck)
-        self._exact, self._rest = (Evaluator(self._duck, closures, name) for name in ("exact", "rest"))
+        self._exact, self._rest = (Evaluator(self._duck, closures, name, _making=tabled) for name in ("exact", "rest"))
 
     def apply(self, changes: Iterable[Change], upto: int) -> None:
         """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from triplewire.config import limits
 from triplewire.matching.allowances import TOO_MUCH, Allowance
-from triplewire.matching.constants import Constants
 from triplewire.matching.plans import OF_EVENTS
+from triplewire.matching.tables import Table
 from triplewire.model import MATCHES, Reached
 from triplewire.sparql import explode, involved, to_sql
 
@@ -59,11 +59,11 @@ class Portions:
     duck: duckdb.DuckDBPyConnection
     patience: Patience = Patience()
 
-    def match(self, entries: pa.Table, shapes: Sequence[Constants]) -> pa.Table:
+    def match(self, entries: pa.Table, shapes: Sequence[Table]) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription."""
         plain = self._load(entries, frozenset().union(*(each.columns for each in shapes)))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
-        apart = list[tuple[Constants, Sequence[int]]]()
+        apart = list[tuple[Table, Sequence[int]]]()
         with Allowance(self.duck, self.patience.batch) as allowance:
             for each in shapes:
                 allowance.renew()
@@ -79,13 +79,13 @@ class Portions:
         found = [self._found(), *(part for each, heavy in apart for part in self._apart(each, entries, heavy))]
         return found[0] if len(found) == 1 else _together(found)
 
-    def _apart(self, shape: Constants, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
+    def _apart(self, shape: Table, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
         """Those events that may be too much, and the others."""
         among = pc.is_in(entries["position"], pa.array(heavy, pa.int64()))
         yield from self._portion(shape, entries.filter(pc.invert(among)), self.patience.batch)
         yield from self._portion(shape, entries.filter(among), _LEAST_SECONDS)
 
-    def _portion(self, shape: Constants, entries: pa.Table, least: float) -> Iterator[pa.Table]:
+    def _portion(self, shape: Table, entries: pa.Table, least: float) -> Iterator[pa.Table]:
         count = entries.num_rows
         if count == 1:
             yield self._single(shape, entries)
@@ -99,9 +99,9 @@ class Portions:
                 yield from self._portion(shape, entries.slice(0, count // 2), least)
                 yield from self._portion(shape, entries.slice(count // 2), least)
 
-    def _single(self, shape: Constants, entry: pa.Table) -> pa.Table:
+    def _single(self, shape: Table, entry: pa.Table) -> pa.Table:
         """One event. Subscriptions with equal constants are one."""
-        self._load(entry, shape.columns | OF_EVENTS)
+        self._load(entry, shape.columns_alone | OF_EVENTS)
         same = shape.alike()
         self._some(shape, [*same])
         found = self._found()
@@ -110,7 +110,7 @@ class Portions:
         names = pa.array([each for _, each in rows], pa.int64())
         return told.set_column(1, MATCHES.field("subscription"), names)
 
-    def _some(self, shape: Constants, made: Sequence[int]) -> None:
+    def _some(self, shape: Table, made: Sequence[int]) -> None:
         """Some subscriptions, by where they were made, on the one event that there is."""
         if len(made) == 1:
             self._pair(shape, made[0])
@@ -122,7 +122,7 @@ class Portions:
             self._some(shape, made[: len(made) // 2])
             self._some(shape, made[len(made) // 2 :])
 
-    def _pair(self, shape: Constants, made: int) -> None:
+    def _pair(self, shape: Table, made: int) -> None:
         """One subscription on one event: it is told what there is, or which limit it reached."""
         try:
             with Allowance(self.duck, self.patience.pair):
@@ -130,7 +130,7 @@ class Portions:
         except TOO_MUCH:
             self.duck.execute(_ALONE, [made, Reached.WORK.value])
 
-    def _tell(self, shape: Constants, made: int, count: int) -> None:
+    def _tell(self, shape: Table, made: int, count: int) -> None:
         if count > limits.SOLUTIONS:
             self.duck.execute(_ALONE, [made, Reached.SOLUTIONS.value])
         elif count and shape.lists:

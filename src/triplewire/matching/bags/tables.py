@@ -1,0 +1,208 @@
+"""Tables of subscriptions with bags, all of one shape, and how a batch is matched against them.
+
+1. Each value of the batch is held once against each constant: its *partners*.
+2. One clause is chosen by what it leaves: the subscriptions that have a partner of its values are the candidates.
+3. Candidates are looked at clause by clause: how many values there are, whether each has a partner, and in the end
+   whether they can be paired one to one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.matching.bags.batches import COLUMNS, Batch, batch
+from triplewire.matching.bags.clauses import Clause, How, clauses
+from triplewire.matching.bags.pairings import Int64, Partners, Rows, holding
+from triplewire.matching.bags.postings import Postings
+from triplewire.matching.bags.relations import Relations
+from triplewire.matching.constants import Constants
+from triplewire.matching.ontologies import Closures
+from triplewire.matching.shapes import Shape
+from triplewire.matching.tables import Table, plainly
+from triplewire.model import Kind, Subscription
+
+
+def tabled(duck: duckdb.DuckDBPyConnection, closures: Closures, shape: Shape, name: str) -> Table:
+    """The table of a shape: one of these for bags that can be decided part by part."""
+    found = clauses(shape)
+    return plainly(duck, closures, shape, name) if found is None else BagTable(duck, closures, shape, found, name)
+
+
+class BagTable:
+    """Subscriptions of one shape. Not safe for threads."""
+
+    columns = COLUMNS
+    lists = False
+
+    def __init__(
+        self, duck: duckdb.DuckDBPyConnection, closures: Closures, shape: Shape, parts: Sequence[Clause], name: str
+    ) -> None:
+        self._duck, self._shape, self._name, self._parts = duck, shape, name, parts
+        self._relations = Relations.of(duck, closures, name)
+        self._kinds = [*dict.fromkeys(element.relation for part in parts for element in part.elements)]
+        self._elements = [element for part in parts for element in part.elements]
+        sizes = np.cumsum([0, *(len(part.elements) for part in parts)])
+        self._first, self._how = sizes.astype(np.int64), np.array([part.how for part in parts], np.int64)
+        self._added = dict[int, tuple[int, ...]]()
+        self._since = np.zeros(0, np.int64)
+        self._postings = Postings(np.zeros((0, len(self._elements)), np.int32))
+
+    @property
+    def columns_alone(self) -> frozenset[str]:
+        return self._general.columns
+
+    def add(self, subscription: Subscription) -> None:
+        given = subscription.constants
+        self._added[subscription.since] = tuple(
+            [
+                self._relations.number(each.relation, tuple([given[place] for place in each.places]))
+                for each in self._elements
+            ]
+        )
+
+    def remove(self, gone: Sequence[int]) -> None:
+        """Forget the subscriptions that were made at these positions."""
+        if self.prepare():
+            kept = ~np.isin(self._since, np.array(gone, np.int64))
+            self._since = self._since[kept]
+            self._postings = Postings(self._postings.rows[kept])
+            self._relations.keep(np.unique(self._postings.rows))
+
+    def prepare(self) -> bool:
+        """Bring the table up to date; whether it holds any subscription."""
+        if self._added:
+            rows = np.array([*self._added.values()], np.int32).reshape(len(self._added), -1)
+            self._since = np.concatenate([self._since, np.array([*self._added], np.int64)])
+            self._postings = self._postings.with_rows(rows)
+            self._added = {}
+        return len(self._since) > 0
+
+    def match_into(self, table: str, *, plain: bool) -> None:
+        given = batch(self._duck, self._parts)
+        if not len(given.positions):
+            return
+        partners, rows = self._partners(given), Rows(self._postings.rows, self._first, self._how)
+        for event, row in self._candidates(given, partners):
+            holds = holding(event, row, given.values, partners, rows)
+            found = {"position": given.positions[event[holds]], "subscription": self._since[row[holds]]}
+            self._duck.register("paired", pa.table(found))
+            self._duck.execute(f"INSERT INTO {table} (position, subscription) SELECT * FROM paired")
+            self._duck.unregister("paired")
+
+    def heavy(self, quads: int) -> Sequence[int]:
+        """None: nothing is joined."""
+        return ()
+
+    def alike(self) -> dict[int, list[int]]:
+        _, same = np.unique(self._postings.rows, axis=0, return_inverse=True)
+        groups = defaultdict[int, list[int]](list)
+        for number, since in zip(same.reshape(-1).tolist(), self._since.tolist(), strict=True):
+            groups[number].append(since)
+        return {made[0]: made for made in groups.values()}
+
+    def match_some(self, table: str, made: Sequence[int]) -> None:
+        """Where these are too much together, a few at a time go the general way, which knows its limits."""
+        self._general_of(made).match_some(table, made)
+
+    def probe(self, made: int) -> int:
+        return self._general_of([made]).probe(made)
+
+    @cached_property
+    def _general(self) -> Constants:
+        return Constants(self._duck, self._shape, f"{self._name}_general")
+
+    def _general_of(self, made: Sequence[int]) -> Constants:
+        """A table of these subscriptions alone."""
+        self._general.remove([*self._general.alike()] if self._general.prepare() else [])
+        for place in np.flatnonzero(np.isin(self._since, np.array(made, np.int64))).tolist():
+            constants = self._constants(self._postings.rows[place].tolist())
+            since = int(self._since[place])
+            self._general.add(Subscription("", None, Kind.SIGNAL, self._shape.key, constants, since=since))
+        self._general.prepare()
+        return self._general
+
+    def _constants(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """Of the shape, as they were given."""
+        found = dict[int, str]()
+        for element, number in zip(self._elements, numbers, strict=True):
+            found |= zip(element.places, self._relations.terms(number), strict=True)
+        return tuple(found[place] for place in sorted(found))
+
+    def _partners(self, given: Batch) -> Partners:
+        """Each value with the constants of the relations that it is asked for."""
+        left, right = list[Int64](), list[Int64]()
+        for kind in self._kinds:
+            clauses = [
+                at for at, part in enumerate(self._parts) if any(each.relation == kind for each in part.elements)
+            ]
+            values = np.unique(np.concatenate([_of(given, clause) for clause in clauses])).astype(np.int64)
+            found = self._relations.pairs(kind, values, given.texts.take(pa.array(values)))
+            left.append(found[0])
+            right.append(found[1])
+        value, constant = np.concatenate(left or [_NONE]), np.concatenate(right or [_NONE])
+        order = np.lexsort((constant, value))
+        counts = np.bincount(value, minlength=len(given.texts))
+        return Partners(np.concatenate([_ZERO, np.cumsum(counts)]).astype(np.int64), constant[order].astype(np.int32))
+
+    def _candidates(self, given: Batch, partners: Partners) -> Iterator[tuple[Int64, Int64]]:
+        """Pairs of event and subscription, each once, without which there is no match; some at a time."""
+        ways = [way for clause in range(len(self._parts)) for way in self._ways(given, clause)]
+        best = min(ways, key=lambda way: way.cost(partners, self._postings), default=None)
+        events, rows = given.values.events, len(self._since)
+        every = events * rows
+        cost = every if best is None else min(every, best.cost(partners, self._postings))
+        step = max(1, events * limits.BAG_PAIRS // max(1, cost))
+        for first in range(0, events, step):
+            some = np.arange(first, min(events, first + step))
+            if best is None or cost == every:
+                yield np.repeat(some, rows), np.tile(np.arange(rows), len(some))
+            else:
+                part = best.of(some[0], some[-1])
+                yield self._postings.candidates(part.event, part.value, part.columns, partners, some)
+
+    def _ways(self, given: Batch, clause: int) -> Iterator[Way]:
+        how, columns = self._how[clause], range(self._first[clause], self._first[clause + 1])
+        start = given.values.start[clause * given.values.events : (clause + 1) * given.values.events + 1]
+        counts = np.diff(start)
+        if how == How.SUB:
+            # Each value needs a partner, and the first is as good as any; a bag of none is part of every other.
+            if (counts > 0).all():
+                yield Way(np.arange(len(counts)), given.values.value[start[:-1]], [*columns])
+            return
+        event = np.repeat(np.arange(len(counts)), counts)
+        for column in columns:
+            yield Way(event, given.values.value[start[0] : start[-1]], [column])
+
+
+@dataclass(frozen=True)
+class Way:
+    """Values of events, one of which must have a partner in one of the columns."""
+
+    event: Int64
+    value: np.ndarray
+    columns: list[int]
+
+    def of(self, first: int, last: int) -> Way:
+        """Of some events alone."""
+        some = (self.event >= first) & (self.event <= last)
+        return Way(self.event[some], self.value[some], self.columns)
+
+    def cost(self, partners: Partners, postings: Postings) -> int:
+        """How many candidates this leaves at most."""
+        return postings.cost(self.value, self.columns, partners)
+
+
+_NONE, _ZERO = np.zeros(0, np.int64), np.zeros(1, np.int64)
+
+
+def _of(given: Batch, clause: int) -> np.ndarray:
+    events = given.values.events
+    return given.values.value[given.values.start[clause * events] : given.values.start[(clause + 1) * events]]
