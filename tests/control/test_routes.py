@@ -13,6 +13,7 @@ import pytest
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
 from triplewire.control import Insights, Ontologies, Subscriptions, routes
+from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
 from triplewire.model import token
 
@@ -23,7 +24,8 @@ QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 @asynccontextmanager
 async def controlled() -> AsyncIterator[House]:
     def with_control(parts: Parts) -> Parts:
-        subscriptions = Subscriptions(parts.registry, parts.clock)
+        beginnings = Beginnings(parts.log, parts.clock)
+        subscriptions = Subscriptions(parts.registry, parts.clock, beginnings=beginnings)
         insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
         return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights))
 

@@ -30,6 +30,15 @@ KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "set
 MOVES = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40)
 
 
+class Nothing:
+    """The past of what has none."""
+
+    least = 0
+
+    async def step(self, cursor: int) -> tuple[Frames, int]:
+        raise AssertionError(cursor)
+
+
 class Turns(Workers):
     """Workers without threads: the work is done, then the loop has a number of turns before the answer is there."""
 
@@ -195,7 +204,7 @@ def test_a_listener_that_is_gone_is_found_out_by_a_comment() -> None:
     async def scene() -> None:
         room: Room[str] = Room()
         wire = MemoryWire()
-        task = asyncio.create_task(room.listen("k", Listener(wire, 0, Metrics()), None))  # type: ignore[arg-type]
+        task = asyncio.create_task(room.listen("k", Listener(wire, 0, Metrics()), Nothing()))
         await asyncio.sleep(0)
         assert len(room) == 1
         room.keep_open()

@@ -68,6 +68,15 @@ def subscribe(
         Several,
         typer.Option("--vocabulary", help="Only with a predicate or class that begins so; may be repeated."),
     ] = None,
+    begins: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--from",
+            metavar="BEGINNING",
+            help="The past first: `earliest`, a position that you received, or a time such as 2026-11-15T08:30:00Z.",
+            show_default="no past",
+        ),
+    ] = None,
     bulk: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--bulk", help="Make the subscriptions of a file, a JSON object a line, and leave them in place."),
@@ -84,7 +93,7 @@ def subscribe(
         _subscribe_bulk(bulk, url, json)
         return
     text = None if sparql is None else read_text(sparql)
-    given = {"source": source, "application": application, "vocabulary": vocabulary}
+    given = {"source": source, "application": application, "vocabulary": vocabulary, "begins": begins}
     wanted: Any = {name: each for name, each in given.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
         made = client.subscribe(text, kind=kind, stream=stream or None, **wanted)
@@ -100,7 +109,7 @@ def _tell(client: Client, made: dict[str, Any], count: int | None, json: bool) -
     if json:
         _write(made)
     else:
-        console.print(f"[dim]subscription {made['id']}, from position {made['since']} on[/dim]")
+        console.print(f"[dim]subscription {made['id']}, from {made.get('from', made['since'])} on[/dim]")
     for number, message in enumerate(client.notifications(made["id"]), 1):
         _show(console, message, json)
         if number == count:

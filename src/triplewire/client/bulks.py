@@ -23,6 +23,8 @@ class Wanted(TypedDict, total=False):
     version: str
     ttl: float
     entailment: str
+    begins: str
+    """`from`, which is a word of Python."""
 
 
 async def written(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:

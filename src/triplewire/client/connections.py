@@ -96,8 +96,10 @@ class AsyncClient:
         stream: str | list[str] | None = None,
         **wanted: Unpack[Wanted],
     ) -> Json:
-        """The subscription that was made; every event published from now on is matched against it."""
-        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream, **wanted}])
+        """The subscription that was made; every event published from now on is matched against it, and those from
+        `begins` on that came before: `earliest`, a position, or a time."""
+        given = {("from" if name == "begins" else name): each for name, each in wanted.items()}
+        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream, **given}])
         return made
 
     async def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
@@ -136,7 +138,7 @@ class AsyncClient:
         await self._call("DELETE", f"/subscriptions/{id}")
 
     def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
-        """What matched, by default since the subscription was made; ends when the subscription does."""
+        """What matched, by default from the subscription's beginning on; ends when the subscription does."""
         return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
 
     async def query(self, sparql: str, **how: Unpack[How]) -> Json:

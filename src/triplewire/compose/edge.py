@@ -15,6 +15,7 @@ import uvloop
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
+from triplewire.control.beginnings import Beginnings
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
@@ -22,7 +23,9 @@ from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.app import Parts, application
 from triplewire.edge.server import serve_until_signalled
 from triplewire.lake.delta import DeltaLake
+from triplewire.lake.entries import LakeEntries
 from triplewire.log import GroupCommit, SqliteLog, SqliteOutbox, Watch
+from triplewire.matching.chronicles import Chronicle
 from triplewire.query.pools import Pool
 from triplewire.query.processes import Launch
 from triplewire.query.queries import Queries
@@ -65,6 +68,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
         lake = DeltaLake(settings.lake)
+        archive = LakeEntries(lake)
         queries = _queries(settings)
         closing.callback(queries.close)
         commits = GroupCommit(log)
@@ -72,7 +76,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         metrics = Metrics()
         metrics.cpu.labels("log").set_function(lambda: commits.counts.cpu)
         metrics.cpu.labels("all").set_function(time.process_time)
-        subscriptions = Subscriptions(registry, clock, head=log.head)
+        chronicle = Chronicle(log, archive)
+        subscriptions = Subscriptions(registry, clock, head=log.head, beginnings=Beginnings(chronicle, clock))
         yield Parts(
             commits=commits,
             log=log,
@@ -84,7 +89,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
-            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, registry, log, clock)),
+            archive=archive,
+            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, registry, chronicle, clock)),
             services=settings.services,
             metrics=metrics,
         )

@@ -276,3 +276,21 @@ REHEARSAL_SECONDS = 5.0
 
 REHEARSAL_EXAMPLES = 3
 """Events that would have matched, told of by a dry run."""
+
+PAST_EVENTS = 5_000
+"""Events that are matched at once for a subscription that asks for the past: some 60 ms of a core, most of which are
+taken for fewer, too."""
+
+PAST_BYTES = 4 * 1024 * 1024
+"""Text of such events, as far as they come from the lake. About eight times as much is in memory for a moment."""
+
+PAST_FILES = 32
+"""Files of the lake that are opened at once for that: some 50 ms at worst, where each holds little."""
+
+PASTS_AT_ONCE = 2
+"""Steps through the past that an edge takes at the same time, each some 50 ms of a core. Other listeners wait their
+turn after every step."""
+
+PASTS_REMEMBERED = 8
+"""Subscriptions whose past is being read that are kept ready for the next step: about 20 MB each. Others are made ready
+again, in some 50 ms."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from triplewire.control.beginnings import written
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, token
 from triplewire.registry.ontologies import Loaded
@@ -26,6 +27,7 @@ def subscription(made: Subscription) -> dict[str, Any]:
         **_given(ttl=made.ttl, entailment=made.entailment),
         "created": timestamp(made.created),
         "since": token(made.made),
+        **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
     }
 

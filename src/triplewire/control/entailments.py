@@ -41,11 +41,21 @@ class Entailments:
         self._turn = Lock()
         self._version = -1
         self._ontology = ontology_of(())
+        self._positions: tuple[int, tuple[int, ...]] = (-1, ())
+        """Where those of a version were loaded."""
 
     def version(self) -> int:
         """Where an ontology was changed last."""
         newest = self._registry.get(VERSION, NEWEST)
         return 0 if newest is None else newest.position
+
+    def loaded(self) -> tuple[int, ...]:
+        """Where those were loaded that are loaded now."""
+        version = self.version()
+        with self._turn:
+            if self._positions[0] != version:
+                self._positions = (version, tuple(change.position for change in self._registry.list(ONTOLOGY)))
+            return self._positions[1]
 
     def lift(self, asked: Asked) -> Lifted:
         """What is asked by what is loaded now. Raises Unfit where that is too much of the ontologies."""

@@ -12,13 +12,12 @@ from triplewire.control.entailments import asked_by
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest
-from triplewire.log.ports import Log
 from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.explanations import explain
 from triplewire.matching.narrowings import NONE, narrowed
 from triplewire.matching.rehearsals import Rehearsal, rehearse
-from triplewire.matching.retrospects import at, newest
+from triplewire.matching.retrospects import Events, at, newest
 from triplewire.matching.steps import Explanation
 from triplewire.matching.texts import query_of
 from triplewire.model import Subscription, parse_token, token
@@ -40,7 +39,7 @@ class Insight:
     @property
     def held(self) -> bool:
         """Whether the subscription was there when the event came. One that was not had no notification of it."""
-        return self.subscription.made < int(self.entry["position"]) < self.subscription.until
+        return self.subscription.floor < int(self.entry["position"]) < self.subscription.until
 
     def value(self) -> dict[str, Any]:
         """As JSON."""
@@ -56,7 +55,7 @@ class Insight:
 class Insights:
     """Looks at subscriptions, those that are and those that may be, beside the events of the log."""
 
-    def __init__(self, subscriptions: Subscriptions, registry: Registry, log: Log, clock: Clock) -> None:
+    def __init__(self, subscriptions: Subscriptions, registry: Registry, log: Events, clock: Clock) -> None:
         self._subscriptions = subscriptions
         self._registry = registry
         self._log = log
@@ -66,7 +65,8 @@ class Insights:
         """What would become of it. Raises what making it would raise."""
         asked, loaded = self._subscriptions.asked(wish), self._registry.list(ONTOLOGY)
         query = query_of(asked) if wish.entailment is None else _meant(asked, _ontology(loaded))
-        return rehearse(canonical(query, solutions=asked.solutions), wish.kind, self._log, self._clock, loaded)
+        begins, meant = self._subscriptions.begins(wish), canonical(query, solutions=asked.solutions)
+        return rehearse(meant, wish.kind, self._log, self._clock, loaded, begins)
 
     def explain(self, id: str, event: str) -> Insight:
         """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now. Raises

@@ -10,11 +10,12 @@ from typing import Any
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.control.beginnings import Beginnings
 from triplewire.control.entailments import Entailments
 from triplewire.control.sharing import Sharing
 from triplewire.control.templates import Templates, filled
 from triplewire.control.wishes import Instance, Wish
-from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError
+from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
 from triplewire.matching.symmetries import Symmetries
@@ -47,12 +48,14 @@ class Subscriptions:
         clock: Clock,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         head: Callable[[], int] | None = None,
+        beginnings: Beginnings | None = None,
     ) -> None:
-        """`head` tells how far the registry is."""
+        """`head` tells how far the registry is. Without `beginnings` no subscription may ask for the past."""
         self.sharing = Sharing(registry, head)
         self._registry = registry
         self._clock = clock
         self._new_id = new_id
+        self._beginnings = beginnings
         self.templates = Templates(registry)
         self._entailments = Entailments(registry)
         self._texts = Texts()
@@ -86,6 +89,14 @@ class Subscriptions:
         if wish.instance is None:
             return wish.asked
         return _asked(wish, wish.instance, _template(wish.instance, self.templates.find))
+
+    def begins(self, wish: Wish) -> int | None:
+        """The first position of the past that is asked for, if any is. Raises Unfit for what lies in the future."""
+        if wish.begins is None:
+            return None
+        if self._beginnings is None:
+            raise Unfit("from", "from is not possible here: no events are kept")
+        return self._beginnings.position(wish.begins)
 
     def find(self, id: str) -> Subscription:
         """Raises NotFound for one that is not there or was ended."""
@@ -159,6 +170,8 @@ class Subscriptions:
             filter=wish.filter,
             ttl=wish.ttl,
             entailment=wish.entailment,
+            begins=self.begins(wish),
+            ontologies=() if wish.begins is None else self._entailments.loaded(),
             created=self._clock.now(),
         )
         return _Draft(made, lifted.shape, version)

@@ -10,6 +10,7 @@ import orjson
 
 from triplewire import filters
 from triplewire.config import limits
+from triplewire.control.beginnings import Beginning
 from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
@@ -20,7 +21,7 @@ from triplewire.registry.subscriptions import NARROWING
 
 RDFS = "rdfs"
 FILTER = ("filter", "filters", "prefixes")
-FIELDS = ("sparql", *FILTER, "template", "values", "version", "kind", "ttl", "entailment", *NARROWING)
+FIELDS = ("sparql", *FILTER, "template", "values", "version", "kind", "ttl", "entailment", "from", *NARROWING)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Wish:
     """The fields that make up a filter, as JSON."""
     ttl: float | None = None
     entailment: str | None = None
+    begins: Beginning | None = None
+    """From where on the past is asked for; the field `from`."""
 
     @classmethod
     def from_json(cls, value: object) -> Wish:
@@ -60,6 +63,7 @@ class Wish:
         instance, filter = _instance(value), _filter(value)
         text = _sparql(value, alone=bool(given)) if instance is None and filter is None else None
         given |= {"instance": instance, "filter": filter, "ttl": _ttl(value), "entailment": _entailment(value)}
+        given["begins"] = None if value.get("from") is None else Beginning.from_json(value["from"])
         return cls(text, _kind(value), **given)
 
     @property

@@ -20,6 +20,7 @@ from triplewire.edge.frames import CLOSING
 from triplewire.edge.health import Health, Sources
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
+from triplewire.edge.pasts import Pasts
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
@@ -29,6 +30,7 @@ from triplewire.edge.tails import Tail
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
 from triplewire.log.ports import Outbox
+from triplewire.matching.chronicles import Archive
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
@@ -50,6 +52,8 @@ class Parts:
     heartbeat: Callable[[], Heartbeat]
     clock: Clock
     stored: Callable[[], int] | None = None
+    archive: Archive | None = None
+    """Has the events that the log has let go, for subscriptions that ask for the past."""
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
     services: tuple[str, ...] = ()
@@ -66,8 +70,10 @@ class Edge:
         self.parts = parts
         self.readers = Workers(2, "edge-read")
         self.decoders = Workers(1, "edge-decode")
+        self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
         self.events = Events(parts.log, self.readers, parts.metrics)
         self.matches = Matches(parts.outbox, parts.log, parts.registry, self.readers, parts.metrics)
+        self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
@@ -81,7 +87,7 @@ class Edge:
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
-            Deliveries(self.matches, reception, self.leases),
+            Deliveries(self.matches, self.pasts, reception, self.leases),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners),
         )
@@ -101,6 +107,7 @@ class Edge:
                 await task
         self.readers.close()
         self.decoders.close()
+        self.historians.close()
 
     async def send_away(self, app: web.Application) -> None:
         """Tell those who listen that this edge is closing; they come back to another, or later."""

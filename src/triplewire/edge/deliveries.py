@@ -9,14 +9,16 @@ from aiohttp import web
 from triplewire.edge.doors import resumption
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
+from triplewire.edge.pasts import Pasts
 from triplewire.edge.receptions import Reception
 
 
 class Deliveries:
     """Lets clients listen to subscriptions."""
 
-    def __init__(self, matches: Matches, reception: Reception, leases: Leases) -> None:
+    def __init__(self, matches: Matches, pasts: Pasts, reception: Reception, leases: Leases) -> None:
         self._matches = matches
+        self._pasts = pasts
         self._reception = reception
         self._leases = leases
 
@@ -26,18 +28,19 @@ class Deliveries:
     async def deliver(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes or the subscription ends.
 
-        Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening.
+        Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
+        before that the past, where the subscription asks for it.
         """
         asked, room = resumption(request), self._matches.room
         self._reception.check_space()
         resuming = isinstance(asked, int)
         subscription = await self._matches.subscriptions.find(request.match_info["id"], resuming=resuming)
-        after = subscription.made
+        after = subscription.floor
         if isinstance(asked, int):
             after = max(after, asked)
         elif asked == "now":
             after = await self._reception.head()
-        first = await self._reception.gap(after) if resuming else b""
-        history = self._matches.history(subscription)
+        first = await self._reception.gap(after) if resuming and after >= subscription.made else b""
+        history = self._pasts.history(subscription, self._matches.history(subscription))
         async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
             return await self._reception.welcome(request, room, subscription.made, after, history, first)

@@ -14,6 +14,7 @@ from triplewire.edge.frames import NOTHING, Frames
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
 from triplewire.edge.workers import Workers
+from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
 
 
@@ -62,6 +63,10 @@ class StreamHistory:
         self._workers = workers
         self._place = place
         self._limit = limit
+
+    @property
+    def least(self) -> int:
+        return START
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
         return await self._workers.run(self._read, cursor, self._place())

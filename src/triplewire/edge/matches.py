@@ -19,7 +19,7 @@ from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
-from triplewire.model import Subscription
+from triplewire.model import START, Subscription
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.metrics import Metrics
 
@@ -107,6 +107,10 @@ class MatchHistory:
         self._log = log
         self._workers = workers
         self._limit = limit
+
+    @property
+    def least(self) -> int:
+        return START
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
         wanted = self._subscriptions.wanted((self._made,))

@@ -21,10 +21,14 @@ Key = TypeVar("Key", bound=Hashable)
 class History(Protocol):
     """The past of one listener's subject."""
 
+    @property
+    def least(self) -> int:
+        """The position up to which the past reaches, wherever the room is: nobody enters who was not told so far."""
+
     async def step(self, cursor: int) -> tuple[Frames, int]:
         """The next messages above the cursor, boundedly many, and the position up to which that is all of them.
 
-        While the room's place is above the cursor, steps get there sooner or later.
+        While the room's place, or the least, is above the cursor, steps get there sooner or later.
         """
 
 
@@ -57,7 +61,7 @@ class Room(Generic[Key]):
     async def _attend(self, key: Key, listener: Listener, history: History) -> None:
         self._all[listener] = None
         try:
-            while not listener.done and listener.cursor < self.place:
+            while not listener.done and listener.cursor < max(self.place, history.least):
                 await listener.replay(*await history.step(listener.cursor))
             self._live.setdefault(key, {})[listener] = None
             self.entered()

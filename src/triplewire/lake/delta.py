@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
 from triplewire.errors import StorageFull
-from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.lake.ports import Batch, DataFile, Snapshot, Span
 from triplewire.lake.quads import QUADS
 
 UPTO = "triplewire.upto"
@@ -33,6 +34,8 @@ class DeltaLake:
         self._path = path.absolute()
         self._table: DeltaTable | None = None
         self._snapshot: Snapshot | None = None
+        self._spans: tuple[int, tuple[Span, ...]] = (-1, ())
+        """Those of a version."""
         self._lock = Lock()
 
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
@@ -52,6 +55,13 @@ class DeltaLake:
             if self._snapshot is None or self._is_newer(self._snapshot.version):
                 self._snapshot = self._seen(self._current())
             return self._snapshot
+
+    def spans(self) -> tuple[Span, ...]:
+        version = self.files().version
+        with self._lock:
+            if self._spans[0] < version and self._table is not None:
+                self._spans = (self._table.version(), _spans(self._table, self._path))
+            return self._spans[1]
 
     def _is_newer(self, version: int) -> bool:
         """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one
@@ -91,6 +101,13 @@ class DeltaLake:
         self._path.mkdir(parents=True, exist_ok=True)
         self._table = DeltaTable.create(self._path, QUADS, mode="ignore", name="quads", configuration=_CONFIGURATION)
         return self._table
+
+
+def _spans(table: DeltaTable, path: Path) -> tuple[Span, ...]:
+    """By what the commits tell of each file; no file is opened."""
+    told = pa.table(table.get_add_actions(flatten=True)).select(["path", "min.position", "max.position"])
+    found = [Span(str(path / name), first, last) for name, first, last in zip(*told.to_pydict().values(), strict=True)]
+    return tuple(sorted(found, key=lambda each: each.first))
 
 
 def _action(file: DataFile) -> AddAction:

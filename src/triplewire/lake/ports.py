@@ -37,6 +37,15 @@ class Snapshot:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Span:
+    """A file of the table, by its absolute path, and the lowest and the highest position in it."""
+
+    path: str
+    first: int
+    last: int
+
+
 class Lake(Protocol):
     """The table. One writer; any number of readers, each of which sees whole commits only."""
 
@@ -46,3 +55,6 @@ class Lake(Protocol):
 
     def files(self) -> Snapshot:
         """The table as it is now; version -1 and no files before the first commit."""
+
+    def spans(self) -> tuple[Span, ...]:
+        """The files of the table as it is now, in the order of their lowest positions."""

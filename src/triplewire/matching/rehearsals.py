@@ -12,30 +12,28 @@ import sqlglot
 
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.log.ports import Log
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import timestamp
 from triplewire.matching.index import Memberships
 from triplewire.matching.plans import plan_of
-from triplewire.matching.retrospects import backwards, since
+from triplewire.matching.retrospects import Events, backwards, since
 from triplewire.matching.shapes import Lifted, Shape, lift
-from triplewire.model import Kind, Subscription, token
+from triplewire.matching.solos import solo
+from triplewire.model import START, Kind, Subscription, token
 from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql import Query
 from triplewire.sparql.outlines import outline
 
 _HOUR = 3_600_000_000
 _UNSIGNED = 2**64 - 1
-_BEFORE_ALL = 0
-"""The position at which the subscription is made up, so that it sees every event."""
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """How a subscription would be matched, and what it would have matched of the last hour.
+    """How a subscription would be matched, and what it would have matched of the last hour, or of the past that it asks
+    for.
 
-    `complete` is false where the hour had too many events to look at all of them; the newest were then looked at.
+    `complete` is false where that had too many events to look at all of them; the newest were then looked at.
     `examples` are the newest that matched, as rows of `ENTRIES` without their text, the newest first.
     """
 
@@ -69,19 +67,27 @@ class Rehearsal:
         }
 
 
-def rehearse(query: Query, kind: Kind, log: Log, clock: Clock, ontologies: Sequence[Change] = ()) -> Rehearsal:
+def rehearse(
+    query: Query,
+    kind: Kind,
+    log: Events,
+    clock: Clock,
+    ontologies: Sequence[Change] = (),
+    begins: int | None = None,
+) -> Rehearsal:
     """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
-    that loaded those which count now. It blocks, for at most some seconds: call it from a thread.
+    that loaded those which count now; `begins` is a first position in the place of the last hour. It blocks, for some
+    seconds at most: call it from a thread.
 
     Raises Unsupported for what no subscription may ask.
     """
     lifted = lift(query, solutions=kind is Kind.BINDINGS)
     tally = _Tally(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
-    hour = since(log, clock.now() - _HOUR, head)
-    after = max(hour, head - limits.RETROSPECT_POSITIONS)
+    asked = since(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
+    after = max(asked, head - limits.RETROSPECT_POSITIONS)
     deadline = clock.ticks() + limits.REHEARSAL_SECONDS
-    complete = after == hour
+    complete = after == asked
     for batch in backwards(log, after, head):
         if clock.ticks() > deadline:
             complete = False
@@ -110,12 +116,7 @@ class _Tally:
 
 def _evaluator(lifted: Lifted, ontologies: Sequence[Change]) -> Evaluator:
     """One that knows this one subscription."""
-    shape = lifted.shape
-    made = to_value(Subscription("", None, Kind.SIGNAL, shape.key, lifted.constants))
-    evaluator = Evaluator()
-    changes = [Change(_BEFORE_ALL, SHAPE, shape.key, shape.to_value()), Change(_BEFORE_ALL, SUBSCRIPTION, "", made)]
-    evaluator.apply([*ontologies, *changes], _BEFORE_ALL)
-    return evaluator
+    return solo(Subscription("", None, Kind.SIGNAL, lifted.shape.key, lifted.constants), lifted.shape, ontologies)
 
 
 def _indexed(lifted: Lifted) -> dict[str, Any] | None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
 from triplewire.errors import NotFound
-from triplewire.log.ports import Log
 
 
-def backwards(log: Log, after: int, upto: int) -> Iterator[pa.Table]:
+class Events(Protocol):
+    """Events in order: a log, or a log with what lies behind it."""
+
+    def head(self) -> int:
+        """The newest position."""
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order."""
+
+
+def backwards(log: Events, after: int, upto: int) -> Iterator[pa.Table]:
     """The entries at positions p with `after < p <= upto`: batches of few positions, the newest batch first, each in
     order of position. Batches without entries are left out."""
     while upto > after:
@@ -24,7 +33,7 @@ def backwards(log: Log, after: int, upto: int) -> Iterator[pa.Table]:
         upto = start
 
 
-def since(log: Log, moment: int, upto: int) -> int:
+def since(log: Events, moment: int, upto: int) -> int:
     """The position after which every entry up to another was received at a moment or later. Takes few reads: entries
     are in the order in which they were received, as far as the clock did not jump."""
     before, after = 0, upto
@@ -38,7 +47,7 @@ def since(log: Log, moment: int, upto: int) -> int:
     return after
 
 
-def newest(log: Log, event: str) -> dict[str, Any]:
+def newest(log: Events, event: str) -> dict[str, Any]:
     """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
     positions has it: an older event must be asked for by its position."""
     head = log.head()
@@ -51,7 +60,7 @@ def newest(log: Log, event: str) -> dict[str, Any]:
     raise NotFound(f"no event {event} is among the newest {limits.RETROSPECT_POSITIONS:,}; {hint}")
 
 
-def at(log: Log, position: int) -> dict[str, Any]:
+def at(log: Events, position: int) -> dict[str, Any]:
     """The entry at a position. Raises NotFound."""
     for row in log.read(position - 1, position, 1).to_pylist():
         found: dict[str, Any] = row

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from triplewire.model.positions import END
+from triplewire.model.positions import END, START
 
 Names: TypeAlias = str | tuple[str, ...] | None
 """One, any of several, or whatever there is."""
@@ -27,9 +27,10 @@ class Kind(StrEnum):
 class Subscription:
     """A standing question, from the position at which it was made to the one at which it ended.
 
-    It sees the events at positions p with `since < p < until`. One that follows ontologies has a version for each of
-    theirs, of which each begins where the one before it ends; the first was made at `made`. `shape` is the key of its
-    shape, `constants` the terms that fill the shape's parameters; together they say all that matching needs.
+    It sees the events at positions p with `since < p < until`, and those from `begins` on that came before it was made.
+    One that follows ontologies has a version for each of theirs, of which each begins where the one before it ends; the
+    first was made at `made`. `shape` is the key of its shape, `constants` the terms that fill the shape's parameters;
+    together they say all that matching needs.
     """
 
     id: str
@@ -54,6 +55,10 @@ class Subscription:
     """The seconds after which it ends if nobody listens to it; None for one that stays."""
     entailment: str | None = None
     """`rdfs` where what follows from the ontologies counts, too."""
+    begins: int | None = None
+    """The first position of the past that it asks for; None for one that does not look back."""
+    ontologies: tuple[int, ...] = ()
+    """Where those were loaded by which the past is matched."""
     earlier: tuple[int, ...] = ()
     """Where its earlier versions began, the last of them, in order."""
     first: int | None = None
@@ -66,3 +71,8 @@ class Subscription:
     def made(self) -> int:
         """The position at which it was made."""
         return self.since if self.first is None else self.first
+
+    @property
+    def floor(self) -> int:
+        """The position after which it sees events, those of the past among them."""
+        return self.made if self.begins is None else min(self.made, max(START, self.begins - 1))

@@ -32,6 +32,7 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         **({} if subscription.filter is None else {"filter": subscription.filter}),
         **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
         **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
+        **({} if subscription.begins is None else {"from": subscription.begins, "ontologies": subscription.ontologies}),
         **({} if subscription.first is None else {"first": subscription.first, "earlier": subscription.earlier}),
         **({} if subscription.template is None else {"template": subscription.template}),
         **({} if subscription.template is None else {"values": subscription.values}),
@@ -54,6 +55,8 @@ def from_change(change: Change) -> Subscription:
         filter=value.get("filter"),
         ttl=value.get("ttl"),
         entailment=value.get("entailment"),
+        begins=value.get("from"),
+        ontologies=tuple(value.get("ontologies", ())),
         earlier=tuple(value.get("earlier", ())),
         first=value.get("first"),
         created=value["created"],
@@ -81,6 +84,12 @@ def versions(registry: Registry, newest: Subscription) -> list[Subscription]:
     changes = [change for since in newest.earlier for change in registry.changes(since - 1, since)]
     begun = [*(from_change(change) for change in changes), newest]
     return [*(ended(one, after.since) for one, after in pairwise(begun)), newest]
+
+
+def original(registry: Registry, newest: Subscription) -> Subscription:
+    """The first version of a subscription, by which its past is matched."""
+    (change,) = registry.changes(newest.made - 1, newest.made)
+    return from_change(change)
 
 
 def ended(subscription: Subscription, position: int) -> Subscription:

@@ -1,0 +1,70 @@
+"""Entries: events read back from the table of quads, as they stood in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+import duckdb
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.lake.ports import Lake, Span
+from triplewire.model import ENTRIES, MATTER
+
+RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
+"""The columns of `ENTRIES` that the lake keeps: what is matched and told, not how an event was written."""
+
+# The first events that fit, by number and by size, are found before any text is put together.
+_PAGE = """
+WITH found AS (
+    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto
+), sizes AS (
+    SELECT position, sum(strlen(subject) + strlen(predicate) + strlen(object) + 3) AS size
+    FROM found GROUP BY position ORDER BY position LIMIT $limit
+), totals AS (
+    SELECT position, sum(size) OVER (ORDER BY position) - size AS before FROM sizes
+)
+SELECT
+    position, any_value(stream) AS stream, any_value(graph[2:-2]) AS event,
+    string_agg(subject || chr(9) || predicate || chr(9) || object, chr(10) ORDER BY quad) AS text,
+    any_value(source) AS source, any_value(application) AS application,
+    epoch_us(any_value(time)) AS time, epoch_us(any_value(received)) AS received
+FROM found WHERE position <= (SELECT max(position) FROM totals WHERE before < $size)
+GROUP BY position ORDER BY position
+"""
+
+
+class LakeEntries:
+    """The events of a lake, page by page. Any thread may use it; they take turns."""
+
+    def __init__(self, lake: Lake, size: int = limits.PAST_BYTES) -> None:
+        """A page has at most `size` bytes of text, and what of one event goes over that."""
+        self._lake = lake
+        self._size = size
+        self._turn = Lock()
+        self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+
+    def upto(self) -> int:
+        """The position up to which the lake has every event."""
+        return self._lake.files().upto
+
+    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, as a `RECALLED` table; and the
+        position up to which these are all. Few files are opened, so there may be none where more are to come."""
+        # Each file has an event for the page, or nearly each.
+        files, end = _chosen(self._lake.spans(), after, upto, min(limit, limits.PAST_FILES))
+        if not files:
+            return RECALLED.empty_table(), upto
+        asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
+        with self._turn:
+            found = pa.table(self._duck.sql(_PAGE, params=asked)).cast(RECALLED)
+        whole = found.num_rows < limit and found.nbytes < self._size
+        return found, end if whole else found["position"][-1].as_py()
+
+
+def _chosen(spans: Sequence[Span], after: int, upto: int, most: int) -> tuple[list[str], int]:
+    """The files to open for what comes first, and the position up to which they hold everything."""
+    inside = [each for each in spans if each.last > after and each.first <= upto]
+    end = upto if len(inside) <= most else min(upto, max(each.last for each in inside[:most]))
+    return [each.path for each in inside if each.first <= end], end

@@ -1,0 +1,22 @@
+"""Solos: one subscription alone, to be asked of events that came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.shapes import Shape
+from triplewire.model import Subscription
+from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+
+SINCE = 0
+"""The position at which it is made up, so that it sees every event; its matches name it by this."""
+
+
+def solo(subscription: Subscription, shape: Shape, ontologies: Iterable[Change] = ()) -> Evaluator:
+    """An evaluator that knows this one subscription. `ontologies` are the changes that loaded those which count."""
+    evaluator = Evaluator()
+    made = Change(SINCE, SUBSCRIPTION, subscription.id, to_value(subscription))
+    evaluator.apply([*ontologies, Change(SINCE, SHAPE, shape.key, shape.to_value()), made], SINCE)
+    return evaluator

@@ -1,0 +1,123 @@
+"""Entries of the lake: events as they were, in pages of any size, from files in any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lake.test_delta import entries
+from triplewire.config import limits
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.entries import RECALLED, LakeEntries
+from triplewire.lake.ports import Batch, DataFile, Snapshot, Span
+from triplewire.lake.quads import FileWriter
+from triplewire.model import MATTER, Event
+
+TERMS = (
+    "<urn:a>",
+    '"plain"',
+    '"tab\\t\\"quoted\\" \\\\ é 𝄞\\n"@en',
+    '"007"^^<http://www.w3.org/2001/XMLSchema#integer>',
+)
+
+
+def said(number: int, size: int = 1) -> Event:
+    lines = [f"<urn:s{quad % 2}>\t<urn:p{-quad}>\t{TERMS[(number + quad) % 4]}" for quad in range(1 + number % 3)]
+    return Event(f"urn:event:{number}", "\n".join([*lines, f'<urn:s>\t<urn:long>\t"{"x" * size}"']))
+
+
+def stored(folder: Path, files: Sequence[Sequence[int]], size: int = 1) -> DeltaLake:
+    """A lake with a file for each list of positions."""
+    lake = DeltaLake(folder)
+    for number, positions in enumerate(files):
+        lake.commit(Batch("q", number, max(positions)), [written(folder, positions, size)])
+    return lake
+
+
+def written(folder: Path, positions: Sequence[int], size: int = 1) -> DataFile:
+    return FileWriter(folder).write(rows(positions, size))
+
+
+def rows(positions: Sequence[int], size: int = 1) -> pa.Table:
+    return pa.concat_tables([entries(said(each, size), first=each) for each in positions])
+
+
+def paged(lake: LakeEntries, after: int, upto: int, limit: int) -> pa.Table:
+    """All pages, one after the other."""
+    found = [RECALLED.empty_table()]
+    while after < upto:
+        page, reached = lake.page(after, upto, limit)
+        assert page.num_rows <= limit
+        assert after < reached <= upto
+        found.append(page)
+        after = reached
+    return pa.concat_tables(found)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+@pytest.mark.parametrize("files", [[[1, 2, 5, 6, 9]], [[1], [2, 5], [6, 9]], [[5, 6], [1, 9], [2]]])
+def test_events_come_back_as_they_were(tmp_path: Path, files: list[list[int]], limit: int) -> None:
+    lake, everything = LakeEntries(stored(tmp_path, files)), rows([1, 2, 5, 6, 9]).select(MATTER)
+    for after in range(11):
+        for upto in (after, 5, 7, 10):
+            found = paged(lake, after, upto, limit).to_pylist()
+            assert found == [row for row in everything.to_pylist() if after < row["position"] <= upto]
+
+
+def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAST_FILES", 2)
+    lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]))
+    page, reached = lake.page(0, 10, 100)
+    assert (page["position"].to_pylist(), reached) == ([1, 2, 3], 3)
+    assert paged(lake, 0, 10, 100)["position"].to_pylist() == [1, 2, 3, 4, 6, 8]
+
+
+def test_a_page_is_cut_by_the_size_of_its_text(tmp_path: Path) -> None:
+    lake = LakeEntries(stored(tmp_path, [[1, 2, 3, 4, 5]], size=1_000), size=1_500)
+    page, reached = lake.page(0, 10, 100)
+    assert (page["position"].to_pylist(), reached) == ([1, 2], 2)
+    assert paged(lake, 0, 10, 100)["position"].to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_an_empty_lake_has_nothing(tmp_path: Path) -> None:
+    lake = LakeEntries(DeltaLake(tmp_path))
+    assert (lake.upto(), lake.page(0, 7, 5)[1]) == (0, 7)
+    assert DeltaLake(tmp_path).spans() == ()
+
+
+def test_spans_follow_the_table(tmp_path: Path) -> None:
+    lake = DeltaLake(tmp_path)
+    assert lake.spans() == ()
+    writer = stored(tmp_path, [[4, 7]])
+    assert [(each.first, each.last) for each in lake.spans()] == [(4, 7)]
+    writer.commit(Batch("q", 1, 9), [written(tmp_path, [2, 3])])
+    assert [(each.first, each.last) for each in lake.spans()] == [(2, 3), (4, 7)]
+    assert {each.path for each in lake.spans()} == set(lake.files().files)
+
+
+class Listed:
+    """A lake that has spans and nothing in them."""
+
+    def __init__(self, spans: tuple[Span, ...]) -> None:
+        self._spans = spans
+
+    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+        raise AssertionError
+
+    def files(self) -> Snapshot:
+        return Snapshot(0, 0, tuple(each.path for each in self._spans))
+
+    def spans(self) -> tuple[Span, ...]:
+        return self._spans
+
+
+@given(st.integers(0, 20), st.integers(0, 20))
+@settings(max_examples=30)
+def test_where_no_file_lies_nothing_is_opened(after: int, more: int) -> None:
+    lake = LakeEntries(Listed((Span("nowhere", 30, 40), Span("nowhere", 90, 99))))
+    assert lake.page(40 + after, 40 + after + more, 5)[1] == 40 + after + more
