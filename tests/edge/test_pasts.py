@@ -99,7 +99,9 @@ def check(at: Broker, form: Form, kind: Kind, message: Message) -> None:
         assert sent == {str(each) for each in store([event])}
     elif kind is Kind.BINDINGS and "graph" in found:
         built = {str(each) for each in ox.parse(found["graph"].encode(), format=ox.RdfFormat.N_TRIPLES)}
-        assert built == {str(each) for each in store([event]).query(SAID, use_default_graph_as_union=True)}
+        answer = store([event]).query(SAID, use_default_graph_as_union=True)
+        assert isinstance(answer, ox.QueryTriples)
+        assert built == {str(each) for each in answer}
     elif kind is Kind.BINDINGS and form.oracle is not None and form.wish.get("sparql", "").startswith("SELECT"):
         assert bag(found["results"]) == solutions([event], form.oracle)
 

@@ -106,9 +106,6 @@ class Listed:
     def __init__(self, spans: tuple[Span, ...]) -> None:
         self._spans = spans
 
-    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
-        raise AssertionError
-
     def files(self) -> Snapshot:
         return Snapshot(0, 0, tuple(each.path for each in self._spans))
 

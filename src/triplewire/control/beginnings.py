@@ -54,8 +54,8 @@ class Beginnings:
         self._first = lru_cache(maxsize=64)(self._sought)
 
     def position(self, beginning: Beginning) -> int:
-        """The first position that is meant. Of a time it is one from which on every event was taken in then or later, and
-        no event before it was. Raises Unfit for what lies in the future."""
+        """The first position that is meant. Of a time it is one from which on every event was taken in then or later,
+        and before which none was. Raises Unfit for what lies in the future."""
         if beginning.moment is not None:
             if beginning.moment > self._clock.now():
                 raise Unfit("from", "from must be a time of the past; what is to come needs no from")

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.lake.ports import Lake, Span
+from triplewire.lake.ports import Shelf, Span
 from triplewire.model import ENTRIES, MATTER
 
 RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
@@ -38,7 +38,7 @@ GROUP BY position ORDER BY position
 class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
-    def __init__(self, lake: Lake, size: int = limits.PAST_BYTES) -> None:
+    def __init__(self, lake: Shelf, size: int = limits.PAST_BYTES) -> None:
         """A page has at most `size` bytes of text, and what of one event goes over that."""
         self._lake = lake
         self._size = size

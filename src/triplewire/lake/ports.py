@@ -56,5 +56,12 @@ class Lake(Protocol):
     def files(self) -> Snapshot:
         """The table as it is now; version -1 and no files before the first commit."""
 
+
+class Shelf(Protocol):
+    """The table for those who look for positions in it."""
+
+    def files(self) -> Snapshot:
+        """The table as it is now."""
+
     def spans(self) -> tuple[Span, ...]:
-        """The files of the table as it is now, in the order of their lowest positions."""
+        """Its files, in the order of their lowest positions."""
