@@ -66,8 +66,10 @@ class Matcher:
     """Where subscriptions ended, and the groups that they leave."""
 
     def __post_init__(self) -> None:
-        closures = Closures(self._duck)
-        self._exact, self._rest = (Evaluator(self._duck, closures, name, _making=tabled) for name in ("exact", "rest"))
+        self._closures = Closures(self._duck)
+        self._exact, self._rest = (
+            Evaluator(self._duck, self._closures, name, _making=tabled) for name in ("exact", "rest")
+        )
 
     def apply(self, changes: Iterable[Change], upto: int) -> None:
         """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""
@@ -89,6 +91,8 @@ class Matcher:
     def match(self, entries: pa.Table) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table. Those of groups may concern nobody: a group does
         not tell since when its members are there."""
+        if self._closures.prepare():
+            self._index.relate(self._closures.rows)
         result = self._index.match(entries)
         found = [result.matches, *self._decided(entries, result.slow), *self._finished(entries, result.candidates)]
         filled = [each for each in found if each.num_rows]

@@ -30,6 +30,8 @@ class Closures:
         self._duck = duck
         self._loaded: dict[str, Loaded] = {}
         self._stale = False
+        self.rows: Sequence[Row] = ()
+        """What the table holds."""
         self._duck.execute(_TABLE)
 
     def apply(self, change: Change) -> bool:
@@ -47,7 +49,8 @@ class Closures:
         if not self._stale:
             return False
         self._duck.execute(_TABLE)
-        columns = [pa.array(each, pa.string()) for each in zip(*self._rows(), strict=True)]
+        self.rows = self._rows()
+        columns = [pa.array(each, pa.string()) for each in zip(*self.rows, strict=True)]
         if columns:
             self._duck.register("told", pa.table(columns, names=["relation", "lower", "upper"]))
             self._duck.execute("INSERT INTO closure SELECT * FROM told")

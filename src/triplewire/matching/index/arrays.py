@@ -37,14 +37,16 @@ PROGRAM = np.dtype(
 """`threshold` is the variable that is held against it, -1 where there is none; `direction` says how, and `timely` that
 it is a time."""
 
-PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1")], align=True)
-"""A slot of a row; there are three for each. The header is that of the row."""
+PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
+"""A slot of a row; there are three for each. The header is that of the row; `again` is the place of the row that has
+the same variable before, or -1."""
 
 STEP = np.dtype([("variable", "i4"), ("number", "i4"), ("op", "i1"), ("slot", "i1")], align=True)
 """A step of the machine; number and slot are of its constant."""
 
-HINT = np.dtype([("number", "i4"), ("choice", "i4"), ("row", "i1"), ("prefix", "i1")], align=True)
-"""A parameter that the object of a row must be, or must begin with. Of those with the same choice, one is enough."""
+HINT = np.dtype([("number", "i4"), ("choice", "i4"), ("row", "i1"), ("way", "i1")], align=True)
+"""A parameter that the object of a row must be, or in which other way it is named by it. Of those with the same choice,
+one is enough."""
 
 GROUP = np.dtype(
     [("signature", "u8"), ("first_constant", "i8"), ("bound", "f8"), ("program", "i4"), ("members", "i4")], align=True
@@ -73,7 +75,10 @@ TERM = np.dtype(
 for what was not."""
 
 VARIABLE = np.dtype([("term", "i4"), ("depth", "i4")], align=True)
-"""The term that a variable has, or -1, and where it was bound."""
+"""The term that a variable has, and the depth at which it was bound: only what was bound above counts."""
+
+PROBE = np.dtype([("key", "u8"), ("quad", "i4")], align=True)
+"""An access key that the event at hand has, and the quad, or the header, that has it."""
 
 ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
 """A match."""
@@ -97,6 +102,8 @@ class Index(NamedTuple):
     postings: Records
     sieve: UInt64
     uses: Int8
+    relations: Any
+    """What ontologies say, as `Relations`."""
 
 
 class Events(NamedTuple):
@@ -115,8 +122,9 @@ class Scratch(NamedTuple):
     """What is known of the event at hand, and of the solution that is tried."""
 
     terms: Records
-    keys: UInt64
-    """Of each quad that of predicate and object, and that of subject and predicate."""
+    halves: UInt64
+    """Of each quad the key of predicate and object, and that of subject and predicate."""
+    probes: Records
     variables: Records
     cursor: Int32
     """Of each depth the quad that its row has."""

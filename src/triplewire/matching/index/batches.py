@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.matching.index.arrays import Events, Int32
-from triplewire.matching.index.building import hash_all
+from triplewire.matching.index.hashes import hash_all
 from triplewire.model.terms import literal
 
 _HEADERS = ("stream", "source", "application")

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Index, Int64, Records, UInt64
+from triplewire.matching.index.arrays import Bytes, Index, Records
 from triplewire.matching.index.compiled import compiled
 from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
-    ALONE,
+    BEGINNING,
+    BEGUN,
     EVERYTHING,
+    FIRST,
     HEADER,
-    LONG,
-    MIDDLE,
+    KINDS,
+    LONGEST,
+    NAMED,
     OBJECT,
     PREDICATE,
     PREDICATE_OBJECT,
-    PREFIXES,
-    SHORT,
+    RELATED,
+    SECOND,
     SUBJECT,
     SUBJECT_PREDICATE,
     bit_of,
@@ -28,7 +31,8 @@ from triplewire.matching.index.keys import (
 )
 from triplewire.matching.index.machine import IRI, MOMENT, NUMBER, OTHER, STRING, constant_of
 from triplewire.matching.index.numbers import DECIDED, moment, number
-from triplewire.matching.index.programs import Slot
+from triplewire.matching.index.programs import EQUAL, Slot
+from triplewire.matching.index.programs import RELATED as WAYS
 
 _VARIABLE = int(Slot.VARIABLE)
 _CROWD = 1
@@ -99,14 +103,39 @@ def link(index: Index, first: int, stop: int, posted: int) -> int:
             if pairs and best_cost > _CROWD:
                 key = key_of(pair_kind(best_kind, next_kind), best_key, next_key)
                 posted = enter(index, pair_kind(best_kind, next_kind), key, group, best_row, posted)
-                best_kind, best_key = ALONE, key_of(ALONE, best_key, best_key)
+                second = key_of(SECOND, next_key, next_key)
+                posted = _mark(index, SECOND, second, group, posted)
+                best_kind, best_key = FIRST, key_of(FIRST, best_key, best_key)
             posted = enter(index, best_kind, best_key, group, best_row, posted)
             continue
         for hint in range(first_hint, first_hint + index.programs[program].hints):
             kind, key = _hinted(index, program, group, hint)
             if index.hints[hint].choice == best_choice and not _posted(index, group, key):
                 posted = enter(index, kind, key, group, index.hints[hint].row, posted)
+                posted = _marked(index, kind, program, group, hint, posted)
     return posted
+
+
+@compiled
+def _marked(index: Index, kind: int, program: int, group: int, hint: int, posted: int) -> int:
+    """Mark the predicate of a hint, for those who look keys up: only then is more than hashes of terms made."""
+    row = index.programs[program].first_row + index.hints[hint].row
+    predicate = _hash(index, program, group, row, 1)
+    if kind == BEGINNING:
+        constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
+        index.uses[KINDS + min(LONGEST, constant.length - 2)] = 1
+        return _mark(index, BEGUN, key_of(BEGUN, predicate, predicate), group, posted)
+    if kind >= RELATED:
+        return _mark(index, NAMED, key_of(NAMED, predicate, np.uint64(kind)), group, posted)
+    return posted
+
+
+@compiled
+def _mark(index: Index, kind: int, key: np.uint64, group: int, posted: int) -> int:
+    """Have a key in the table, if only for its own sake."""
+    if index.keys[place_of(index, key)].head >= 0:
+        return posted
+    return enter(index, kind, key, group, 0, posted)
 
 
 @compiled
@@ -134,11 +163,16 @@ def _hinted(index: Index, program: int, group: int, hint: int) -> tuple[int, np.
     row = index.programs[program].first_row + index.hints[hint].row
     predicate = _hash(index, program, group, row, 1)
     constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
-    if index.hints[hint].prefix == 0:
+    way = index.hints[hint].way
+    if way == EQUAL:
         return PREDICATE_OBJECT, key_of(PREDICATE_OBJECT, predicate, constant.hash)
-    for kind, length in PREFIXES:
-        if constant.length - 2 >= length and plain(index.pool, constant.start + 1, length):
-            return kind, key_of(kind, predicate, hashed(index.pool, constant.start + 1, constant.start + 1 + length))
+    if way >= WAYS:
+        kind = RELATED + way - WAYS
+        return kind, key_of(kind, predicate, constant.hash)
+    length = min(LONGEST, constant.length - 2)
+    if length > 0 and plain(index.pool, constant.start + 1, length):
+        beginning = hashed(index.pool, constant.start + 1, constant.start + 1 + length)
+        return BEGINNING, key_of(BEGINNING, predicate, beginning)
     return PREDICATE, key_of(PREDICATE, predicate, predicate)
 
 
@@ -177,8 +211,8 @@ def _cost(index: Index, kind: int, key: np.uint64, one: np.uint64) -> int:
         often = 1_000
     elif kind in (PREDICATE, OBJECT, SUBJECT):
         often = 10_000
-    elif kind in (SHORT, MIDDLE, LONG):
-        often = 100 if kind == SHORT else 10
+    elif kind == BEGINNING or kind >= RELATED:
+        often = 10
     elif kind == HEADER:
         often = 100_000
     elif kind == EVERYTHING:
@@ -224,12 +258,3 @@ def rehash(index: Index, old: Records) -> None:
             there.head = old[place].head
             there.count = old[place].count
             sift(index, key)
-
-
-@compiled
-def hash_all(text: Bytes, start: Int64) -> UInt64:
-    """The hashes of texts that lie one after the other."""
-    found = np.zeros(len(start) - 1, np.uint64)
-    for each in range(len(found)):
-        found[each] = hashed(text, start[each], start[each + 1])
-    return found

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -29,12 +29,17 @@ def _kept() -> Path:
 numba.config.CACHE_DIR = str(_kept())  # type: ignore[attr-defined]
 
 
+# Arrays are not counted by those who refer to them: nothing is allocated here, and to count takes longer than to match.
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
 def compiled(function: F) -> F:
     """Compile when it is first called, for the types that it is called with. Others that run at the same time go on:
     it needs no interpreter while it runs."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, numba.njit(cache=True, **_OPTIONS)(function))
 
 
 def inlined(function: F) -> F:
-    """The same for what is a part of another compiled function, and too small to be called."""
-    return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+    """The same for what is a part of the functions that call it. To call one costs more than it may seem: what it is
+    given is many arrays, each of them several words."""
+    return cast(F, numba.njit(forceinline=True, **_OPTIONS)(function))

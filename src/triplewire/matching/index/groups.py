@@ -9,17 +9,20 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from triplewire.matching.index.arrays import PAIR, ROW, TERM, VARIABLE, Events, Found, Int32, Int64, Records, Scratch
+from triplewire.matching.index.arrays import PAIR, PROBE, ROW, TERM, VARIABLE, Found, Int32, Int64, Records, Scratch
 from triplewire.matching.index.batches import events_of
-from triplewire.matching.index.kernel import longest, match
+from triplewire.matching.index.kernel import match
 from triplewire.matching.index.memberships import Membership, Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS, Program
+from triplewire.matching.index.relations import related
 from triplewire.matching.index.store import Column, Store
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
+_TERMS = 3 << 8
+"""Of an event, for which there is room at first."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class GroupIndex:
         self._solutions: list[bool] = []
         self._guards: set[int] = set()
         self._seen = np.zeros(0, np.int32)
+        self._terms = _TERMS
 
     def add_program(self, program: Program, *, guards: bool = False) -> int:
         """What a program that `guards` matches are candidates for somebody else."""
@@ -92,12 +96,16 @@ class GroupIndex:
         """A member of a group goes."""
         self._store.leave(self._numbers[group])
 
+    def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Ontologies say this from now on: relation, lower and upper name."""
+        self._store.relations = related(rows)
+
     def match(self, entries: pa.Table) -> Result:
         """What of a batch of `ENTRIES` matches, in order of position."""
         if not self._store.groups or not entries.num_rows:
             return Result(MATCHES.empty_table(), (), {})
         events = events_of(entries)
-        index, scratch = self._store.index, self._scratch(events)
+        index, scratch = self._store.index, self._scratch()
         width = max(self._widths)
         parts, slow, event, room = [], set[tuple[int, int]](), 0, max(_ROOM, 2 * entries.num_rows)
         while event < entries.num_rows:
@@ -105,17 +113,19 @@ class GroupIndex:
             following, rows, pairs = match(events, event, index, scratch, found)
             parts.append((found, rows))
             slow.update(found.slow[:pairs].tolist())
-            room = 4 * room if following == event else room
+            if following == event:
+                room, self._terms = 4 * room, 4 * self._terms
+                scratch = self._scratch()
             event = following
         return self._result(entries, parts, slow)
 
-    def _scratch(self, events: Events) -> Scratch:
-        terms = int(longest(events.text, events.start))
+    def _scratch(self) -> Scratch:
         if len(self._seen) < self._store.groups:
             self._seen = np.zeros(2 * self._store.groups, np.int32)
         return Scratch(
-            terms=np.zeros(terms, TERM),
-            keys=np.zeros(terms, np.uint64),
+            terms=np.zeros(self._terms, TERM),
+            halves=np.zeros(self._terms, np.uint64),
+            probes=np.zeros(4 * self._terms, PROBE),
             variables=np.zeros(3 * MOST_PATTERNS, VARIABLE),
             cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
             stack=np.zeros(1 + self._store.steps, np.int8),

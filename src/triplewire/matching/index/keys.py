@@ -7,22 +7,27 @@ import numpy as np
 from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.compiled import inlined
 from triplewire.matching.index.hashes import paired
+from triplewire.matching.index.relations import RELATIONS
 
-PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, SHORT, MIDDLE, LONG = range(10)
+PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, BEGINNING = range(8)
 """Kinds of key: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object
 begins."""
 
-PAIRS = 10
+PAIRS = 8
 """The first of four kinds of key that are of two quads: one half and the other are each `PREDICATE_OBJECT` or
 `SUBJECT_PREDICATE`."""
-ALONE = 14
-"""The kind of the first half of such a pair, for events that have too many quads to try all pairs of them."""
-KINDS = 15
+FIRST, SECOND = 12, 13
+"""Kinds of the halves of such a pair: only what is a first and what is a second half is paired at all. Where an event
+has too many quads for that, groups are found by the first alone."""
+BEGUN, NAMED = 14, 15
+"""Kinds of keys that mark predicates: how their objects begin is a key, or what is in a relation with them."""
+RELATED = 16
+"""The first of the kinds of key of a predicate and what is in a relation with the object, one for each relation."""
+KINDS = RELATED + len(RELATIONS)
 PAIRED_QUADS = 32
 """Quads of an event up to which all pairs are tried."""
-
-PREFIXES = ((LONG, 16), (MIDDLE, 8), (SHORT, 4))
-"""Kinds of key for beginnings, and how many bytes they take."""
+LONGEST = 32
+"""Bytes of a beginning that count. Which lengths there are is told behind the kinds that are in use."""
 
 _BITS = np.uint64(63)
 _ONE = np.uint64(1)

@@ -6,10 +6,14 @@ and literals whose comparison has more rules than this knows.
 
 from __future__ import annotations
 
+import numpy as np
+
 from triplewire.matching.index.arrays import Bytes, Events, Index, Scratch
 from triplewire.matching.index.compiled import compiled, inlined
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED, closing, moment, number
 from triplewire.matching.index.programs import Op, Slot
+from triplewire.matching.index.relations import REFLEXIVE, holds, number_of
+from triplewire.matching.index.words import same
 
 FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 
@@ -27,19 +31,10 @@ _GREATER_EQUAL, _PREFIX, _STR_PREFIX = int(Op.GREATER_EQUAL), int(Op.PREFIX), in
 _IS_IRI, _IS_BLANK, _IS_LITERAL = int(Op.IS_IRI), int(Op.IS_BLANK), int(Op.IS_LITERAL)
 _LANG, _DATATYPE, _SAME = int(Op.LANG), int(Op.DATATYPE), int(Op.SAME)
 _TRUE, _FALSE, _AND, _OR, _NOT = int(Op.TRUE), int(Op.FALSE), int(Op.AND), int(Op.OR), int(Op.NOT)
+_RELATED = int(Op.RELATED)
+_REFLEXIVE = np.array(REFLEXIVE)
 _PARAMETER = int(Slot.PARAMETER)
 _QUOTE, _ANGLE, _CLOSE, _UNDERSCORE, _BACKSLASH, _AT, _DASH = 34, 60, 62, 95, 92, 64, 45
-
-
-@inlined
-def same(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> bool:
-    """Are these the same bytes?"""
-    if stop - start != length:
-        return False
-    for offset in range(length):  # noqa: SIM110 (numba knows no generators)
-        if text[start + offset] != pool[first + offset]:
-            return False
-    return True
 
 
 @compiled
@@ -138,6 +133,8 @@ def _tested(op: int, step: int, program: int, group: int, events: Events, index:
         return PASS if byte == _QUOTE else FAIL
     constant = constant_of(index, program, group, index.steps[step].slot, index.steps[step].number)
     first, length = index.constants[constant].start, index.constants[constant].length
+    if op >= _RELATED:
+        return _related(op - _RELATED, place, constant, iri, events, index, scratch)
     if op == _SAME:
         return PASS if same(text, start, stop, index.pool, first, length) else FAIL
     if op == _LANG:
@@ -153,6 +150,23 @@ def _tested(op: int, step: int, program: int, group: int, events: Events, index:
             return begins(text, start + 1, stop - 1, index.pool, first + 1, length - 2)
         return UNKNOWN
     return _compared(op, place, constant, text, index, scratch, iri)
+
+
+@compiled
+def _related(
+    relation: int, place: int, constant: int, iri: bool, events: Events, index: Index, scratch: Scratch
+) -> int:
+    """Do ontologies say this of a term? Of what is no IRI they say nothing, nor its opposite."""
+    if not iri:
+        return ERROR
+    term, other = scratch.terms[place], index.constants[constant]
+    if _REFLEXIVE[relation] and same(events.text, term.start, term.stop, index.pool, other.start, other.length):
+        return PASS
+    name = number_of(index.relations, term.hash, events.text, term.start, term.stop)
+    if name < 0:
+        return FAIL
+    end = other.start + other.length
+    return PASS if holds(index.relations, relation, name, index.pool, other.start, end, other.hash) else FAIL
 
 
 @compiled

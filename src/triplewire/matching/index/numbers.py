@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from triplewire.matching.index.arrays import Bytes
 from triplewire.matching.index.compiled import compiled
-from triplewire.matching.index.hashes import Bytes, hash_of, hashed
+from triplewire.matching.index.hashes import hash_of, hashed
 from triplewire.model.terms import XSD
 from triplewire.sparql.compile.facets import INTEGERS
 

@@ -15,6 +15,9 @@ from triplewire.sparql.algebra import Family
 MOST_PATTERNS = 16
 """Patterns of a shape that the index takes."""
 
+EQUAL, BEGINS, RELATED = 0, 1, 2
+"""Ways in which a hint names an object; relations, by their numbers, are the last and those after it."""
+
 
 class Slot(IntEnum):
     """What stands in one place of a pattern."""
@@ -52,6 +55,8 @@ class Op(IntEnum):
     AND = 16
     OR = 17
     NOT = 18
+    RELATED = 19
+    """What ontologies say of two names. This one and those after it are the relations, by their numbers."""
 
 
 @dataclass(frozen=True)
@@ -79,23 +84,29 @@ class Row:
     places: tuple[Place, Place, Place]
     header: int = 0
 
+    def again(self, place: int) -> int:
+        """The place before that has the same variable; -1 for none."""
+        there = self.places[place]
+        return self.places.index(there) if there.slot is Slot.VARIABLE and there in self.places[:place] else -1
+
 
 @dataclass(frozen=True)
 class Step:
     """One step of the machine: a test of a variable against a constant, or a connective."""
 
-    op: Op
+    op: int
     variable: int = -1
     constant: Place = Place(Slot.NOTHING)
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What a filter says of the object of a row: it is one of these parameters, or begins with the only one."""
+    """What a filter says of the object of a row: it is one of these parameters; or it begins with the only one, or is
+    in a relation with it."""
 
     row: int
     parameters: tuple[int, ...]
-    prefix: bool = False
+    way: int = EQUAL
 
 
 @dataclass(frozen=True)

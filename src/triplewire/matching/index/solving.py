@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from triplewire.matching.index.arrays import Events, Found, Index, Scratch
 from triplewire.matching.index.compiled import compiled, inlined
-from triplewire.matching.index.machine import FAIL, PASS, UNKNOWN, at_threshold, beats, constant_of, passes, same
+from triplewire.matching.index.machine import FAIL, PASS, UNKNOWN, at_threshold, beats, constant_of, passes
 from triplewire.matching.index.programs import Slot
+from triplewire.matching.index.words import same
 
 HEADERS = 3
 """Headers that patterns can name: stream, source and application."""
@@ -26,7 +27,7 @@ def _row_at(depth: int, access: int) -> int:
     return depth - 1 if depth <= access else depth
 
 
-@compiled
+@inlined
 def solved(
     group: int,
     access: int,
@@ -47,13 +48,11 @@ def solved(
     decided = index.programs[program].threshold < 0
     if once and decided and _known(group, event, scratch, found, rows) >= 0:
         return rows, PASS
-    _unbind(0, program, index, scratch)
-    scratch.cursor[0] = quad
-    if not _attached(access, quad, 0, event, program, group, events, index, scratch):
-        return rows, FAIL
-    depth, tries, verdict = 1, 0, FAIL
-    scratch.cursor[1] = -1
-    while depth > 0:
+    for variable in range(index.programs[program].variables):
+        scratch.variables[variable].depth = count
+    depth, tries, verdict = 0, 0, FAIL
+    scratch.cursor[0] = max(quad, 0) - 1
+    while depth >= 0:
         if depth == count:
             state, value = _verdict(event, program, group, access, events, index, scratch)
             if state == UNKNOWN:
@@ -68,7 +67,8 @@ def solved(
         tries += 1
         if tries > _TRIES:
             return rows, UNKNOWN
-        if _moved(depth, access, event, quads, program, group, events, index, scratch):
+        stop = quads if depth else max(quad, 0) + 1
+        if _moved(depth, stop, access, event, program, group, events, index, scratch):
             depth += 1
             scratch.cursor[depth] = -1
         else:
@@ -83,73 +83,61 @@ def _known(group: int, event: int, scratch: Scratch, found: Found, rows: int) ->
     return row if row < rows and found.rows[row].group == group and found.rows[row].event == event else -1
 
 
-@compiled
+@inlined
 def _moved(
     depth: int,
+    stop: int,
     access: int,
     event: int,
-    quads: int,
     program: int,
     group: int,
     events: Events,
     index: Index,
     scratch: Scratch,
 ) -> bool:
-    """Move the row at a depth on to the next quad that fits what is bound; whether there is one."""
-    row = _row_at(depth, access)
-    header = index.places[3 * (index.programs[program].first_row + row)].header
-    if header < 0:
+    """Move the row at a depth on to the next quad that fits what is bound, of those before a stop; whether there is
+    one."""
+    row = index.programs[program].first_row + _row_at(depth, access)
+    if index.places[3 * row].header < 0:
         first = scratch.cursor[depth] == -1
         scratch.cursor[depth] = 0
-        return first and _attached(row, header, depth, event, program, group, events, index, scratch)
-    for quad in range(scratch.cursor[depth] + 1, quads):
-        _unbind(depth, program, index, scratch)
-        if _attached(row, quad, depth, event, program, group, events, index, scratch):
+        return first and _headed(row, event, program, group, events, index)
+    for quad in range(scratch.cursor[depth] + 1, stop):
+        if _attached(row, quad, depth, program, group, index, scratch):
             scratch.cursor[depth] = quad
             return True
-    _unbind(depth, program, index, scratch)
     return False
 
 
-@inlined
-def _unbind(depth: int, program: int, index: Index, scratch: Scratch) -> None:
-    """Forget what was bound at this depth and below."""
-    for variable in range(index.programs[program].variables):
-        if scratch.variables[variable].term < 0 or scratch.variables[variable].depth >= depth:
-            scratch.variables[variable].term = -1
+@compiled
+def _headed(row: int, event: int, program: int, group: int, events: Events, index: Index) -> bool:
+    """Has the event the header that a row asks for, by hashes?"""
+    literal = events.header[event * HEADERS - index.places[3 * row].header - 1]
+    slot, name = index.places[3 * row + 2].slot, index.places[3 * row + 2].number
+    constant = constant_of(index, program, group, slot, name)
+    return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
 
 
 @inlined
-def _attached(
-    row: int,
-    quad: int,
-    depth: int,
-    event: int,
-    program: int,
-    group: int,
-    events: Events,
-    index: Index,
-    scratch: Scratch,
-) -> bool:
-    """Does a quad fit a row, by hashes? Its variables are then bound."""
-    number = index.programs[program].first_row + row
-    if quad < 0 or index.places[3 * number].header < 0:
-        if index.places[3 * number].header != quad:
-            return False
-        literal = events.header[event * HEADERS - quad - 1]
-        slot, name = index.places[3 * number + 2].slot, index.places[3 * number + 2].number
-        constant = constant_of(index, program, group, slot, name)
-        return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
+def _attached(row: int, quad: int, depth: int, program: int, group: int, index: Index, scratch: Scratch) -> bool:
+    """Does a quad fit a row, by hashes? Its variables are then bound.
+
+    What was bound at this depth or below it, by a quad that was tried before, counts for nothing: whoever comes to a
+    depth has bound all above it anew."""
     for place in range(3):
-        slot, name = index.places[3 * number + place].slot, index.places[3 * number + place].number
-        term = scratch.terms[3 * quad + place].hash
-        if slot != _VARIABLE:
-            if index.constants[constant_of(index, program, group, slot, name)].hash != term:
+        there = index.places[3 * row + place]
+        term = 3 * quad + place
+        hash_ = scratch.terms[term].hash
+        if there.slot != _VARIABLE:
+            if index.constants[constant_of(index, program, group, there.slot, there.number)].hash != hash_:
                 return False
-        elif scratch.variables[name].term < 0:
-            scratch.variables[name].term = 3 * quad + place
-            scratch.variables[name].depth = depth
-        elif scratch.terms[scratch.variables[name].term].hash != term:
+        elif there.again >= 0:
+            if scratch.terms[3 * quad + there.again].hash != hash_:
+                return False
+        elif scratch.variables[there.number].depth >= depth:
+            scratch.variables[there.number].term = term
+            scratch.variables[there.number].depth = depth
+        elif scratch.terms[scratch.variables[there.number].term].hash != hash_:
             return False
     return True
 
@@ -204,7 +192,7 @@ def _verified(
     return True
 
 
-@compiled
+@inlined
 def _written(
     group: int,
     event: int,

@@ -21,8 +21,9 @@ from triplewire.matching.index.arrays import (
     UInt64,
 )
 from triplewire.matching.index.building import describe, link, rehash
-from triplewire.matching.index.keys import KINDS
+from triplewire.matching.index.keys import KINDS, LONGEST
 from triplewire.matching.index.programs import Program
+from triplewire.matching.index.relations import related
 from triplewire.sparql.algebra import Family
 
 _BITS_PER_KEY = 8
@@ -44,8 +45,10 @@ class Store:
         self._postings = Column(POSTING)
         self._widest: list[int] = []
         """Of each program: the keys that a group of it may have."""
-        self._uses = np.zeros(KINDS, np.int8)
+        self._uses = np.zeros(KINDS + LONGEST + 1, np.int8)
         self._keys, self._sieve = _table(64)
+        self.relations = related(())
+        """What ontologies say."""
 
     @property
     def groups(self) -> int:
@@ -70,6 +73,7 @@ class Store:
             self._postings.data,
             self._sieve,
             self._uses,
+            self.relations,
         )
 
     def add_program(self, program: Program) -> int:
@@ -83,19 +87,23 @@ class Store:
         made["threshold"] = -1 if limit is None else limit.variable
         made["direction"] = 0 if limit is None else limit.op
         made["timely"] = limit is not None and limit.family is Family.DATETIME
-        places = [(each.number, each.slot, row.header) for row in program.rows for each in row.places]
+        places = [
+            (each.number, each.slot, row.header, row.again(at))
+            for row in program.rows
+            for at, each in enumerate(row.places)
+        ]
         self._places.extend(np.array(places, PLACE))
         steps = [(each.variable, each.constant.number, each.op, each.constant.slot) for each in program.steps]
         self._steps.extend(np.array(steps, STEP))
         made["first_hint"] = self._hints.size
         hints = [
-            (number, choice, hint.row, hint.prefix)
+            (number, choice, hint.row, hint.way)
             for choice, hint in enumerate(program.hints)
             for number in hint.parameters
         ]
         made["hints"] = len(hints)
         self._hints.extend(np.array(hints, HINT))
-        self._widest.append(max([2, *(len(each.parameters) for each in program.hints)]))
+        self._widest.append(max([3, *(1 + len(each.parameters) for each in program.hints)]))
         self._programs.extend(made)
         return self._programs.size - 1
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from triplewire.matching.index.programs import (
+    BEGINS,
     MOST_PATTERNS,
+    RELATED,
     Hint,
     Op,
     Place,
@@ -16,6 +18,7 @@ from triplewire.matching.index.programs import (
     Step,
     Threshold,
 )
+from triplewire.matching.index.relations import NUMBERS
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import Family
@@ -135,7 +138,13 @@ class _Writer:
                     return Hint(row, tuple(each.index for each in found))
             case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
                 row = self._row_of(name)
-                return None if row is None else Hint(row, (index,), prefix=True)
+                return None if row is None else Hint(row, (index,), BEGINS)
+            case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in NUMBERS:
+                row = self._row_of(name)
+                return None if row is None else Hint(row, (index,), RELATED + NUMBERS[op, False])
+            case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in NUMBERS:
+                row = self._row_of(name)
+                return None if row is None else Hint(row, (index,), RELATED + NUMBERS[op, True])
         return None
 
     def _row_of(self, name: str) -> int | None:
@@ -180,6 +189,10 @@ class _Writer:
                 return Step(Op.DATATYPE, self._variable(name), Place(Slot.PARAMETER, index))
             case Apply("sameterm", (Var(name), Param(index))):
                 return Step(Op.SAME, self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in NUMBERS:
+                return Step(Op.RELATED + NUMBERS[op, False], self._variable(name), Place(Slot.PARAMETER, index))
+            case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in NUMBERS:
+                return Step(Op.RELATED + NUMBERS[op, True], self._variable(name), Place(Slot.PARAMETER, index))
             case Apply(op, (Var(name), Param(index, family))) if op in _COMPARISONS and family in _COMPARED:
                 return Step(_COMPARISONS[op], self._variable(name), Place(Slot.PARAMETER, index))
             case Apply(op, (Param() as param, Var() as variable)) if op in _COMPARISONS:
