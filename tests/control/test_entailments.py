@@ -201,3 +201,16 @@ def test_who_listens_hears_all_versions_and_so_does_who_comes_later() -> None:
                 assert (await late.next()).event == "end"
 
     run(scene())
+
+
+def test_what_was_learned_of_names_that_nobody_knows_is_not_taken_for_those_of_an_ontology(stores: Twin) -> None:
+    ontologies = Ontologies(stores.registry)
+    ontologies.load("zoo", ontology(":Dog rdfs:subClassOf :Animal ."), TURTLE)
+    subscriptions = Subscriptions(stores.registry, stores.clock)
+    texts = [
+        f"PREFIX ex: <urn:> ASK {{ ?s a {name} }}" for name in ("ex:Car", "ex:Animal", "<urn:Cat>", "<urn:Animal>")
+    ]
+    made = subscriptions.make([Wish.from_json({"sparql": text, "entailment": "rdfs"}) for text in texts])
+    publish(stores, "Dog", "Car", "Cat")
+    wanted = [("Dog", made[1].id), ("Dog", made[3].id), ("Car", made[0].id), ("Cat", made[2].id)]
+    assert told(stores, *(each.id for each in made)) == wanted

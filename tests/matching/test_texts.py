@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.differential.grammar import Question, asks, selects
+from tests.filters import drawn
 from tests.generated import sparql
 from triplewire.errors import TriplewireError
+from triplewire.filters import form_of
 from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.narrowings import Narrowing
 from triplewire.matching.shapes import Lifted
@@ -181,3 +184,49 @@ def test_any_query_whose_constants_are_swapped_comes_out_as_the_parser_has_it(
 
 def _of_kind(pieces: Cut, kind: str) -> list[str]:
     return [core for each, core in zip(pieces.kinds, pieces.cores, strict=True) if each == kind]
+
+
+def of_filter(document: dict[str, Any]) -> Asked:
+    form, terms = form_of(document)
+    return Asked(None, False, form=form, values=tuple(("", term) for term in terms))
+
+
+def test_filters_that_differ_in_constants_are_lifted_once() -> None:
+    counting = Counting()
+    texts = Texts(counting)
+    given = [
+        of_filter({"filter": [constraint("ex:a", "=", f"x{at}"), constraint("ex:b", ">", at), bag(f"{at}", "y")]})
+        for at in range(20)
+    ]
+    agree(texts, *given)
+    assert counting.count <= 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_is_remembered_of_filters_is_what_they_mean(seed: int) -> None:
+    random = Random(seed)
+    texts = Texts()
+    agree(texts, *(of_filter(drawn.document(random)) for _ in range(12)))
+
+
+def test_what_is_known_is_no_constant_like_others() -> None:
+    seen = list[str]()
+
+    def make(asked: Asked) -> Lifted:
+        seen.append(asked.text or "")
+        return lift_asked(asked)
+
+    texts = Texts(make, known=lambda end: "<urn:known>".endswith(end))
+    for name in ("<urn:a>", "<urn:b>", "<urn:known>", "ex:known", "<urn:c>", "ex:n"):
+        assert texts.lift(Asked(f"PREFIX ex: <urn:> ASK {{ ?s ?p {name} }}", False)).constants[0].startswith("<urn:")
+    real = dict.fromkeys(text.split()[-2] for text in seen if "tw-hole" not in text)
+    assert [*real] == ["<urn:a>", "<urn:known>", "ex:known", "ex:n"]
+
+
+def constraint(attribute: str, op: str, value: object) -> dict[str, object]:
+    return {"attribute": attribute, "op": op, "value": value}
+
+
+def bag(*texts: str) -> dict[str, object]:
+    return constraint("ex:c", "#>/*<", [*texts])

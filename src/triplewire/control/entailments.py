@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+from triplewire.config import limits
 from triplewire.control.wishes import Wish
 from triplewire.errors import Conflict, QueryLimit, TriplewireError, Unfit
 from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import NONE, narrowed
 from triplewire.matching.shapes import Lifted, lift
-from triplewire.matching.texts import query_of
+from triplewire.matching.texts import Texts, query_of
 from triplewire.model import Subscription
 from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded
 from triplewire.registry.ontologies import from_change as loaded_by
@@ -41,6 +43,7 @@ class Entailments:
         self._turn = Lock()
         self._version = -1
         self._ontology = ontology_of(())
+        self._texts = _texts(self._ontology)
         self._positions: tuple[int, tuple[int, ...]] = (-1, ())
         """Where those of a version were loaded."""
 
@@ -57,10 +60,11 @@ class Entailments:
                 self._positions = (version, tuple(change.position for change in self._registry.list(ONTOLOGY)))
             return self._positions[1]
 
-    def lift(self, asked: Asked) -> Lifted:
-        """What is asked by what is loaded now. Raises Unfit where that is too much of the ontologies."""
+    def lift(self, asked: Asked, version: int) -> Lifted:
+        """What is asked by what is loaded now, which is of this version. Raises Unfit where that is too much of the
+        ontologies."""
         try:
-            return _lifted(asked, self._current())
+            return self._current(version)[1].lift(asked)
         except QueryLimit as error:
             raise Unfit("entailment", f"entailment is not possible: {error}") from None
 
@@ -77,7 +81,7 @@ class Entailments:
     def settle(self) -> None:
         """Bring those up to date that were made, or whose ontologies changed, while others did the same."""
         entries: list[Entry] = []
-        ontology = self._current()
+        ontology, _ = self._current(self.version())
         for found in self._entailed():
             try:
                 entries += self._revision(found, ontology)
@@ -103,13 +107,14 @@ class Entailments:
             yield SHAPE, lifted.shape.key, lifted.shape.to_value()
         yield SUBSCRIPTION, found.id, to_value(revised(found, lifted.shape.key, lifted.constants))
 
-    def _current(self) -> Ontology:
+    def _current(self, version: int) -> tuple[Ontology, Texts]:
+        """The ontologies together, and what was lifted by them. Those of a version, or of one after it."""
         with self._turn:
-            version = self.version()
             if version != self._version:
                 self._ontology = _ontology(self._loaded())
+                self._texts = _texts(self._ontology)
                 self._version = version
-            return self._ontology
+            return self._ontology, self._texts
 
     def _loaded(self) -> list[Loaded]:
         return [loaded_by(change) for change in self._registry.list(ONTOLOGY)]
@@ -118,7 +123,8 @@ class Entailments:
 def asked_by(made: Subscription) -> Asked:
     """What a subscription was made of, but for what it entails."""
     wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
-    return replace(replace(wish, filter=made.filter).asked, values=made.values)
+    asked = replace(wish, filter=made.filter).asked
+    return asked if made.template is None else replace(asked, values=made.values)
 
 
 def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
@@ -126,6 +132,16 @@ def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
     meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
     query = narrowed(meant, asked.narrowing, solutions=asked.solutions)
     return lift(canonical(query, solutions=asked.solutions), solutions=asked.solutions)
+
+
+def _texts(ontology: Ontology) -> Texts:
+    """Queries that differ in names of which the ontologies say nothing are rewritten once. A name may be written with a
+    prefix, so that only its end is seen: one that ends like any of theirs may be theirs."""
+    names = {term for triple in (*ontology.facts, *ontology.schema) for term in triple}
+    ends = "\n".join(names | ontology.classes | ontology.properties)
+    return Texts(
+        lambda asked: _lifted(asked, ontology), known=lru_cache(limits.REMEMBERED_SKELETONS)(ends.__contains__)
+    )
 
 
 def _ontology(loaded: list[Loaded]) -> Ontology:

@@ -68,16 +68,16 @@ class Subscriptions:
 
         Each sees every event whose publish is answered after this returns, and those at positions above its `since`.
         """
-        find = cache(self.templates.find)
-        drafts = [self._drafted(wish, find) for wish in wishes]
+        once = self._once()
+        drafts = [self._drafted(wish, once) for wish in wishes]
         return [replace(each.made, since=at) for each, at in zip(drafts, self._registered(drafts), strict=True)]
 
     def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[tuple[str, int] | TriplewireError]:
         """Those that can be, in one transaction: the id of each and its position; in the place of another is what is
         wrong with it. What was an error before stays one. If the registry fails, none is made, and each has that
         error."""
-        find = cache(self.templates.find)
-        drafts = [self._attempted(wish, find) for wish in wishes]
+        once = self._once()
+        drafts = [self._attempted(wish, once) for wish in wishes]
         try:
             positions = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
         except TriplewireError as error:
@@ -130,7 +130,8 @@ class Subscriptions:
         made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
         positions = self._registry.put([*missing, *made, *_beside(drafts)])[len(missing) : len(missing) + len(drafts)]
         self._remember(shapes)
-        if any(each.version != self._entailments.version() for each in drafts if each.version is not None):
+        versions = {each.version for each in drafts} - {None}
+        if versions and versions != {self._entailments.version()}:
             self._entailments.settle()
         return positions
 
@@ -144,17 +145,23 @@ class Subscriptions:
             self._shapes = set()
         self._shapes |= shapes.keys()
 
-    def _attempted(self, wish: Wish | TriplewireError, find: Find) -> _Draft | TriplewireError:
+    def _once(self) -> _Once:
+        return _Once(cache(self.templates.find), cache(self._entailments.version))
+
+    def _attempted(self, wish: Wish | TriplewireError, once: _Once) -> _Draft | TriplewireError:
         try:
-            return wish if isinstance(wish, TriplewireError) else self._drafted(wish, find)
+            return wish if isinstance(wish, TriplewireError) else self._drafted(wish, once)
         except (InputError, QueryLimit, NotFound, Conflict) as error:
             return error
 
-    def _drafted(self, wish: Wish, find: Find) -> _Draft:
-        template = None if wish.instance is None else _template(wish.instance, find)
+    def _drafted(self, wish: Wish, once: _Once) -> _Draft:
+        template = None if wish.instance is None else _template(wish.instance, once.find)
         asked = wish.asked if wish.instance is None or template is None else _asked(wish, wish.instance, template)
-        version = None if wish.entailment is None else self._entailments.version()
-        lifted = self._entailments.lift(asked) if wish.entailment else self._symmetries.settled(self._texts.lift(asked))
+        version = None if wish.entailment is None else once.version()
+        if version is None:
+            lifted = self._symmetries.settled(self._texts.lift(asked))
+        else:
+            lifted = self._entailments.lift(asked, version)
         made = Subscription(
             id=self._new_id(),
             sparql=asked.text,
@@ -166,7 +173,7 @@ class Subscriptions:
             application=wish.application,
             vocabulary=wish.vocabulary,
             template=None if template is None else (template.name, template.version),
-            values=asked.values,
+            values=() if template is None else asked.values,
             filter=wish.filter,
             ttl=wish.ttl,
             entailment=wish.entailment,
@@ -175,6 +182,14 @@ class Subscriptions:
             created=self._clock.now(),
         )
         return _Draft(made, lifted.shape, version)
+
+
+@dataclass(frozen=True)
+class _Once:
+    """What is looked up once for many: templates by name, and the version of the ontologies."""
+
+    find: Find
+    version: Callable[[], int]
 
 
 @dataclass(frozen=True)

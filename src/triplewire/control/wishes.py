@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -69,9 +69,12 @@ class Wish:
     @property
     def asked(self) -> Asked:
         """What is to be lifted, but for what a template adds. Raises Unfit for a filter that is none."""
-        query = None if self.filter is None else filters.query_of(orjson.loads(self.filter))
         fields = (_several(self.stream), _several(self.source), _several(self.application), _several(self.vocabulary))
-        return Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields), query=query)
+        asked = Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields))
+        if self.filter is None:
+            return asked
+        form, terms = filters.form_of(orjson.loads(self.filter))
+        return replace(asked, form=form, values=tuple([("", term) for term in terms]))
 
 
 def _filter(value: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,20 @@
 
 from triplewire.filters.constraints import Constraint, Filter
 from triplewire.filters.documents import parse
+from triplewire.filters.forms import Form, form_of
 from triplewire.filters.queries import query, query_of
 from triplewire.filters.relations import BAGS, RELATIONS, Operand, Relation
 
-__all__ = ["BAGS", "RELATIONS", "Constraint", "Filter", "Operand", "Relation", "parse", "query", "query_of"]
+__all__ = [
+    "BAGS",
+    "RELATIONS",
+    "Constraint",
+    "Filter",
+    "Form",
+    "Operand",
+    "Relation",
+    "form_of",
+    "parse",
+    "query",
+    "query_of",
+]

@@ -13,7 +13,8 @@ from functools import reduce
 
 from triplewire.filters.constraints import Constraint, Filter
 from triplewire.filters.documents import parse
-from triplewire.sparql import Const, Family, Pattern, Query, Var, family_of
+from triplewire.model.terms import is_plain
+from triplewire.sparql import Const, Pattern, Query, Var
 from triplewire.sparql.algebra import Bag, Basic, Join, Operator, Union
 from triplewire.sparql.algebra import Filter as Conditions
 
@@ -28,11 +29,15 @@ def query_of(value: Mapping[str, object]) -> Query:
 
 def query(filters: Iterable[Filter]) -> Query:
     """Whether one of the filters holds for an event, as an ASK. There must be at least one."""
-    branches = [_conjunction(constraints) for constraints in _distinct(filters)]
-    return Query("ask", reduce(Union, branches))
+    return asked(distinct(filters))
 
 
-def _distinct(filters: Iterable[Filter]) -> list[tuple[Constraint, ...]]:
+def asked(filters: Iterable[tuple[Constraint, ...]]) -> Query:
+    """The same of filters that are distinct, and in order."""
+    return Query("ask", reduce(Union, [_conjunction(constraints) for constraints in filters]))
+
+
+def distinct(filters: Iterable[Filter]) -> list[tuple[Constraint, ...]]:
     """In one order, whichever they were given in, and each once."""
     sorted_ = (tuple(sorted(set(each.constraints), key=_order)) for each in filters)
     return sorted(set(sorted_), key=lambda constraints: [_order(each) for each in constraints])
@@ -66,7 +71,7 @@ def _named(constraint: Constraint) -> bool:
     """Is the value the operand itself? Of IRIs and strings only the same are equal, and a constant in a pattern is what
     matching is best at."""
     equal = constraint.bag is None and constraint.relation.function == "="
-    return equal and family_of(constraint.operands[0][0]) in (Family.IRI, Family.STRING)
+    return equal and is_plain(constraint.operands[0][0])
 
 
 def _bag(member: Var, constraint: Constraint) -> Operator:

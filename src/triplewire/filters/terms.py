@@ -14,7 +14,6 @@ from triplewire.sparql import Family, family_of
 _FORMS = 'a string, a number, true, false, {"@id": …} or {"@value": …} with "@type" or "@language"'
 
 _FAMILIES: Mapping[Operand, frozenset[Family]] = {
-    Operand.TERM: frozenset(Family),
     Operand.ORDERED: frozenset(
         {Family.EXACT, Family.FLOAT, Family.DOUBLE, Family.STRING, Family.DATETIME, Family.DATE},
     ),
@@ -47,7 +46,7 @@ class Terms:
         if kind is Operand.FACT:
             return self._fact(value, place)
         term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
-        if family_of(term) not in _FAMILIES[kind]:
+        if kind is not Operand.TERM and family_of(term) not in _FAMILIES[kind]:
             raise Unfit(place, f"{place} must be {kind.value}, not {term}")
         return (term,)
 

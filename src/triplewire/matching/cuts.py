@@ -7,10 +7,11 @@ only be such that whatever else of its kind is put into a hole is read in the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from typing import Protocol
 
 from triplewire.matching.narrowings import NONE, Narrowing
 from triplewire.sparql import Query
@@ -46,17 +47,25 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})?")
 
 
+class Form(Protocol):
+    """A question without its terms. Forms that differ in nothing else are equal, and have one hash."""
+
+    def query(self, terms: Sequence[str]) -> Query:
+        """The question with these terms."""
+
+
 @dataclass(frozen=True)
 class Asked:
-    """What is to be lifted: a query, as a text or already read, or none for all events; on some events alone; with the
-    solutions or not."""
+    """What is to be lifted: a query, as a text, as a form or already read, or none for all events; on some events
+    alone; with the solutions or not."""
 
     text: str | None
     solutions: bool
     narrowing: Narrowing = NONE
     values: tuple[tuple[str, str], ...] = ()
-    """Terms that stand for variables of the query, by their names."""
+    """Terms that stand for variables of the text, by their names, or that fill the form, in order."""
     query: Query | None = None
+    form: Form | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ class Cut:
     def skeleton(self) -> Hashable:
         counts = tuple(map(len, self.asked.narrowing.fields))
         names = tuple([name for name, _ in self.asked.values])
-        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names
+        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names, self.asked.form
 
     @cached_property
     def equal(self) -> tuple[int, ...]:
@@ -92,6 +101,16 @@ class Cut:
         """For each hole something else of its kind, the same for equal ones, that occurs in no other."""
         firsts = self.equal or range(len(self.cores))
         return tuple(_other(self.kinds[first], self.cores[first], first) for first in firsts)
+
+    def shutting(self, known: Callable[[str], bool]) -> Cut:
+        """The same with those holes shut in which terms stand that are known, given what of them stands there and the
+        sign that ends an IRI."""
+        shut = [_may_be_iri(kind) and known(core + ">") for kind, core in zip(self.kinds, self.cores, strict=True)]
+        if not any(shut):
+            return self
+        holes = [*zip(self.kinds, self.cores, shut, strict=True)]
+        kinds = tuple([_SHUT + _written(kind, core) if closed else kind for kind, core, closed in holes])
+        return replace(self, kinds=kinds, cores=tuple(["" if closed else core for _, core, closed in holes]))
 
     def changed(self, holes: Collection[int]) -> Asked:
         """The same with others in some holes."""
@@ -186,6 +205,10 @@ def _other_text(core: str, number: int) -> str:
         return f"{3_000 + number:04}-06-05"
     moment = _MOMENT.fullmatch(core)
     return f"{3_000 + number:04}-06-05T04:03:02{moment[1] or ''}" if moment else f"tw-hole-{number}x"
+
+
+def _may_be_iri(kind: str) -> bool:
+    return kind[0] != _SHUT and (_named(kind) or kind == _VALUE + "<")
 
 
 def _named(kind: str) -> bool:

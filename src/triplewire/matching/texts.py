@@ -32,7 +32,9 @@ from triplewire.sparql.rewriting import parts
 def query_of(asked: Asked) -> Query:
     """The query that is asked, with all that narrows it. Raises SparqlSyntax or Unsupported."""
     query = asked.query or EVERYTHING
-    if asked.text is not None:
+    if asked.form is not None:
+        query = asked.form.query([term for _, term in asked.values])
+    elif asked.text is not None:
         query = instance(parse_query(asked.text), dict(asked.values))
     return narrowed(query, asked.narrowing, solutions=asked.solutions)
 
@@ -77,11 +79,20 @@ class _Recipe:
 
 
 class Texts:
-    """Remembers what was lifted, by key. Any thread may use it."""
+    """Remembers what was lifted, by key. Any thread may use it.
 
-    def __init__(self, make: Callable[[Asked], Lifted] = lift_asked, size: int = limits.REMEMBERED_SKELETONS) -> None:
+    `known` is asked whether `make` may look at a term that ends so: such a one is no constant like others.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Asked], Lifted] = lift_asked,
+        size: int = limits.REMEMBERED_SKELETONS,
+        known: Callable[[str], bool] | None = None,
+    ) -> None:
         self._make = make
         self._size = size
+        self._known = known
         self._turn = Lock()
         self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
         """For each skeleton the sets of holes that were found not to be parameters."""
@@ -91,7 +102,7 @@ class Texts:
         """What `make` would give."""
         if asked.query is not None or _unwieldy(asked.text or ""):
             return self._make(asked)
-        pieces = cut(asked)
+        pieces = cut(asked) if self._known is None else cut(asked).shutting(self._known)
         recipe = self._remembered(pieces)
         if recipe is None:
             return self._learned(asked, pieces)

@@ -47,6 +47,11 @@ def is_literal(term: str) -> bool:
     return term.startswith('"')
 
 
+def is_plain(term: str) -> bool:
+    """Is it an IRI or an xsd:string, which equal nothing but themselves?"""
+    return term.endswith('"') or is_iri(term)
+
+
 def literal(lexical: str, datatype: str = XSD_STRING, language: str | None = None) -> str:
     """The term for a literal, escaped as canonical N-Triples escapes."""
     body = _escaped(lexical)
