@@ -131,6 +131,8 @@ class Scratch(NamedTuple):
     stack: Int8
     seen: Int32
     """Of each group the last row that it gave."""
+    spent: Int64
+    """Of each group the last event, from 1 on, on which it took many steps, and how many: the lower half."""
 
 
 class Found(NamedTuple):

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.index.arrays import PAIR, PROBE, ROW, TERM, VARIABLE, Found, Int32, Int64, Records, Scratch
 from triplewire.matching.index.batches import events_of
 from triplewire.matching.index.kernel import match
@@ -23,6 +24,7 @@ from triplewire.sparql import parse_query
 _ROOM = 1 << 14
 _TERMS = 3 << 8
 """Of an event, for which there is room at first."""
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ class GroupIndex:
             cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
             stack=np.zeros(1 + self._store.steps, np.int8),
             seen=self._seen,
+            # Mostly not touched, so that it takes no memory.
+            spent=np.zeros(self._store.groups, np.int64),
         )
 
     def _result(self, entries: pa.Table, parts: list[tuple[Found, int]], slow: set[tuple[int, int]]) -> Result:
@@ -142,6 +146,7 @@ class GroupIndex:
         kept = ~np.isin(program, guards)
         undecided = [pair for pair in slow if pair[1] in self._guards]
         candidates = _candidates(made["event"][~kept], program[~kept], undecided)
+        slow |= _too_many(made, program)
         pairs = np.array([pair for pair in slow if pair[1] not in self._guards], PAIR)
         kept &= ~np.isin(_pair(made["event"], program), _pair(pairs["event"], pairs["program"]))
         found = self._table(entries, made[kept], quads[kept], program[kept])
@@ -170,6 +175,18 @@ def _candidates(event: Int32, program: Int32, undecided: Sequence[tuple[int, int
     events = np.concatenate((event, np.array([each for each, _ in undecided], np.int32)))
     programs = np.concatenate((program, np.array([each for _, each in undecided], np.int32)))
     return {int(each): np.unique(events[programs == each]) for each in np.unique(programs)}
+
+
+def _too_many(made: Records, program: Int32) -> set[tuple[int, int]]:
+    """The pairs of event and program of which a group has more solutions than are told. The evaluator counts them for
+    each subscription."""
+    counts = np.bincount(made["event"], minlength=1)
+    among = np.flatnonzero(counts[made["event"]] > SOLUTIONS) if counts.max() > SOLUTIONS else _NO_ROWS
+    _, first, count = np.unique(
+        _pair(made["event"][among], made["group"][among]), return_index=True, return_counts=True
+    )
+    rows = among[first[count > SOLUTIONS]]
+    return set(zip(made["event"][rows].tolist(), program[rows].tolist(), strict=True))
 
 
 def _pair(event: Int32, program: Int32) -> Int64:

@@ -15,8 +15,11 @@ HEADERS = 3
 """Headers that patterns can name: stream, source and application."""
 
 _VARIABLE = int(Slot.VARIABLE)
-_TRIES = 20_000
-"""Rows that are moved on for one group and event, before somebody slower takes over."""
+_STEPS = 500_000
+"""Quads that are looked at for one group and event, some milliseconds, before somebody takes over who is better at
+many."""
+_FEW = 1_000
+"""Quads that are looked at for one access row without asking what others took: most groups are done then."""
 
 
 @inlined
@@ -48,9 +51,11 @@ def solved(
     decided = index.programs[program].threshold < 0
     if once and decided and _known(group, event, scratch, found, rows) >= 0:
         return rows, PASS
+    if quads > _FEW and _spent(group, event, scratch) > _STEPS:
+        return rows, UNKNOWN
     for variable in range(index.programs[program].variables):
         scratch.variables[variable].depth = count
-    depth, tries, verdict = 0, 0, FAIL
+    depth, steps, counted, verdict = 0, 0, False, FAIL
     scratch.cursor[0] = max(quad, 0) - 1
     while depth >= 0:
         if depth == count:
@@ -64,16 +69,31 @@ def solved(
                     return rows, PASS
             depth -= 1
             continue
-        tries += 1
-        if tries > _TRIES:
-            return rows, UNKNOWN
         stop = quads if depth else max(quad, 0) + 1
+        steps -= scratch.cursor[depth]
         if _moved(depth, stop, access, event, program, group, events, index, scratch):
+            steps += scratch.cursor[depth]
             depth += 1
             scratch.cursor[depth] = -1
         else:
+            steps += stop
             depth -= 1
+        if steps > _FEW and not counted:
+            steps += _spent(group, event, scratch)
+            counted = True
+        if steps > _STEPS:
+            verdict = UNKNOWN
+            break
+    if counted:
+        scratch.spent[group] = (event + 1) << 32 | min(steps, _STEPS + 1)
     return rows, verdict
+
+
+@inlined
+def _spent(group: int, event: int, scratch: Scratch) -> int:
+    """The steps that the group took on the event, where they were many."""
+    known = scratch.spent[group]
+    return known & 0xFFFFFFFF if known >> 32 == event + 1 else 0
 
 
 @inlined
