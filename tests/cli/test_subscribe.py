@@ -9,10 +9,12 @@ import orjson
 from typer.testing import CliRunner, Result
 
 from tests.control.test_routes import controlled
+from tests.edge.brokers import broker
 from tests.edge.houses import run
 from triplewire.cli.app import app
 from triplewire.cli.listen import lines
 from triplewire.errors import Unfit
+from triplewire.model import token
 
 
 def told(*arguments: str) -> tuple[Result, list[str | None]]:
@@ -55,3 +57,19 @@ def test_a_limit_that_was_reached_is_told_in_words() -> None:
     head = {"position": "7", "time": "2026-11-16T08:00:00Z", "event": "urn:e"}
     assert "more than 10,000 solutions" in lines({**head, "limit": {"reached": "solutions", "most": 10_000}})
     assert "not found out (work, 2 s)" in lines({**head, "limit": {"reached": "work", "most": 2.0}})
+
+
+def test_the_past_comes_first(tmp_path: Path) -> None:
+    async def scene() -> tuple[Result, list[str]]:
+        async with broker(tmp_path) as at:
+            at.publish(5)
+            command = ["subscribe", "--stream", "even", "--from", token(2), "-n", "2", "--json", "--url", at.at.url]
+            result = await asyncio.to_thread(CliRunner().invoke, app, command)
+            refused = await asyncio.to_thread(CliRunner().invoke, app, [*command[:-6], "soon", *command[-5:]])
+            assert isinstance(refused.exception, Unfit)
+            return result, [token(position) for position, number in at.events.items() if number in (2, 4)]
+
+    result, expected = run(scene())
+    made, *heard = [orjson.loads(each) for each in result.stdout.splitlines()]
+    assert (result.exit_code, made["from"]) == (0, token(2))
+    assert [each["position"] for each in heard] == expected

@@ -85,6 +85,20 @@ def test_subscriptions_are_made_listed_heard_and_ended() -> None:
     run(scene())
 
 
+def test_the_past_is_asked_for_by_another_word() -> None:
+    async def scene() -> None:
+        async with connected() as (at, client):
+            first, *_ = at.append(1, 2)
+            made = await client.subscribe(stream="test", begins="earliest")
+            assert made["from"] == "earliest"
+            async with aclosing(client.notifications(made["id"])) as notifications:
+                assert [(await anext(notifications))["position"] for _ in range(2)] == [token(first), token(first + 1)]
+            with pytest.raises(Unfit, match="from must be"):
+                await client.subscribe(stream="test", begins="yesterday")
+
+    run(scene())
+
+
 def test_a_bulk_is_told_of_line_by_line() -> None:
     async def scene() -> None:
         async with connected() as (_, client):

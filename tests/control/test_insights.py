@@ -90,6 +90,10 @@ def test_an_event_is_explained_by_id_and_by_position() -> None:
             assert "stream" in (await call(at, "GET", path + token(other), 200))["failed"]["says"]
             before = await call(at, "GET", path + token(early), 200)
             assert (before["matched"], before["held"]) == (True, False)
+            wish = {"sparql": ABOVE, "from": token(early)}
+            looking_back = await call(at, "POST", "/subscriptions", 201, json=wish)
+            before = await call(at, "GET", f"/subscriptions/{looking_back['id']}/explain?event={token(early)}", 200)
+            assert (before["matched"], before["held"]) == (True, True)
 
     run(scene())
 

@@ -87,7 +87,7 @@ class Broker:
     async def call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
         async with self.at.session.request(method, self.at.url + path, **options) as response:
             assert response.status < 300, await response.text()
-            return await response.json()
+            return await response.json() if response.content_type == "application/json" else None
 
     async def subscribe(self, wish: Mapping[str, Any]) -> dict[str, Any]:
         made: dict[str, Any] = await self.call("POST", "/subscriptions", json=dict(wish))

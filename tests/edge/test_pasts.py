@@ -18,8 +18,11 @@ from tests.edge.brokers import STREAMS, Broker, broker, observed
 from tests.edge.houses import data, run
 from tests.oracle import bag, solutions, store
 from triplewire.client.sse import Message
+from triplewire.edge.listeners import Listener
+from triplewire.edge.wires import MemoryWire
 from triplewire.log.ports import Retention
 from triplewire.model import Kind, parse_token, token
+from triplewire.telemetry.metrics import Metrics
 
 ZOO = "@prefix : <urn:> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :Dog rdfs:subClassOf :Animal ."
 TURTLE = {"Content-Type": "text/turtle"}
@@ -149,7 +152,7 @@ WITH_TRIM = st.lists(st.sampled_from(["publish", "match", "store", "trim"]), max
 
 @given(
     before=WITH_TRIM,
-    between=STEPS,
+    between=WITH_TRIM,
     after=STEPS,
     begins=st.integers(0, 12),
     cut=st.integers(0, 12),
@@ -168,6 +171,7 @@ def test_wherever_the_log_the_lake_and_the_pipeline_are_nothing_is_lost_or_told_
             first = min(begins, at.at.twin.log.head())
             made = await at.subscribe({**form.wish, "from": token(first)})
             take(at, between)
+            await at.at.edge.matches.step()
             async with at.at.listen(made["notifications"]) as ear:
                 await ear.position()
                 take(at, [*after, "publish", "publish", "publish", "publish", "match"])
@@ -313,3 +317,73 @@ def test_what_is_nowhere_is_told_as_a_gap(tmp_path: Path) -> None:
             assert data(heard[2])["earliest"] == token(6)
 
     run(scene())
+
+
+@pytest.mark.parametrize("name", ["select", "entailment", "meaning"])
+def test_what_was_let_go_since_it_was_made_is_heard_of_as_well(tmp_path: Path, name: str) -> None:
+    """By the ontologies that were loaded when each event came, as if somebody had listened all the time."""
+    form = FORMS[name]
+
+    async def scene() -> None:
+        async with broker(tmp_path) as at:
+            at.at.edge.pasts.limit = 2
+            await prepared(at)
+            at.publish(4)
+            made = await at.subscribe({**form.wish, "from": "earliest"})
+            async with at.at.listen(made["notifications"]) as ear:
+                await ear.position()
+                for below in ("Cat", "Dog", None, "Cat"):
+                    if below is None:
+                        await at.call("DELETE", "/ontologies/zoo")
+                    else:
+                        zoo = ZOO.replace("Dog", below).encode()
+                        await at.call("PUT", "/ontologies/zoo", data=zoo, headers=TURTLE)
+                    at.publish(3)
+                    at.match()
+                ended = at.at.end(made["id"])
+                at.publish(2)
+                at.match()
+                heard = await ear.rest()
+            at.store()
+            at.publish(1)
+            at.match()
+            at.trim(0.6)
+            assert at.begin() > ended
+            await at.at.edge.matches.step()
+            for number in range(0, len(heard) - 1, 3):
+                async with at.at.listen(made["notifications"], Last_Event_ID=heard[number].id or "") as ear:
+                    said = [(message.event, message.data) for message in await ear.rest()]
+                    assert said == [(message.event, message.data) for message in heard[number + 1 :]]
+            assert len(heard) > 8
+
+    run(scene())
+
+
+def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with broker(tmp_path) as at:
+            at.at.edge.pasts.limit = 1
+            at.publish(20)
+            made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 99 }", "from": "earliest"})
+            subscription = await at.at.edge.matches.subscriptions.find(made["id"], resuming=False)
+            history = at.at.edge.pasts.history(subscription, lambda: [], at.at.edge.matches.history(subscription))
+            wire = Leaving(after=3)
+            await at.at.edge.matches.room.listen(subscription.made, Listener(wire, 0, Metrics()), history)
+            assert wire.sent == 4
+            assert len(at.at.edge.matches.room) == 0
+
+    run(scene())
+
+
+class Leaving(MemoryWire):
+    """Of a client that goes after so many writes."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.sent = 0
+        self._after = after
+
+    async def send(self, data: bytes) -> None:
+        self.sent += 1
+        self.closed = self.sent > self._after
+        await super().send(data)

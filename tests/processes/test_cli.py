@@ -48,6 +48,8 @@ def test_publish_subscribe_and_consume(broker: Up, tmp_path: Path) -> None:
         told = orjson.loads(listening.stdout.readline())
     assert made["since"] < taken["first"] == told["position"]
     assert told["results"]["results"]["bindings"][0]["v"]["value"] == "250"
+    past = triplewire(broker, "subscribe", sparql, "--from", told["position"], "-n", "1", "--json")
+    assert {**orjson.loads(past.splitlines()[-1]), "subscription": told["subscription"]} == told
     seen = triplewire(broker, "consume", "cli", "--after", "earliest", "-n", "1")
     assert "<urn:cli:o>" in seen
 

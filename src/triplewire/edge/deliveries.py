@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 
 from aiohttp import web
 
@@ -40,7 +41,8 @@ class Deliveries:
             after = max(after, asked)
         elif asked == "now":
             after = await self._reception.head()
-        first = await self._reception.gap(after) if resuming and after >= subscription.made else b""
-        history = self._pasts.history(subscription, self._matches.history(subscription))
+        first = await self._reception.gap(after) if resuming and subscription.begins is None else b""
+        versions = partial(self._matches.subscriptions.versions, subscription.made)
+        history = self._pasts.history(subscription, versions, self._matches.history(subscription))
         async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
             return await self._reception.welcome(request, room, subscription.made, after, history, first)

@@ -6,6 +6,8 @@ matched        here, when it is listened to     by the pipeline, once
 read from      the lake, then the log           the outbox, then live
 ```
 
+Of the present, what the log has let go, and the outbox with it, is matched here as well.
+
 The past is a pure function of the events and of the subscription, so nothing of it is kept: whoever comes back is told
 the rest again, in the same words.
 """
@@ -13,6 +15,7 @@ the rest again, in the same words.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -26,14 +29,18 @@ from triplewire.edge.notifications import Solutions, Speaker, Wanted, grouped
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import History
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound
+from triplewire.errors import NotFound, Unavailable
 from triplewire.matching.chronicles import Archive, Chronicle, Page
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.matching.solos import SINCE, solo
 from triplewire.model import END, Subscription
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.subscriptions import SHAPE, original
+from triplewire.registry.ports import Registry
+from triplewire.registry.stretches import Stretch, past, present
+from triplewire.registry.subscriptions import SHAPE
+
+Key = tuple[int, tuple[int, ...]]
+Versions = Callable[[], Sequence[Subscription]]
 
 _WANTED = (Wanted(SINCE, END, None),)
 
@@ -71,87 +78,103 @@ class Pasts:
         self.workers = workers
         self.limit = limit
         self._turn = Lock()
-        self._ready: OrderedDict[int, Asker] = OrderedDict()
+        self._ready: OrderedDict[Key, Asker] = OrderedDict()
 
-    def history(self, subscription: Subscription, present: History) -> History:
-        """What comes before the present, and then that; the present alone of one that does not look back."""
-        return present if subscription.floor == subscription.made else PastHistory(subscription, self, present)
+    def history(self, subscription: Subscription, versions: Versions, present: History) -> History:
+        """What comes before the present, and then that; the present alone of one that does not look back. `versions`
+        tells of the subscription's versions that are known, with their ends."""
+        return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
 
-    def found(self, subscription: Subscription, entries: pa.Table, *, last: bool) -> Frames:
+    def found(self, stretch: Stretch, entries: pa.Table, *, last: bool) -> Frames:
         """The notifications of a page of events. Unless it is the last, what asks is kept ready for the next."""
         if not entries.num_rows:
             return NOTHING
+        key = (stretch.version.since, stretch.ontologies)
         with self._turn:
-            asker = self._ready.pop(subscription.made, None)
-        asker = asker or self._asker(subscription)
+            asker = self._ready.pop(key, None)
+        asker = asker or self._asker(stretch)
         frames = asker.frames(entries)
         if not last:
-            self._keep(asker)
+            self._keep(key, asker)
         return frames
 
-    def _keep(self, asker: Asker) -> None:
+    def _keep(self, key: Key, asker: Asker) -> None:
         with self._turn:
-            self._ready[asker.subscription.made] = asker
+            self._ready[key] = asker
             while len(self._ready) > limits.PASTS_REMEMBERED:
                 self._ready.popitem(last=False)
 
-    def _asker(self, newest: Subscription) -> Asker:
-        first = original(self.registry, newest)
-        change = self.registry.get(SHAPE, first.shape)
+    def _asker(self, stretch: Stretch) -> Asker:
+        version = stretch.version
+        change = self.registry.get(SHAPE, version.shape)
         if change is None or change.value is None:
-            raise NotFound(f"the shape {first.shape} of the subscription is not in the registry")
+            raise NotFound(f"the shape {version.shape} of the subscription is not in the registry")
         shape = Shape.from_value(change.value)
-        return Asker(first, shape, solo(first, shape, self._ontologies(first)))
-
-    def _ontologies(self, first: Subscription) -> list[Change]:
-        return [change for at in first.ontologies for change in self.registry.changes(at - 1, at)]
+        ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
+        return Asker(version, shape, solo(version, shape, ontologies))
 
 
 class PastHistory:
-    """The past of one subscription, up to where it was made, and then its present."""
+    """The past of one subscription, up to where it was made, or up to where the log begins, and then its present."""
 
-    def __init__(self, subscription: Subscription, pasts: Pasts, present: History) -> None:
+    def __init__(self, subscription: Subscription, versions: Versions, pasts: Pasts, present: History) -> None:
         self._subscription = subscription
+        self._versions = versions
         self._pasts = pasts
         self._present = present
+        self._over = False
+        self._stretches: tuple[object, list[Stretch]] = (None, [])
+        """Since it was made; remembered, because all of the registry's changes may have to be looked through."""
 
     @property
     def least(self) -> int:
         return self._subscription.made
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
-        if cursor >= self.least:
-            return await self._present.step(cursor)
-        return await self._pasts.workers.run(self._read, cursor)
+        if not self._over:
+            told = await self._pasts.workers.run(self._read, cursor, self._versions())
+            if told is not None:
+                return told
+            self._over = True
+        return await self._present.step(cursor)
 
-    def _read(self, cursor: int) -> tuple[Frames, int]:
-        page = self._pasts.chronicle.page(cursor, self.least - 1, self._pasts.limit)
-        reached = self.least if page.reached >= self.least - 1 else page.reached
-        found = self._pasts.found(self._subscription, page.entries, last=reached == self.least)
-        return _arrived(found, reached, *self._gaps(page, reached)), reached
+    def _read(self, cursor: int, versions: Sequence[Subscription]) -> tuple[Frames, int] | None:
+        """The next page of the past, and how far it is; None where the past is over."""
+        begin = END if cursor < self.least else self._pasts.chronicle.begin()
+        stretch = self._stretch(cursor, begin, versions) if begin > cursor + 1 else None
+        if stretch is None:
+            return None
+        after = max(cursor, stretch.start)
+        page = self._pasts.chronicle.page(after, min(begin, stretch.stop) - 1, self._pasts.limit)
+        last = page.reached >= stretch.stop - 1
+        reached = stretch.stop if last else page.reached
+        return _arrived(self._pasts.found(stretch, page.entries, last=last), reached, self._gap(page)), reached
 
-    def _gaps(self, page: Page, reached: int) -> tuple[bytes, bytes]:
-        """What to tell before and after a page: that neither lake nor log has the events before it; that the log has
-        let go of those that follow upon the past."""
-        lost = self._gap(page.after) if page.begin > page.after + 1 else None
-        told = lost is not None and lost > self.least
-        passed = self._gap(self.least) if reached == self.least and not told else None
-        return (
-            b"" if lost is None else gap(page.after, lost),
-            b"" if passed is None else gap(self.least, passed),
-        )
+    def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
+        """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
+        if cursor < self.least:
+            return past(self._pasts.registry, self._subscription)
+        if not versions:
+            raise Unavailable("the subscription was forgotten here meanwhile; come back")
+        key = (begin, *versions)
+        if self._stretches[0] != key:
+            self._stretches = (key, [*present(self._pasts.registry, versions, begin)])
+        inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
+        return next(inside, None)
 
-    def _gap(self, after: int) -> int | None:
-        return gap_after(self._pasts.log, self._pasts.registry, after)
+    def _gap(self, page: Page) -> bytes:
+        """That neither lake nor log has the events before a page, where it is so."""
+        lost = page.begin > page.after + 1
+        begin = gap_after(self._pasts.log, self._pasts.registry, page.after) if lost else None
+        return b"" if begin is None else gap(page.after, begin)
 
 
-def _arrived(found: Frames, reached: int, before: bytes, after: bytes) -> Frames:
-    """Messages with what is to be told around them. A last one without words says how far this is: whoever comes back
+def _arrived(found: Frames, reached: int, first: bytes) -> Frames:
+    """Messages with what is to be told before them. A last one without words says how far this is: whoever comes back
     does not have to wait for the same again, and who is gone is noticed."""
     positions, parts = [*found.positions], [*found.parts]
     if not positions or positions[-1] < reached:
         positions.append(reached)
         parts.append(resume_from(reached))
-    parts[0] = before + parts[0]
-    parts[-1] += after
+    parts[0] = first + parts[0]
     return Frames(positions, parts)

@@ -79,9 +79,15 @@ class Subscriptions:
 
     def wanted(self, made: Iterable[int]) -> list[Wanted]:
         """How the matches of those are told that were made at these positions and are known here."""
-        known = (self._known[self._by_made[each]] for each in made if each in self._by_made)
-        versions = (self._by_since.get(since) for newest in known for since in (*newest.earlier, newest.since))
-        return [self.listened(each) for each in versions if each is not None]
+        return [self.listened(version) for each in made for version in self.versions(each)]
+
+    def versions(self, made: int) -> list[Subscription]:
+        """The versions, in order, of the one that was made at a position; none if it is not known here."""
+        if made not in self._by_made:
+            return []
+        newest = self._known[self._by_made[made]]
+        found = (self._by_since.get(since) for since in (*newest.earlier, newest.since))
+        return [each for each in found if each is not None]
 
     def listened(self, subscription: Subscription) -> Wanted:
         """How its matches are told from others."""

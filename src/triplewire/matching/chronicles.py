@@ -69,7 +69,7 @@ class Chronicle:
         """The first of these, at most `limit`, in bounded time."""
         # The log first: what it lets go of meanwhile is in the archive when that is looked at.
         entries = self.log.read(after, upto, limit).select(MATTER)
-        begin = self._begin()
+        begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
         end = min(upto, begin - 1, known)
         if self.archive is not None and end > after:
@@ -79,7 +79,7 @@ class Chronicle:
         reached = upto if entries.num_rows < limit else entries["position"][-1].as_py()
         return Page(entries, reached, max(after, known), begin)
 
-    def _begin(self) -> int:
+    def begin(self) -> int:
         """The position of the oldest event in the log."""
         head = self.log.head()
         oldest = self.log.read(START, head, 1)
