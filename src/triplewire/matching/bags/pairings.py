@@ -42,15 +42,35 @@ class Rows(NamedTuple):
     how: Int64
 
 
-@compiled
+class Scratch(NamedTuple):
+    """What a pairing works on: for each value its elements as bits and the one that it holds; for each element the
+    value that holds it and the one that it was reached from; and those that are still to be looked at."""
+
+    masks: Int64
+    held: Int64
+    owner: Int64
+    way: Int64
+    queue: Int64
+
+    @classmethod
+    def of(cls, values: int) -> Scratch:
+        sizes = (values, values, _ELEMENTS, _ELEMENTS, _ELEMENTS)
+        return cls(*(np.zeros(size, np.int64) for size in sizes))
+
+
 def holding(event: Int64, row: Int64, values: Values, partners: Partners, rows: Rows) -> Bools:
     """For each pair whether all clauses hold."""
     found = np.zeros(len(event), np.bool_)
-    most = 1
-    for place in range(len(values.start) - 1):
-        most = max(most, values.start[place + 1] - values.start[place])
-    masks, held = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    owner, way, queue = np.zeros(_ELEMENTS, np.int64), np.zeros(_ELEMENTS, np.int64), np.zeros(_ELEMENTS, np.int64)
+    scratch = Scratch.of(int(np.diff(values.start).max(initial=1)))
+    _hold(event, row, values, partners, rows, scratch, found)
+    return found
+
+
+@compiled
+def _hold(
+    event: Int64, row: Int64, values: Values, partners: Partners, rows: Rows, scratch: Scratch, found: Bools
+) -> None:
+    masks = scratch.masks
     for pair in range(len(event)):
         holds = True
         for clause in range(len(rows.how)):
@@ -71,11 +91,10 @@ def holding(event: Int64, row: Int64, values: Values, partners: Partners, rows: 
                 holds = (each or rows.how[clause] == _SUPER) and (full or rows.how[clause] == _SUB)
                 wanted = size if rows.how[clause] == _SUPER else last - first
                 if holds and wanted > 1:
-                    holds = _paired(masks[: last - first], wanted, held, owner, way, queue)
+                    holds = _paired(last - first, wanted, scratch)
             if not holds:
                 break
         found[pair] = holds
-    return found
 
 
 @compiled
@@ -116,25 +135,27 @@ def _among(sorted_: Int32, low: int, high: int, sought: int) -> bool:
 
 
 @compiled
-def _paired(masks: Int64, wanted: int, held: Int64, owner: Int64, way: Int64, queue: Int64) -> bool:
-    """Whether so many values can be paired, each with an element of its own. By augmenting paths: a value without a
-    free element takes one whose value can move on to another."""
-    owner[:] = -1
+def _paired(count: int, wanted: int, scratch: Scratch) -> bool:
+    """Whether so many of the values can be paired, each with an element of its own. By augmenting paths: a value
+    without a free element takes one whose value can move on to another."""
+    for element in range(_ELEMENTS):
+        scratch.owner[element] = -1
     found = 0
-    for value in range(len(masks)):
-        held[value] = -1
-        if _placed(value, masks, held, owner, way, queue):
+    for value in range(count):
+        scratch.held[value] = -1
+        if _placed(value, scratch):
             found += 1
             if found == wanted:
                 return True
-        elif wanted == len(masks):
+        elif wanted == count:
             return False
     return found >= wanted
 
 
 @compiled
-def _placed(value: int, masks: Int64, held: Int64, owner: Int64, way: Int64, queue: Int64) -> bool:
-    """Find an element for a value by looking breadth first; `way` has the value from which an element was reached."""
+def _placed(value: int, scratch: Scratch) -> bool:
+    """Find an element for a value by looking breadth first."""
+    masks, held, owner, way, queue = scratch
     reached, head, tail, current = 0, 0, 0, value
     while True:
         left = masks[current] & ~reached
