@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 from tests import oracle
+from tests.filters import reference
 from triplewire.bench.match import Disagreement, agree
+from triplewire.bench.match_classes import CLASSES, DEEP, ontology, upwards
 from triplewire.bench.match_counts import Members, at, matches_of
 from triplewire.bench.match_entries import write
 from triplewire.bench.match_oxigraph import Sampled, brute_force, parse_rate
@@ -25,14 +27,24 @@ from triplewire.bench.match_templates import Question, Template
 from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
 from triplewire.cli.bench import match
 from triplewire.errors import TriplewireError, Unsupported
-from triplewire.matching.cuts import Asked
+from triplewire.filters import parse
 from triplewire.matching.matcher import Matcher
-from triplewire.matching.narrowings import NONE, Narrowing
 from triplewire.matching.texts import lift_asked
-from triplewire.model import ENTRIES, MATCHES, Event, Kind
+from triplewire.model import ENTRIES, MATCHES, Event
 
-NAMES = [name for name in WORKLOADS if name != "classes"]
-SHAPES = {"paths": 1, "mixed": 100, "distinct": 300, "sensors": 1, "ranges": 1, "everything": 101, "residual": 100}
+NAMES = [*WORKLOADS]
+SHAPES = {
+    "paths": 1,
+    "mixed": 100,
+    "distinct": 300,
+    "sensors": 1,
+    "ranges": 1,
+    "classes": 1,
+    "everything": 101,
+    "residual": 100,
+}
+
+KNOWLEDGE = reference.Knowledge([(s, p, o) for s, p, o in (line.split("\t") for line in ontology().split("\n"))])
 
 
 def sampled(workload: Workload, numbers: range) -> list[Sampled]:
@@ -45,8 +57,16 @@ def one_by_one(sample: Sequence[Sampled], asked: Sequence[Question]) -> Counter[
         each.position
         for each in sample
         for question in asked
-        if question.stream in (None, each.stream) and oracle.matches(Event(each.event, each.text), question.sparql)
+        if question.stream in (None, each.stream) and matches(question, Event(each.event, each.text))
     )
+
+
+def matches(question: Question, event: Event) -> bool:
+    """Filters as their reference says, which knows the ontology as triples."""
+    fields = question.template.fields(question.terms)
+    if fields["sparql"] is not None:
+        return oracle.matches(event, question.sparql)
+    return reference.holds(parse(json.loads(fields["filter"])), event, KNOWLEDGE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,9 +83,9 @@ def test_events_have_five_quads_and_none_is_like_another(name: str) -> None:
 def test_what_is_drawn_once_is_drawn_again(name: str) -> None:
     first, second = choose(name, 500).workload, choose(name, 500).workload
     assert [first.event(number) for number in range(50)] == [second.event(number) for number in range(50)]
-    assert [first.question(number).sparql for number in range(200)] == [
-        second.question(number).sparql for number in range(200)
-    ]
+    for number in range(200):
+        one, other = first.question(number), second.question(number)
+        assert one.template.fields(one.terms) == other.template.fields(other.terms)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,8 +94,7 @@ def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
     for number in range(0, 300, 3):
         question = workload.question(number)
         made = question.subscription("x")
-        narrowing = NONE if question.stream is None else Narrowing(stream=(question.stream,))
-        lifted = lift_asked(Asked(question.sparql, question.template.kind is Kind.BINDINGS, narrowing))
+        lifted = lift_asked(question.template.asked(question.terms))
         assert (made.shape, made.constants) == (lifted.shape.key, lifted.constants)
         assert made.stream == question.stream
 
@@ -115,8 +134,31 @@ def test_matches_follow_the_number_of_subscriptions() -> None:
 def test_a_workload_that_there_is_not() -> None:
     with pytest.raises(Unsupported, match="there are paths, mixed"):
         choose("nothing", 10)
-    with pytest.raises(Unsupported, match="classes"):
-        choose("classes", 10)
+
+
+def test_the_ontology_is_a_tree_of_ten_thousand_classes_eight_deep() -> None:
+    above = {lower: upper for lower, _, upper in KNOWLEDGE.triples}
+    names = above.keys() | set(above.values())
+    assert len(names) == CLASSES == 10_000
+    assert len(above) == CLASSES - 1
+    depths = [len(upwards(each)) - 1 for each in names]
+    assert max(depths) == DEEP == 8
+    assert all(upwards(lower) == {lower} | upwards(upper) for lower, upper in above.items())
+
+
+def test_residual_has_bags_and_regular_expressions_and_aggregates() -> None:
+    texts = " ".join(each.text for each in choose("residual", 10).workload.templates)
+    for part in ("REGEX", "OPTIONAL", "NOT EXISTS", "MAX(", "AVG(", "#=/>", "#</<"):
+        assert part in texts
+
+
+def test_few_have_as_many_matches_as_many() -> None:
+    for name in ("classes", "everything"):
+        few, many = choose(name, 1_000, 2.0), choose(name, 10_000, 2.0)
+        assert few.matches == many.matches
+        assert {each.shape.key for each in few.workload.templates} == {
+            each.shape.key for each in many.workload.templates
+        }
 
 
 def test_a_slot_that_is_no_constant_is_told() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 
+from triplewire.bench.match_filters import Filtered
 from triplewire.bench.match_templates import Question, Template
 from triplewire.model.terms import TW
 
@@ -63,11 +64,13 @@ class _Oracle:
 
     def __init__(self, sample: Sequence[Sampled]) -> None:
         self._positions = {each.event: each.position for each in sample}
+        self._objects = {each.event: defaultdict[str, list[str]](list) for each in sample}
         self._store = ox.Store()
         for each in sample:
             graph = ox.NamedNode(each.event)
             for triple in ox.parse(_ntriples(each.text).encode(), format=ox.RdfFormat.N_TRIPLES):
                 self._store.add(ox.Quad(triple.subject, triple.predicate, triple.object, graph))
+                self._objects[each.event][str(triple.predicate)].append(str(triple.object))
             stream = ox.NamedNode(_STREAM[1:-1])
             self._store.add(ox.Quad(graph, stream, ox.Literal(each.stream), ox.DefaultGraph()))
 
@@ -92,6 +95,10 @@ class _Oracle:
 
     def _one_by_one(self, question: Question) -> list[int]:
         """Anything else means something else when it is asked of several graphs at once."""
+        template = question.template
+        if isinstance(template, Filtered):
+            told = self._objects.items()
+            return [self._positions[event] for event, its in told if template.holds(question.terms, its)]
         return [position for event, position in self._positions.items() if self._holds(question.sparql, event)]
 
     def _holds(self, sparql: str, event: str) -> bool:

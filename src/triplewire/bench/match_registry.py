@@ -14,6 +14,8 @@ from triplewire.bench.match_workloads import Chosen
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Subscription
+from triplewire.registry.ontologies import ONTOLOGY, Loaded
+from triplewire.registry.ontologies import to_value as ontology_value
 from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 
@@ -68,8 +70,13 @@ def stand(chosen: Chosen, directory: Path) -> Standing:
     directory.mkdir(parents=True)
     registry = open_registry()
     shapes = {each.shape.key: each.shape for each in chosen.workload.templates}
-    positions = registry.put([(SHAPE, key, shape.to_value()) for key, shape in shapes.items()])
+    told = [] if chosen.ontology is None else [(ONTOLOGY, "bench", ontology_value(_loaded(chosen.ontology)))]
+    positions = registry.put([*told, *((SHAPE, key, shape.to_value()) for key, shape in shapes.items())])
     standing = Standing(chosen, positions[-1] + 1, len(shapes), open_registry)
     for first in range(0, len(standing), CHUNK):
         registry.put([(SUBSCRIPTION, each.id, to_value(each)) for each in standing[first : first + CHUNK]])
     return standing
+
+
+def _loaded(text: str) -> Loaded:
+    return Loaded("bench", text, triples=text.count("\n") + 1, classes=0, properties=0)

@@ -48,8 +48,9 @@ class Engine:
         return sum(bytes_of(each) for each in psutil.Process().children(recursive=True) if "python" in each.name())
 
     def memory(self) -> int:
-        """Memory of Spark with its workers."""
-        return usage(each.pid for each in psutil.Process().children()).memory
+        """Memory of everything: this process, which is the driver, Spark's JVM, and the workers. What they share counts
+        once."""
+        return usage([psutil.Process().pid]).memory
 
     @cached_property
     def _costs(self) -> Costs:

@@ -7,9 +7,10 @@ is the place of its term among those that fill it in.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from triplewire.errors import TriplewireError
 from triplewire.matching.cuts import Asked
@@ -19,7 +20,7 @@ from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
 from triplewire.model.terms import XSD, literal, plain
 
-_SLOT = re.compile(r"\$([ints])(\d)")
+SLOT = re.compile(r"\$([ints])(\d)")
 _MARKS = {
     "i": "<urn:triplewire:slot:{}>",
     "n": f'"9999.{{}}1"^^<{XSD}decimal>',
@@ -46,13 +47,18 @@ class Template:
     def shape(self) -> Shape:
         return self._lifted[0]
 
-    def sparql(self, terms: Sequence[str]) -> str:
-        """The text as a subscriber would write it."""
-        return _SLOT.sub(lambda found: terms[int(found[2])], self.text)
+    def fields(self, terms: Sequence[str]) -> dict[str, Any]:
+        """The text as a subscriber would write it, by the name of its field."""
+        return {"sparql": SLOT.sub(lambda found: terms[int(found[2])], self.text)}
+
+    def asked(self, terms: Sequence[str]) -> Asked:
+        """What is to be lifted."""
+        narrowing = Narrowing(stream=(plain(terms[-1]),)) if self.streamed else NONE
+        return Asked(self.fields(terms)["sparql"], self.kind is Kind.BINDINGS, narrowing)
 
     def opened(self) -> str:
         """The text with the variables `?slot0`, `?slot1`, … in its slots."""
-        return _SLOT.sub(r"?slot\2", self.text)
+        return SLOT.sub(r"?slot\2", self.text)
 
     def constants(self, terms: Sequence[str]) -> tuple[str, ...]:
         """What fills the parameters of the shape."""
@@ -61,16 +67,26 @@ class Template:
     @cached_property
     def _lifted(self) -> tuple[Shape, tuple[int | str, ...]]:
         """The shape, and for each of its parameters the place of its term, or the constant that it always is."""
-        slots = {_MARKS[kind].format(place): int(place) for kind, place in _SLOT.findall(self.text)}
-        text = _SLOT.sub(lambda found: _MARKS[found[1]].format(found[2]), self.text)
+        slots = {mark(kind, place): int(place) for kind, place in SLOT.findall(self.text)}
+        text = SLOT.sub(lambda found: mark(found[1], found[2]), self.text)
         if self.streamed:
             slots[literal(_STREAM)] = -1
         narrowing = Narrowing(stream=(_STREAM,)) if self.streamed else NONE
         lifted = lift_asked(Asked(text, self.kind is Kind.BINDINGS, narrowing))
-        order = tuple(slots.get(term, term) for term in lifted.constants)
-        if missing := set(slots.values()) - set(order):
-            raise TriplewireError(f"slots {sorted(missing)} are no constants of {self.text}")
-        return lifted.shape, order
+        return lifted.shape, slotted(lifted.constants, slots, self.text)
+
+
+def mark(kind: str, place: str) -> str:
+    """The term that stands in a slot while its text is lifted."""
+    return _MARKS[kind].format(place)
+
+
+def slotted(constants: Sequence[str], slots: Mapping[str, int], text: str) -> tuple[int | str, ...]:
+    """For each constant the slot that it comes from, or itself. Raises TriplewireError for a slot that is none."""
+    order = tuple(slots.get(term, term) for term in constants)
+    if missing := set(slots.values()) - set(order):
+        raise TriplewireError(f"slots {sorted(missing)} are no constants of {text}")
+    return order
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,8 @@ class Question:
 
     @property
     def sparql(self) -> str:
-        return self.template.sparql(self.terms)
+        text: str = self.template.fields(self.terms)["sparql"]
+        return text
 
     @property
     def stream(self) -> str | None:
@@ -92,7 +109,7 @@ class Question:
         template = self.template
         return Subscription(
             id=id,
-            sparql=self.sparql,
+            **template.fields(self.terms),
             kind=template.kind,
             shape=template.shape.key,
             constants=template.constants(self.terms),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from triplewire.bench.match_classes import Classes, ontology
 from triplewire.bench.match_mixed import Everything, Mixed, distinct
 from triplewire.bench.match_paths import Paths
 from triplewire.bench.match_readings import Ranges, Sensors
@@ -38,10 +39,8 @@ class Sort:
     """How many it has with so many subscriptions, unless told otherwise."""
     usual: int = 100_000
     """Subscriptions, where nobody says how many."""
-
-
-def _classes(subscriptions: int, matches: float) -> Workload:
-    raise Unsupported("the workload `classes`", hint="it needs subscriptions that are written as filters")
+    ontology: Callable[[], str] | None = None
+    """What is loaded before them, as a triple a line."""
 
 
 def _rated(at: int, matches: float) -> Callable[[int], float]:
@@ -54,7 +53,7 @@ WORKLOADS: Mapping[str, Sort] = {
     "distinct": Sort(distinct, "as many structures as subscriptions", lambda _: 1.0, usual=1_000),
     "sensors": Sort(Sensors.of, "one of 1,000 sensors, and a threshold", _rated(100_000, 1.0)),
     "ranges": Sort(Ranges.of, "a threshold and no other constant", _rated(100_000, 10.0)),
-    "classes": Sort(_classes, "sub-classes of a class", _rated(100_000, 2.0)),
+    "classes": Sort(Classes.of, "sub-classes of a class", _rated(100_000, 2.0), ontology=ontology),
     "everything": Sort(Everything.of, "`mixed`, of which 5 % accept every event", _rated(100_000, 2.0)),
     "residual": Sort(residual, "100 structures that no index decides", _rated(10_000, 1.0), usual=10_000),
 }
@@ -68,6 +67,7 @@ class Chosen:
     subscriptions: int
     matches: float
     workload: Workload = field(repr=False)
+    ontology: str | None = field(default=None, repr=False)
 
 
 def usual(name: str) -> int:
@@ -79,7 +79,8 @@ def choose(name: str, subscriptions: int, matches: float | None = None) -> Chose
     """Raises Unsupported for one that cannot be run."""
     sort = _sort(name)
     wanted = sort.matches(subscriptions) if matches is None else matches
-    return Chosen(name, subscriptions, wanted, sort.make(subscriptions, wanted))
+    told = None if sort.ontology is None else sort.ontology()
+    return Chosen(name, subscriptions, wanted, sort.make(subscriptions, wanted), told)
 
 
 def _sort(name: str) -> Sort:
