@@ -47,11 +47,11 @@ def rows(positions: Sequence[int], size: int = 1) -> pa.Table:
     return pa.concat_tables([entries(said(each, size), first=each) for each in positions])
 
 
-def paged(lake: LakeEntries, after: int, upto: int, limit: int) -> pa.Table:
+def paged(lake: LakeEntries, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> pa.Table:
     """All pages, one after the other."""
     found = [RECALLED.empty_table()]
     while after < upto:
-        page, reached = lake.page(after, upto, limit)
+        page, reached = lake.page(after, upto, limit, predicates)
         assert page.num_rows <= limit
         assert after < reached <= upto
         found.append(page)
@@ -67,6 +67,19 @@ def test_events_come_back_as_they_were(tmp_path: Path, files: list[list[int]], l
         for upto in (after, 5, 7, 10):
             found = paged(lake, after, upto, limit).to_pylist()
             assert found == [row for row in everything.to_pylist() if after < row["position"] <= upto]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize(
+    "names", [["long"], ["p0"], ["p-1"], ["p-2", "p-1"], ["long", "p0", "p-2"], ["none"], ["long", "none"]]
+)
+def test_only_events_with_all_of_some_predicates(tmp_path: Path, names: list[str], limit: int) -> None:
+    positions, predicates = [*range(1, 13)], [f"<urn:{name}>" for name in names]
+    lake = LakeEntries(stored(tmp_path, [positions[:5], positions[5:]]))
+    rest = [
+        row for row in rows(positions).select(MATTER).to_pylist() if all(each in row["text"] for each in predicates)
+    ]
+    assert paged(lake, 0, 15, limit, predicates).to_pylist() == rest
 
 
 def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

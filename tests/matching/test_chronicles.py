@@ -28,7 +28,7 @@ class Kept:
     def upto(self) -> int:
         return self.complete
 
-    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
         positions = self.entries["position"].to_pylist()
         rows = [row for row, at in enumerate(positions) if after < at <= upto][: min(limit, self.most)]
         found = self.entries.take(pa.array(rows, pa.int64())).select(MATTER)

@@ -33,7 +33,7 @@ from triplewire.errors import NotFound, Unavailable
 from triplewire.matching.chronicles import Archive, Chronicle, Page
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
-from triplewire.matching.solos import SINCE, solo
+from triplewire.matching.solos import SINCE, predicates, solo
 from triplewire.model import END, Subscription
 from triplewire.registry.ports import Registry
 from triplewire.registry.stretches import Stretch, past, present
@@ -52,9 +52,13 @@ class Asker:
     subscription: Subscription
     shape: Shape
     evaluator: Evaluator
+    predicates: tuple[str, ...]
+    """What an event surely has if it matches."""
 
     def frames(self, entries: pa.Table) -> Frames:
         """The notifications of a page of events."""
+        if not entries.num_rows:
+            return NOTHING
         matches = self.evaluator.match(entries)
         speaker = Speaker(Pieces(entries), Solutions(matches))
         told = [speaker.frames(self.subscription, self.shape, each) for each in grouped(matches, _WANTED)]
@@ -85,18 +89,18 @@ class Pasts:
         tells of the subscription's versions that are known, with their ends."""
         return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
 
-    def found(self, stretch: Stretch, entries: pa.Table, *, last: bool) -> Frames:
-        """The notifications of a page of events. Unless it is the last, what asks is kept ready for the next."""
-        if not entries.num_rows:
-            return NOTHING
+    def read(self, stretch: Stretch, after: int, upto: int) -> tuple[Page, Frames]:
+        """A page of events, and the notifications of it. Unless it is the last of the stretch, what asks is kept ready
+        for the next."""
         key = (stretch.version.since, stretch.ontologies)
         with self._turn:
             asker = self._ready.pop(key, None)
         asker = asker or self._asker(stretch)
-        frames = asker.frames(entries)
-        if not last:
+        page = self.chronicle.page(after, upto, self.limit, asker.predicates)
+        frames = asker.frames(page.entries)
+        if page.reached < stretch.stop - 1:
             self._keep(key, asker)
-        return frames
+        return page, frames
 
     def _keep(self, key: Key, asker: Asker) -> None:
         with self._turn:
@@ -111,7 +115,7 @@ class Pasts:
             raise NotFound(f"the shape {version.shape} of the subscription is not in the registry")
         shape = Shape.from_value(change.value)
         ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
-        return Asker(version, shape, solo(version, shape, ontologies))
+        return Asker(version, shape, solo(version, shape, ontologies), predicates(shape))
 
 
 class PastHistory:
@@ -145,10 +149,9 @@ class PastHistory:
         if stretch is None:
             return None
         after = max(cursor, stretch.start)
-        page = self._pasts.chronicle.page(after, min(begin, stretch.stop) - 1, self._pasts.limit)
-        last = page.reached >= stretch.stop - 1
-        reached = stretch.stop if last else page.reached
-        return _arrived(self._pasts.found(stretch, page.entries, last=last), reached, self._gap(page)), reached
+        page, found = self._pasts.read(stretch, after, min(begin, stretch.stop) - 1)
+        reached = stretch.stop if page.reached >= stretch.stop - 1 else page.reached
+        return _arrived(found, reached, self._gap(page)), reached
 
     def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
         """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""

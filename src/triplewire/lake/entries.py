@@ -17,8 +17,10 @@ RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
 
 # The first events that fit, by number and by size, are found before any text is put together.
 _PAGE = """
-WITH found AS (
+WITH stored AS (
     SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto
+), found AS (
+    SELECT * FROM stored{having}
 ), sizes AS (
     SELECT position, sum(strlen(subject) + strlen(predicate) + strlen(object) + 3) AS size
     FROM found GROUP BY position ORDER BY position LIMIT $limit
@@ -35,6 +37,13 @@ GROUP BY position ORDER BY position
 """
 
 
+# Files are sorted by predicate, so that of most events no more is read than this.
+_HAVING = """ WHERE position IN (
+    SELECT position FROM stored WHERE predicate IN ({names})
+    GROUP BY position HAVING count(DISTINCT predicate) = {count}
+)"""
+
+
 class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
@@ -49,18 +58,28 @@ class LakeEntries:
         """The position up to which the lake has every event."""
         return self._lake.files().upto
 
-    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
         """At most `limit` entries at positions p with `after < p <= upto`, in order, as a `RECALLED` table; and the
-        position up to which these are all. Few files are opened, so there may be none where more are to come."""
+        position up to which these are all. Only events that have all of some predicates, if any are named. Few files
+        are opened, so there may be none where more are to come."""
         # Each file has an event for the page, or nearly each.
         files, end = _chosen(self._lake.spans(), after, upto, min(limit, limits.PAST_FILES))
         if not files:
             return RECALLED.empty_table(), upto
         asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
         with self._turn:
-            found = pa.table(self._duck.sql(_PAGE, params=asked)).cast(RECALLED)
+            found = pa.table(self._duck.sql(_sql(len(predicates)), params=asked | _named(predicates))).cast(RECALLED)
         whole = found.num_rows < limit and found.nbytes < self._size
         return found, end if whole else found["position"][-1].as_py()
+
+
+def _sql(predicates: int) -> str:
+    names = ", ".join(f"$p{number}" for number in range(predicates))
+    return _PAGE.format(having=_HAVING.format(names=names, count=predicates) if predicates else "")
+
+
+def _named(predicates: Sequence[str]) -> dict[str, str]:
+    return {f"p{number}": each for number, each in enumerate(predicates)}
 
 
 def _chosen(spans: Sequence[Span], after: int, upto: int, most: int) -> tuple[list[str], int]:

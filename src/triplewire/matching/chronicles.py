@@ -11,6 +11,7 @@ The log lets go only of what the lake has, so between the two nothing is missing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,9 +27,9 @@ class Archive(Protocol):
     def upto(self) -> int:
         """The position up to which it has every event."""
 
-    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
         """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`; and
-        the position up to which these are all."""
+        the position up to which these are all. Events that do not have each of the predicates may be left out."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,16 @@ class Chronicle:
             after, limit = page.reached, limit - page.entries.num_rows
         return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATTER)
 
-    def page(self, after: int, upto: int, limit: int) -> Page:
-        """The first of these, at most `limit`, in bounded time."""
+    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> Page:
+        """The first of these, at most `limit`, in bounded time. Events that do not have each of the predicates may be
+        left out."""
         # The log first: what it lets go of meanwhile is in the archive when that is looked at.
         entries = self.log.read(after, upto, limit).select(MATTER)
         begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
         end = min(upto, begin - 1, known)
         if self.archive is not None and end > after:
-            older, reached = self.archive.page(after, end, limit)
+            older, reached = self.archive.page(after, end, limit, predicates)
             if older.num_rows or reached < end:
                 return Page(older, reached, reached, reached)
         reached = upto if entries.num_rows < limit else entries["position"][-1].as_py()

@@ -9,6 +9,10 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.sparql import Conjunction
+from triplewire.sparql.algebra import Const
+from triplewire.sparql.compile.scans import virtual
+from triplewire.sparql.compile.subscriptions import required
 
 SINCE = 0
 """The position at which it is made up, so that it sees every event; its matches name it by this."""
@@ -20,3 +24,11 @@ def solo(subscription: Subscription, shape: Shape, ontologies: Iterable[Change] 
     made = Change(SINCE, SUBSCRIPTION, subscription.id, to_value(subscription))
     evaluator.apply([*ontologies, Change(SINCE, SHAPE, shape.key, shape.to_value()), made], SINCE)
     return evaluator
+
+
+def predicates(shape: Shape) -> tuple[str, ...]:
+    """Those that an event surely has if it matches, in order. What has none may match any event."""
+    query = shape.query
+    patterns = query.patterns if isinstance(query, Conjunction) else required(query.where)
+    stored = [each.predicate for each in patterns if virtual(each) is None]
+    return tuple(sorted({each.term for each in stored if isinstance(each, Const)}))
