@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from triplewire.cli.options import DEFAULT_URL, Json, Url
+from triplewire.cli.template import pairs
 from triplewire.cli.texts import read_text
 from triplewire.client import Client
 from triplewire.model import Kind
@@ -77,6 +78,13 @@ def subscribe(
             show_default="no past",
         ),
     ] = None,
+    template: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--template", metavar="NAME", help="A template in the place of a query."),
+    ] = None,
+    values: Annotated[
+        Several, typer.Option("--value", metavar="PARAMETER=VALUE", help="For the template; may be repeated.")
+    ] = None,
     bulk: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--bulk", help="Make the subscriptions of a file, a JSON object a line, and leave them in place."),
@@ -94,7 +102,8 @@ def subscribe(
         return
     text = None if sparql is None else read_text(sparql)
     given = {"source": source, "application": application, "vocabulary": vocabulary, "begins": begins}
-    wanted: Any = {name: each for name, each in given.items() if each}
+    filled = {name: _value(each) for name, each in pairs(values or [], "--value").items()}
+    wanted: Any = {name: each for name, each in {**given, "template": template, "values": filled}.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
         made = client.subscribe(text, kind=kind, stream=stream or None, **wanted)
         try:
@@ -102,6 +111,15 @@ def subscribe(
         finally:
             if not keep:
                 client.unsubscribe(made["id"])
+
+
+def _value(text: str) -> object:
+    """A number or a truth value as JSON has them, else the text."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return found if isinstance(found, bool | int | float) else text
 
 
 def _tell(client: Client, made: dict[str, Any], count: int | None, json: bool) -> None:

@@ -110,6 +110,9 @@ class Client:
     def templates(self) -> list[Json]:
         return self._run(self._client.templates())
 
+    def template(self, name: str) -> Json:
+        return self._run(self._client.template(name))
+
     def remove_template(self, name: str) -> None:
         self._run(self._client.remove_template(name))
 

@@ -184,6 +184,11 @@ class AsyncClient:
         found: list[Json] = (await self._call("GET", "/templates"))["templates"]
         return found
 
+    async def template(self, name: str) -> Json:
+        """One of them."""
+        found: Json = await self._call("GET", f"/templates/{name}")
+        return found
+
     async def remove_template(self, name: str) -> None:
         """Instances that were made of it stay."""
         await self._call("DELETE", f"/templates/{name}")
