@@ -127,7 +127,9 @@ def _tell(client: Client, made: dict[str, Any], count: int | None, json: bool) -
     if json:
         _write(made)
     else:
-        console.print(f"[dim]subscription {made['id']}, from {made.get('from', made['since'])} on[/dim]")
+        begins = made.get("from", made["since"])
+        where = "the first event" if begins == "earliest" else f"position {begins}"
+        console.print(f"[dim]subscription {made['id']}, from {where} on[/dim]")
     for number, message in enumerate(client.notifications(made["id"]), 1):
         _show(console, message, json)
         if number == count:
