@@ -18,6 +18,7 @@ from triplewire.edge.frames import Frames, message
 from triplewire.edge.listeners import Listener
 from triplewire.edge.matches import Matches
 from triplewire.edge.rooms import Room
+from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.wires import MemoryWire
 from triplewire.edge.workers import Workers
 from triplewire.matching.shapes import lift
@@ -78,7 +79,8 @@ class Stage:
         self.outbox = self.stores.outbox("")
         log, registry = self.stores.log, self.stores.registry
         self.events = Events(log, workers, metrics, limit=2)
-        self.matches = Matches(self.outbox, log, registry, workers, metrics, limit=2)
+        subscriptions = Subscriptions(registry, log, workers)
+        self.matches = Matches(self.outbox, log, subscriptions, workers, metrics, limit=2)
         self.metrics = metrics
         self.expected: dict[str, list[int]] = {"stream": [], "subscription": []}
 

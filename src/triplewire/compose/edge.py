@@ -67,6 +67,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         closing.callback(registry.close)
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
+        slow = SqliteOutbox(settings.slow_outbox)
+        closing.callback(slow.close)
         lake = DeltaLake(settings.lake)
         archive = LakeEntries(lake)
         queries = _queries(settings)
@@ -86,6 +88,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             answers=queries,
             log_watch=Watch(settings.log),
             outbox_watch=Watch(settings.outbox),
+            slow_outbox=slow,
+            slow_watch=Watch(settings.slow_outbox),
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,

@@ -19,6 +19,7 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_log=partial(SqliteLog, settings.log.absolute(), SystemClock()),
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
+        open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         lake_files=settings.lake.absolute(),
     )

@@ -142,6 +142,17 @@ decided then is told so."""
 EVALUATOR_MEMORY = "2GB"
 """Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
 
+LANE_BATCH_SECONDS = 0.5
+"""CPU time that the evaluator takes for one shape on a batch, for which all others wait, before it counts as
+expensive."""
+
+LANE_EVENT_SECONDS = 0.001
+"""CPU time for one shape and event, on the average of a batch, below which a shape is not expensive: ten times what a
+hundred usual ones take together."""
+
+LANE_BATCHES = 3
+"""Batches in a row in which a shape is expensive before it goes to the slow lane, where it stays."""
+
 BLOCK_EVENTS = 5_000
 """Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
 

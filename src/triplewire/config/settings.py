@@ -47,6 +47,10 @@ class Settings:
         return self.data / "outbox.db"
 
     @property
+    def slow_outbox(self) -> Path:
+        return self.data / "outbox-slow.db"
+
+    @property
     def lake(self) -> Path:
         return self.data / "lake" / "quads"
 

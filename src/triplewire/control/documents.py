@@ -9,6 +9,7 @@ import orjson
 from triplewire.control.beginnings import written
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, token
+from triplewire.registry.lanes import Lane
 from triplewire.registry.ontologies import Loaded
 from triplewire.registry.subscriptions import asked_of
 from triplewire.registry.templates import Template
@@ -30,6 +31,11 @@ def subscription(made: Subscription) -> dict[str, Any]:
         **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
     }
+
+
+def lane(slow: Lane) -> dict[str, Any]:
+    """Why a subscription is told later than others: since when, and the CPU time that an event took it then."""
+    return {"name": "slow", "since": token(slow.since), "milliseconds_per_event": round(slow.cost * 1_000, 3)}
 
 
 def template(found: Template) -> dict[str, Any]:

@@ -80,9 +80,11 @@ class _Subscriptions:
         return _response(await asyncio.to_thread(self._found, request.match_info["id"]))
 
     def _found(self, id: str) -> dict[str, Any]:
-        """With what is told of one alone: how many ask the same, and until when it stays."""
+        """With what is told of one alone: how many ask the same, in which lane it is, and until when it stays."""
         found, lease = self._subscriptions.find(id), self._subscriptions.lease(id)
         told = {**documents.subscription(found), "sharing": self._subscriptions.sharing.count(id)}
+        lane = self._subscriptions.lane(found)
+        told |= {} if lane is None else {"lane": documents.lane(lane)}
         return told if lease is None else {**told, "expires": timestamp(lease.until)}
 
     async def end(self, request: web.Request) -> web.Response:

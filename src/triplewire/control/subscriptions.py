@@ -21,7 +21,8 @@ from triplewire.matching.shapes import Shape
 from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, token
-from triplewire.registry import leases
+from triplewire.registry import lanes, leases
+from triplewire.registry.lanes import LANE, Lane
 from triplewire.registry.leases import LEASE, Lease
 from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, to_value
@@ -117,6 +118,11 @@ class Subscriptions:
         leased: list[Entry] = [] if found.ttl is None else [(LEASE, id, None)]
         entailed: list[Entry] = [] if found.entailment is None else [(ENTAILED, id, None)]
         self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed])
+
+    def lane(self, subscription: Subscription) -> Lane | None:
+        """The lane in which it is matched apart from others; None for the one of all."""
+        change = self._registry.get(LANE, subscription.shape)
+        return None if change is None else lanes.from_change(change)
 
     def lease(self, id: str) -> Lease | None:
         """Until when a subscription stays if nobody listens to it; None for one that stays."""

@@ -18,6 +18,7 @@ from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.events import Events
 from triplewire.edge.frames import CLOSING
 from triplewire.edge.health import Health, Sources
+from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
 from triplewire.edge.pasts import Pasts
@@ -26,9 +27,11 @@ from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
 from triplewire.edge.receptions import Reception
 from triplewire.edge.streams import Streams
+from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tails import Tail
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
+from triplewire.log import MemoryOutbox
 from triplewire.log.ports import Outbox
 from triplewire.matching.chronicles import Archive
 from triplewire.registry.ports import Registry
@@ -36,6 +39,13 @@ from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
+
+
+class Idle:
+    """Watches what never changes."""
+
+    def changed(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,9 @@ class Parts:
     """Has the events that the log has let go, for subscriptions that ask for the past."""
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
+    slow_outbox: Outbox = field(default_factory=MemoryOutbox)
+    """Of the slow lane, and who watches it; nothing comes by one in memory."""
+    slow_watch: Watching = field(default_factory=Idle)
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
@@ -72,33 +85,38 @@ class Edge:
         self.decoders = Workers(1, "edge-decode")
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
         self.events = Events(parts.log, self.readers, parts.metrics)
-        self.matches = Matches(parts.outbox, parts.log, parts.registry, self.readers, parts.metrics)
+        subscriptions = Subscriptions(parts.registry, parts.log, self.readers)
+        self.matches = Matches(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics)
+        self.slow = Matches(parts.slow_outbox, parts.log, subscriptions, self.readers, parts.metrics, slow=True)
         self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
+        self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
         self.matches.room.entered = self.outbox_tail.wake
+        self.slow.room.entered = self.slow_tail.wake
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
-        rooms = (self.events.room, self.matches.room)
+        rooms = (self.events.room, self.matches.room, self.slow.room)
         reception = Reception(rooms, parts.log, parts.registry, read, parts.metrics, parts.buffer, parts.seats)
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
-            Deliveries(self.matches, self.pasts, reception, self.leases),
+            Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners),
         )
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
 
     def listeners(self) -> dict[str, int]:
-        return {"streams": len(self.events.room), "subscriptions": len(self.matches.room)}
+        return {"streams": len(self.events.room), "subscriptions": len(self.matches.room) + len(self.slow.room)}
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
-        works = (self.log_tail.run(), self.outbox_tail.run(), self._keep_open(), self._keep_leases())
+        tails = (self.log_tail, self.outbox_tail, self.slow_tail)
+        works = (*(tail.run() for tail in tails), self._keep_open(), self._keep_leases())
         tasks = [asyncio.create_task(work) for work in works]
         yield
         for task in tasks:
@@ -113,6 +131,7 @@ class Edge:
         """Tell those who listen that this edge is closing; they come back to another, or later."""
         self.events.room.close(CLOSING)
         self.matches.room.close(CLOSING)
+        self.slow.room.close(CLOSING)
 
     def _published(self) -> None:
         if len(self.events.room):
@@ -122,12 +141,14 @@ class Edge:
         await self.events.step()
         if await self.matches.subscriptions.refresh():
             self.outbox_tail.wake()
+            self.slow_tail.wake()
 
     async def _keep_open(self) -> None:
         while True:
             await asyncio.sleep(limits.LISTENER_SECONDS)
             self.events.room.keep_open()
             self.matches.room.keep_open()
+            self.slow.room.keep_open()
 
     async def _keep_leases(self) -> None:
         while True:

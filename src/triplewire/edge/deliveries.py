@@ -8,8 +8,8 @@ from functools import partial
 from aiohttp import web
 
 from triplewire.edge.doors import resumption
+from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
-from triplewire.edge.matches import Matches
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.receptions import Reception
 
@@ -17,8 +17,8 @@ from triplewire.edge.receptions import Reception
 class Deliveries:
     """Lets clients listen to subscriptions."""
 
-    def __init__(self, matches: Matches, pasts: Pasts, reception: Reception, leases: Leases) -> None:
-        self._matches = matches
+    def __init__(self, lanes: Lanes, pasts: Pasts, reception: Reception, leases: Leases) -> None:
+        self._lanes = lanes
         self._pasts = pasts
         self._reception = reception
         self._leases = leases
@@ -32,17 +32,18 @@ class Deliveries:
         Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
         before that the past, where the subscription asks for it.
         """
-        asked, room = resumption(request), self._matches.room
+        asked = resumption(request)
         self._reception.check_space()
         resuming = isinstance(asked, int)
-        subscription = await self._matches.subscriptions.find(request.match_info["id"], resuming=resuming)
+        subscription = await self._lanes.main.subscriptions.find(request.match_info["id"], resuming=resuming)
         after = subscription.floor
         if isinstance(asked, int):
             after = max(after, asked)
         elif asked == "now":
             after = await self._reception.head()
         first = await self._reception.gap(after) if resuming and subscription.begins is None else b""
-        versions = partial(self._matches.subscriptions.versions, subscription.made)
-        history = self._pasts.history(subscription, versions, self._matches.history(subscription))
+        versions = partial(self._lanes.main.subscriptions.versions, subscription.made)
+        room, present = self._lanes.of(subscription)
+        history = self._pasts.history(subscription, versions, present)
         async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
             return await self._reception.welcome(request, room, subscription.made, after, history, first)

@@ -14,6 +14,7 @@ from triplewire.model import token
 
 COMMENT = b":\n\n"
 CLOSING = b": closing\n\n"
+MOVED = b": moved to another lane\n\n"
 
 
 def message(event: bytes, data: bytes, position: int | None = None) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
 from triplewire.model import START, Subscription
-from triplewire.registry.ports import Registry
 from triplewire.telemetry.metrics import Metrics
 
 _BREATH = 250
@@ -28,19 +27,23 @@ _BREATH = 250
 
 
 class Matches:
-    """Brings new chunks into a room whose keys are the positions at which subscriptions were made."""
+    """Brings new chunks of a lane into a room whose keys are the positions at which subscriptions were made."""
 
     def __init__(
         self,
         outbox: Outbox,
         log: Entries,
-        registry: Registry,
+        subscriptions: Subscriptions,
         workers: Workers,
         metrics: Metrics,
+        *,
+        slow: bool = False,
         limit: int = limits.HISTORY_EVENTS,
     ) -> None:
         self.room: Room[int] = Room(outbox.head())
-        self.subscriptions = Subscriptions(registry, log, self.room, workers)
+        self.slow = slow
+        self.subscriptions = subscriptions
+        subscriptions.rooms.append(self.room)
         self._outbox = outbox
         self._log = log
         self._workers = workers
@@ -55,6 +58,7 @@ class Matches:
         while any(True for _ in self.room) and self.room.place < head:
             await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1), head)
         self.room.place = max(self.room.place, head)
+        self._send_over()
         await self._see_off()
 
     def history(self, subscription: Subscription) -> MatchHistory:
@@ -63,10 +67,13 @@ class Matches:
     async def _hand_out(self, chunks: Sequence[Chunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
         self.room.place = chunks[0].upto if chunks else head
-        groups = [group for chunk in chunks for group in grouped(chunk.matches, self.subscriptions.wanted(self.room))]
+        groups = [group for chunk in chunks for group in self._grouped(chunk)]
         if groups:
             speaker = await self._workers.run(_speaker, self._log, chunks[0].matches, groups)
             await self._push(speaker, groups)
+
+    def _grouped(self, chunk: Chunk) -> Iterator[Group]:
+        return grouped(chunk.matches, self.subscriptions.wanted(self.room, slow=self.slow))
 
     async def _push(self, speaker: Speaker, groups: Sequence[Group]) -> None:
         written = spoken = 0
@@ -82,6 +89,14 @@ class Matches:
                 spoken = 0
                 await asyncio.sleep(0)
         self._delivered.inc(written)
+
+    def _send_over(self) -> None:
+        """Those whose subscription went to the slow lane have had all that comes by this one: they are to come back."""
+        for made in () if self.slow else [*self.room]:
+            subscription = self.subscriptions.newest(made)
+            moved = None if subscription is None else self.subscriptions.moved(subscription)
+            if moved is not None and moved <= self.room.place:
+                self.room.finish(made, sse.MOVED)
 
     async def _see_off(self) -> None:
         for subscription in self.subscriptions.ended():
@@ -101,6 +116,7 @@ class MatchHistory:
         self, subscription: Subscription, feed: Matches, outbox: Outbox, log: Entries, workers: Workers, limit: int
     ) -> None:
         self._made = subscription.made
+        self._slow = feed.slow
         self._subscriptions = feed.subscriptions
         self._room = feed.room
         self._outbox = outbox
@@ -113,7 +129,7 @@ class MatchHistory:
         return START
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
-        wanted = self._subscriptions.wanted((self._made,))
+        wanted = self._subscriptions.wanted((self._made,), slow=self._slow)
         if not wanted:
             raise Unavailable("the subscription was forgotten here meanwhile; come back")
         return await self._workers.run(self._read, wanted, cursor, self._room.place)

@@ -17,7 +17,7 @@ from triplewire.edge.frames import Frames, gap, members, message
 from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.index import Membership
 from triplewire.matching.shapes import Shape
-from triplewire.model import Kind, Reached, Subscription
+from triplewire.model import START, Kind, Reached, Subscription
 from triplewire.sparql import Query
 
 MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS}
@@ -29,11 +29,13 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class Wanted:
-    """A subscription that somebody listens to: where it was made and ended, and what group it belongs to."""
+    """A subscription that somebody listens to: where it was made and ended, and what group it belongs to. Of a lane
+    only matches above `after` are told, and below `until`."""
 
     since: int
     until: int
     membership: Membership | None
+    after: int = START
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,13 @@ class _Matches:
     def of(self, wanted: Wanted) -> Numbers:
         """The rows that concern a subscription."""
         own = self._by_since.get(wanted.since, _NONE)
+        told = self.positions[own]
+        own = own[(told > wanted.after) & (told < wanted.until)]
         if wanted.membership is None:
             return own
         rows = self._by_group.get(wanted.membership.group, _NONE)
         position = self.positions[rows]
-        held = (position > wanted.since) & (position < wanted.until)
+        held = (position > max(wanted.since, wanted.after)) & (position < wanted.until)
         concerned: Numbers = rows[held & wanted.membership.concerns(self._values[rows])]
         both = np.concatenate((concerned, own))
         sorted_: Numbers = both[np.argsort(self.positions[both], kind="stable")]

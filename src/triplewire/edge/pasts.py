@@ -132,7 +132,7 @@ class PastHistory:
 
     @property
     def least(self) -> int:
-        return self._subscription.made
+        return max(self._subscription.made, self._present.least)
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
         if not self._over:

@@ -19,7 +19,8 @@ from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.shapes import Shape
-from triplewire.model import END, Subscription
+from triplewire.model import END, START, Subscription
+from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change, Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change, versions
 
@@ -27,10 +28,11 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_c
 class Subscriptions:
     """What is known here, up to a position of the registry. Those in the room are never forgotten."""
 
-    def __init__(self, registry: Registry, log: Entries, room: Room[int], workers: Workers) -> None:
+    def __init__(self, registry: Registry, log: Entries, workers: Workers) -> None:
         self._registry = registry
         self._log = log
-        self._room = room
+        self.rooms: list[Room[int]] = []
+        """Of all lanes."""
         self._workers = workers
         self._position = log.head()
         self._known: OrderedDict[str, Subscription] = OrderedDict()
@@ -39,6 +41,8 @@ class Subscriptions:
         """All versions that are known, by where they began."""
         self._ended: set[str] = set()
         self._shapes: dict[str, Shape] = {}
+        self._lanes: dict[str, int | None] = {}
+        """Of each shape: where it went to the slow lane, if it did."""
         self._groups: dict[str, Memberships] = {}
         self._memberships: dict[int, Membership | None] = {}
         # A look-up and a refresh never overlap, so that no end slips through between them.
@@ -62,12 +66,17 @@ class Subscriptions:
         """Take in what changed; whether a subscription that is known here ended."""
         async with self._turn:
             self._position, changes = await self._workers.run(self._news, self._position)
+            self._lanes |= {each.key: each.position for each in changes if each.kind == LANE}
             concerned = [each for each in changes if each.kind == SUBSCRIPTION and each.key in self._known]
             return any([await self._change(each) for each in concerned])
 
     def at(self, since: int) -> Subscription | None:
         """The version of a subscription that began at a position, as it is known here."""
         return self._by_since.get(since)
+
+    def newest(self, made: int) -> Subscription | None:
+        """The subscription that was made at a position, if it is known here."""
+        return self._known.get(self._by_made.get(made, ""))
 
     def ended(self) -> Sequence[Subscription]:
         """Those that have ended."""
@@ -77,9 +86,14 @@ class Subscriptions:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
 
-    def wanted(self, made: Iterable[int]) -> list[Wanted]:
-        """How the matches of those are told that were made at these positions and are known here."""
-        return [self.listened(version) for each in made for version in self.versions(each)]
+    def moved(self, subscription: Subscription) -> int | None:
+        """The position above which its matches come by the slow lane; None where they do not."""
+        return self._lanes.get(subscription.shape)
+
+    def wanted(self, made: Iterable[int], *, slow: bool = False) -> list[Wanted]:
+        """How the matches of those are told, in one of the lanes, that were made at these positions and are known
+        here."""
+        return [self.listened(version, slow=slow) for each in made for version in self.versions(each)]
 
     def versions(self, made: int) -> list[Subscription]:
         """The versions, in order, of the one that was made at a position; none if it is not known here."""
@@ -89,12 +103,15 @@ class Subscriptions:
         found = (self._by_since.get(since) for since in (*newest.earlier, newest.since))
         return [each for each in found if each is not None]
 
-    def listened(self, subscription: Subscription) -> Wanted:
+    def listened(self, subscription: Subscription, *, slow: bool = False) -> Wanted:
         """How its matches are told from others."""
         if subscription.since not in self._memberships:
             found = self._groups[subscription.shape].of(subscription.constants)
             self._memberships[subscription.since] = found
-        return Wanted(subscription.since, subscription.until, self._memberships[subscription.since])
+        moved = self.moved(subscription)
+        turn = END if moved is None else moved
+        after, until = (turn, subscription.until) if slow else (START, min(subscription.until, turn + 1))
+        return Wanted(subscription.since, until, self._memberships[subscription.since], after)
 
     async def _change(self, change: Change) -> bool:
         """Take in the end of one that is known, or its next version; whether it ended."""
@@ -123,6 +140,9 @@ class Subscriptions:
         if found.shape not in self._shapes:
             shape = await self._workers.run(self._load_shape, found.shape)
             self._shapes[found.shape], self._groups[found.shape] = shape, Memberships(shape)
+        if self._lanes.get(found.shape) is None:
+            lane = await self._workers.run(self._registry.get, LANE, found.shape)
+            self._lanes[found.shape] = None if lane is None else lane.position
         self._known[found.id] = found
         self._by_made[found.made] = found.id
         self._by_since[found.since] = found
@@ -135,7 +155,7 @@ class Subscriptions:
 
     def _forget_oldest(self) -> None:
         for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
-            if not self._room.at(self._known[id].made):
+            if not any(room.at(self._known[id].made) for room in self.rooms):
                 gone = self._known.pop(id)
                 self._by_made.pop(gone.made, None)
                 for since in (*gone.earlier, gone.since):

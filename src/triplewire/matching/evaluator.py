@@ -8,7 +8,9 @@ at each of its events.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +44,10 @@ class Evaluator:
     _name: str = "constants"
     _patience: Patience = field(default_factory=Patience)
     _making: Making = plainly
+    _clock: Callable[[], float] = time.thread_time
     version: int = 0
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """The CPU seconds that shapes took, until somebody clears it."""
     _shapes: dict[str, Table] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -66,12 +71,12 @@ class Evaluator:
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
         shapes, or of some."""
-        asked = self._shapes.values() if shapes is None else [self._shapes[each] for each in shapes]
-        live = [each for each in asked if each.prepare()]
+        asked = self._shapes if shapes is None else {key: self._shapes[key] for key in shapes}
+        live = {key: each for key, each in asked.items() if each.prepare()}
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         self._ontologies.prepare()
-        return self._holding(Portions(self._duck, self._patience).match(entries, live))
+        return self._holding(Portions(self._duck, self._patience, self._clock, self.spent).match(entries, live))
 
     def forget(self, before: int) -> None:
         """Drop subscriptions that ended below a position; no later batch can concern them."""

@@ -16,7 +16,7 @@ the events that have what they surely require.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -88,15 +88,27 @@ class Matcher:
         self._rest.apply(rest, upto)
         self.version = upto
 
-    def match(self, entries: pa.Table) -> pa.Table:
+    def match(self, entries: pa.Table, without: Collection[str] = ()) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table. Those of groups may concern nobody: a group does
-        not tell since when its members are there."""
+        not tell since when its members are there. Of shapes that it goes `without` only what the index finds is
+        told."""
         if self._closures.prepare():
             self._index.relate(self._closures.rows)
         result = self._index.match(entries)
-        found = [result.matches, *self._decided(entries, result.slow), *self._finished(entries, result.candidates)]
+        left = frozenset(without)
+        slow = [each for each in result.slow if self._programs[each[1]] not in left]
+        found = [result.matches, *self._decided(entries, slow), *self._finished(entries, result.candidates, left)]
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
+
+    def spent(self) -> dict[str, float]:
+        """The CPU seconds that the evaluators took for each shape since this was asked last."""
+        taken = defaultdict[str, float](float)
+        for evaluator in (self._exact, self._rest):
+            for shape, seconds in evaluator.spent.items():
+                taken[shape] += seconds
+            evaluator.spent.clear()
+        return dict(taken)
 
     def forget(self, before: int) -> None:
         """Drop subscriptions that ended below a position; no later batch can concern them."""
@@ -148,9 +160,10 @@ class Matcher:
             for program, places in events.items()
         ]
 
-    def _finished(self, entries: pa.Table, candidates: Mapping[int, Int32]) -> list[pa.Table]:
+    def _finished(self, entries: pa.Table, candidates: Mapping[int, Int32], left: frozenset[str]) -> list[pa.Table]:
         """What of the candidates matches, and of all events for shapes that have no guard."""
-        found = [self._rest.match(entries, self._open)]
+        found = [self._rest.match(entries, self._open - left)]
+        candidates = {guard: each for guard, each in candidates.items() if self._programs[guard] not in left}
         if candidates:
             places = np.unique(np.concatenate([*candidates.values()]))
             shapes = {self._programs[guard] for guard in candidates} - self._open

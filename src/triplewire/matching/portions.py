@@ -12,8 +12,11 @@ So a subscription that is too much on an event is found, and told so; all others
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import duckdb
@@ -58,26 +61,45 @@ class Portions:
 
     duck: duckdb.DuckDBPyConnection
     patience: Patience = Patience()
+    clock: Callable[[], float] = time.thread_time
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """The seconds that each shape took."""
 
-    def match(self, entries: pa.Table, shapes: Sequence[Table]) -> pa.Table:
+    def match(self, entries: pa.Table, shapes: Mapping[str, Table]) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription."""
-        plain = self._load(entries, frozenset().union(*(each.columns for each in shapes)))
+        plain = self._load(entries, frozenset().union(*(each.columns for each in shapes.values())))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
-        apart = list[tuple[Table, Sequence[int]]]()
+        apart = dict[str, Sequence[int]]()
         with Allowance(self.duck, self.patience.batch) as allowance:
-            for each in shapes:
+            for key, each in shapes.items():
                 allowance.renew()
-                heavy: Sequence[int] = ()
-                try:
-                    heavy = each.heavy(longest)
-                    if not heavy:
-                        each.match_into("found", plain=plain)
-                        continue
-                except TOO_MUCH:
-                    pass
-                apart.append((each, heavy))
-        found = [self._found(), *(part for each, heavy in apart for part in self._apart(each, entries, heavy))]
+                with self._counted(key):
+                    heavy = self._at_once(each, longest, plain=plain)
+                if heavy is not None:
+                    apart[key] = heavy
+        found = [self._found()]
+        for key, heavy in apart.items():
+            with self._counted(key):
+                found += self._apart(shapes[key], entries, heavy)
         return found[0] if len(found) == 1 else _together(found)
+
+    @contextmanager
+    def _counted(self, key: str) -> Iterator[None]:
+        began = self.clock()
+        yield
+        self.spent[key] += self.clock() - began
+
+    def _at_once(self, shape: Table, longest: int, *, plain: bool) -> Sequence[int] | None:
+        """None where that was bearable; else the events for which it may not be, as far as they are known."""
+        heavy: Sequence[int] = ()
+        try:
+            heavy = shape.heavy(longest)
+            if heavy:
+                return heavy
+            shape.match_into("found", plain=plain)
+        except TOO_MUCH:
+            return heavy
+        return None
 
     def _apart(self, shape: Table, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
         """Those events that may be too much, and the others."""

@@ -23,7 +23,7 @@ from triplewire.errors import TriplewireError, Unavailable
 from triplewire.log.ports import Retention
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.ports import Ports
-from triplewire.pipeline.queries import Work, start_match, start_store
+from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, start_store
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.warmup import keep_warm, warm
 from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
@@ -75,6 +75,7 @@ class Application:
         warming = Thread(target=warm, args=(work.spark, ports, work.costs), daemon=True)
         warming.start()
         queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
+        self._widen(work, queries)
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
@@ -87,6 +88,7 @@ class Application:
         beats = 0
         while not stop.is_set() and not orphaned(self.settings):
             _check(queries)
+            self._widen(work, queries)
             progress = {query.name: _progress(query) for query in queries}
             self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), **progress)
             if beats % WARM_BEATS == 0:
@@ -96,14 +98,22 @@ class Application:
             beats += 1
             stop.wait(BEAT_SECONDS)
 
+    def _widen(self, work: Work, queries: list[StreamingQuery]) -> None:
+        """Open the slow lane, once something is in it."""
+        if all(query.name != SLOW for query in queries):
+            slow = start_slow(work, self.settings.match_interval)
+            queries += [] if slow is None else [slow]
+
     def _trim(self) -> None:
-        """Let go of what is older than retention allows and was both matched and stored, and of its matches."""
-        log, outbox = self.ports.open_log(), self.ports.open_outbox("")
+        """Let go of what is older than retention allows and was both matched and stored, and of its matches. The slow
+        lane is not waited for: it could fill the disk."""
+        log, outbox, slow = self.ports.open_log(), self.ports.open_outbox(""), self.ports.open_slow("")
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:
             log.trim(Retention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
             for oldest in log.read(0, done, 1)["position"].to_pylist():
                 outbox.trim(before=oldest)
+                slow.trim(before=oldest)
         except TriplewireError as error:
             logger.warning("the log was not trimmed: %s", error)
 

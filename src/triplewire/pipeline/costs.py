@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark import Accumulator, SparkContext
+from pyspark.accumulators import AccumulatorParam
 
 
 @dataclass(frozen=True)
@@ -16,14 +17,30 @@ class Costs:
 
     kernel: Accumulator[float]
     store: Accumulator[float]
+    slow: Accumulator[float]
+    shapes: Accumulator[dict[str, float]]
+    """Of the evaluator in the main lane, for each shape."""
 
     @classmethod
     def of(cls, context: SparkContext) -> Costs:
-        return cls(context.accumulator(0.0), context.accumulator(0.0))
+        kernel, store, slow = (context.accumulator(0.0) for _ in range(3))
+        return cls(kernel, store, slow, context.accumulator({}, _ByName()))
 
     def seconds(self) -> dict[str, float]:
         """In the driver: what finished tasks took."""
-        return {"kernel": self.kernel.value, "store": self.store.value}
+        return {"kernel": self.kernel.value, "store": self.store.value, "slow": self.slow.value}
+
+
+class _ByName(AccumulatorParam[dict[str, float]]):
+    """Adds up what belongs to one name."""
+
+    def zero(self, value: dict[str, float]) -> dict[str, float]:
+        return {}
+
+    def addInPlace(self, value1: dict[str, float], value2: dict[str, float]) -> dict[str, float]:
+        for name, seconds in value2.items():
+            value1[name] = value1.get(name, 0.0) + seconds
+        return value1
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES
 from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
+from triplewire.pipeline.lanes import moved, opened
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ontologies import ONTOLOGY
 from triplewire.registry.ports import Change, Registry
@@ -41,6 +42,7 @@ def _match(
     for entries in unpacked(batches):
         with spending(costs.kernel):
             found = matches(open_registry, entries)
+        costs.shapes.add(_kept(open_registry)[1].spent())
         yield from packed(found)
 
 
@@ -57,11 +59,12 @@ def matches(open_registry: Callable[[], Registry], entries: pa.Table) -> pa.Tabl
     first, last = int(positions[0]), int(positions[-1])
     changes = registry.changes(matcher.version, last) if last > matcher.version else ()
     marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
+    left = moved(open_registry, changes, first)
     found, start = [MATCHES.empty_table()], 0
     for upto in [*marks, last]:
         _learn(matcher, changes, upto)
         stop = int(np.searchsorted(positions, upto, "right"))
-        found.append(matcher.match(entries.slice(start, stop - start)))
+        found.append(matcher.match(entries.slice(start, stop - start), left))
         start = stop
     return pa.concat_tables(found)
 
@@ -80,14 +83,8 @@ def _learn(matcher: Matcher, changes: Sequence[Change], upto: int) -> None:
 
 def _kept(open_registry: Callable[[], Registry]) -> tuple[Registry, Matcher]:
     """This worker's registry and matcher."""
-    key = _key(open_registry)
+    key = opened(open_registry)
     if key not in matchers:
         warm_up()
         matchers[key] = (open_registry(), Matcher())
     return matchers[key]
-
-
-def _key(opener: Callable[[], Registry]) -> object:
-    """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
-    to its own copy, but its parts are."""
-    return (opener.func, opener.args) if isinstance(opener, partial) else opener

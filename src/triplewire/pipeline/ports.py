@@ -28,6 +28,8 @@ class Ports:
     open_registry: Callable[[], Registry]
     open_outbox: Callable[[str], Outbox]
     """Takes the id of the query that writes."""
+    open_slow: Callable[[str], Outbox]
+    """Likewise, of the slow lane."""
     open_lake: Callable[[], Lake]
     lake_files: Path
     """Where workers write data files: the table's directory."""

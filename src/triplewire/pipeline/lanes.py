@@ -1,0 +1,139 @@
+"""The slow lane: shapes that are too expensive are matched by a query of their own, for which nobody else waits.
+
+```
+position        made ───────────────── p, the registry's `lane` ─────────────────▶
+main lane       matches it ──────────▶ │
+slow lane                              │ matches it, as fast as it can ──────────▶
+```
+
+Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less. Whoever
+reads them takes those up to p from one and those after it from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.config.limits import BATCH_EVENTS
+from triplewire.matching.bags import tabled
+from triplewire.matching.evaluator import Evaluator
+from triplewire.model import MATCHES
+from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
+from triplewire.pipeline.costs import Costs, spending
+from triplewire.pipeline.workers import keep, lighten
+from triplewire.registry.lanes import LANE
+from triplewire.registry.ontologies import ONTOLOGY
+from triplewire.registry.ports import Change, Registry
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+
+slow: dict[object, Slow] = {}
+"""Of this worker process, by the way in which their registry is opened."""
+
+moves: dict[object, dict[str, int]] = {}
+"""Likewise: where shapes went to the slow lane."""
+
+
+@dataclass
+class Slow:
+    """The subscriptions of the slow lane, kept up by registry changes. The evaluator alone matches them: it is
+    complete, and in this lane nobody is in a hurry."""
+
+    registry: Registry
+    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=tabled))
+    shapes: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
+
+    def match(self, entries: pa.Table) -> pa.Table:
+        """Of a batch of `ENTRIES`, in order. An ontology that changes within it holds from there on."""
+        positions = entries["position"].to_numpy()
+        first, last = int(positions[0]), int(positions[-1])
+        changes = self._news(last)
+        marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
+        found, start = [MATCHES.empty_table()], 0
+        for upto in [*marks, last]:
+            self._learn(changes, upto)
+            stop = int(np.searchsorted(positions, upto, "right"))
+            found.append(self.evaluator.match(entries.slice(start, stop - start)))
+            start = stop
+        return pa.concat_tables(found)
+
+    def _news(self, last: int) -> list[Change]:
+        """What is to be learned. For a shape that is new here that is all there ever was of it: one begins anew."""
+        version = self.evaluator.version
+        changes = self.registry.changes(version, last) if last > version else ()
+        moved = {each.key for each in changes if each.kind == LANE}
+        if moved - self.shapes:
+            self.shapes |= moved
+            self.members, self.evaluator = set(), Evaluator(_making=tabled)
+            changes = self.registry.changes(0, last)
+        return [each for each in changes if self._concerns(each)]
+
+    def _concerns(self, change: Change) -> bool:
+        if change.kind == SHAPE:
+            return change.key in self.shapes
+        if change.kind != SUBSCRIPTION:
+            return change.kind == ONTOLOGY
+        known = change.key in self.members
+        here = change.value is not None and change.value["shape"] in self.shapes
+        (self.members.add if here else self.members.discard)(change.key)
+        return known or here
+
+    def _learn(self, changes: Iterable[Change], upto: int) -> None:
+        version = self.evaluator.version
+        if upto <= version:
+            return
+        self.evaluator.apply([_ours(each, self.shapes) for each in changes if version < each.position <= upto], upto)
+        self.evaluator.forget(upto - BATCH_EVENTS)
+
+
+def _ours(change: Change, shapes: set[str]) -> Change:
+    """A subscription whose new version is of a shape that is not in this lane has ended here."""
+    left = change.kind == SUBSCRIPTION and change.value is not None and change.value["shape"] not in shapes
+    return Change(change.position, change.kind, change.key, None) if left else change
+
+
+def slowly(blocks: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:
+    """From a frame of `BLOCKS` to one of blocks of `MATCHES`, of the slow lane alone. A pure function of the entries
+    and of the registry as it was at their positions."""
+    return blocks.mapInArrow(partial(_match, open_registry, costs), from_arrow_schema(BLOCKS))
+
+
+def _match(
+    open_registry: Callable[[], Registry], costs: Costs, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    lighten()
+    for entries in unpacked(batches):
+        with spending(costs.slow):
+            found = _kept(open_registry).match(entries)
+        yield from packed(found)
+
+
+def _kept(open_registry: Callable[[], Registry]) -> Slow:
+    key = opened(open_registry)
+    if key not in slow:
+        slow[key] = Slow(open_registry())
+        keep()
+    return slow[key]
+
+
+def opened(opener: Callable[[], Registry]) -> object:
+    """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
+    to its own copy, but its parts are."""
+    return (opener.func, opener.args) if isinstance(opener, partial) else opener
+
+
+def moved(opener: Callable[[], Registry], news: Iterable[Change], first: int) -> frozenset[str]:
+    """The shapes that the main lane need not match at positions from the first on. `news` are changes that this worker
+    learns, each of them once."""
+    known = moves.setdefault(opened(opener), {})
+    for change in news:
+        if change.kind == LANE:
+            known.setdefault(change.key, change.position)
+    return frozenset(shape for shape, since in known.items() if since < first)

@@ -1,0 +1,115 @@
+"""Subscriptions that went to the slow lane, over sockets: everything once, in order, and nobody else waits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pytest
+
+from tests.edge.houses import House, Restless, house, run
+from triplewire.log import MemoryOutbox
+from triplewire.model import MATCHES, Subscription, token
+from triplewire.registry.lanes import LANE
+from triplewire.sparql import parse_query
+
+PATH = "/subscriptions/s1/notifications"
+
+
+@dataclass
+class Road:
+    """An edge with both lanes, and a subscription that is too expensive."""
+
+    at: House
+    made: Subscription
+    slow: MemoryOutbox
+    batches: int = field(default=0)
+
+    def move(self) -> int:
+        (position,) = self.at.twin.registry.put([(LANE, self.made.shape, {"cost": 0.25})])
+        return position
+
+    def match(self, *positions: int, slow: bool = False) -> None:
+        rows = [{"position": each, "subscription": self.made.since} for each in positions]
+        table = pa.Table.from_pylist(rows, schema=MATCHES)
+        if slow:
+            self.slow.write(self.batches, self.at.twin.log.head(), table)
+            self.batches += 1
+        else:
+            self.at.write(table)
+
+    async def heard(self, count: int, **headers: str) -> list[str]:
+        async with self.at.listen(PATH, **headers) as ear:
+            return [message.id or "" for message in await ear.take(count)]
+
+
+@asynccontextmanager
+async def road() -> AsyncIterator[Road]:
+    slow = MemoryOutbox()
+    async with house(change=lambda parts: replace(parts, slow_outbox=slow, slow_watch=Restless())) as at:
+        yield Road(at, at.subscribe(), slow)
+
+
+def test_each_lane_tells_its_part_though_both_have_more() -> None:
+    async def scene() -> None:
+        async with road() as on:
+            (early,) = on.at.append(1)
+            on.match(early)
+            moved = on.move()
+            (late,) = on.at.append(2)
+            on.match(late)
+            on.match(early, late, slow=True)
+            assert early < moved < late
+            assert await on.heard(2) == [token(early), token(late)]
+
+    run(scene())
+
+
+def test_who_listens_while_it_is_moved_is_sent_over_and_misses_nothing() -> None:
+    async def scene() -> None:
+        async with road() as on:
+            async with on.at.listen(PATH) as ear:
+                (early,) = on.at.append(1)
+                on.match(early)
+                assert (await ear.next()).id == token(early)
+                on.move()
+                (late,) = on.at.append(2)
+                on.match(late)
+                with pytest.raises(EOFError):
+                    await ear.next()
+            on.match(late, slow=True)
+            assert await on.heard(1, Last_Event_ID=token(early)) == [token(late)]
+
+    run(scene())
+
+
+def test_others_do_not_wait_for_the_slow_lane() -> None:
+    async def scene() -> None:
+        async with road() as on:
+            other = on.at.subscribe(id="s2", query=parse_query("ASK { ?s <urn:cheap> ?o }"))
+            on.move()
+            (position,) = on.at.append(1)
+            on.at.match([(position, other.since, None), (position, on.made.since, None)])
+            async with on.at.listen("/subscriptions/s2/notifications") as ear:
+                assert (await ear.next()).id == token(position)
+            async with on.at.listen(PATH) as ear:
+                on.match(position, slow=True)
+                assert (await ear.next()).id == token(position)
+
+    run(scene())
+
+
+def test_the_end_comes_after_what_the_slow_lane_still_had() -> None:
+    async def scene() -> None:
+        async with road() as on:
+            on.move()
+            (position,) = on.at.append(1)
+            on.match(position)
+            async with on.at.listen(PATH) as ear:
+                on.at.end("s1")
+                on.match(position, slow=True)
+                assert [message.event for message in await ear.rest()] == ["notification", "end"]
+
+    run(scene())
