@@ -127,7 +127,7 @@ class Listed:
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_where_no_file_lies_nothing_is_opened(after: int, more: int) -> None:
     lake = LakeEntries(Listed((Span("nowhere", 30, 40), Span("nowhere", 90, 99))))
     assert lake.page(40 + after, 40 + after + more, 5)[1] == 40 + after + more

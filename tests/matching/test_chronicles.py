@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.log.ports import Log, Publication, Retention
+from triplewire.log.ports import Measured, Publication, Retention
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.retrospects import since
 from triplewire.model import MATTER
@@ -39,7 +39,7 @@ class Kept:
 class Cutting:
     """A log that lets everything go after so many reads."""
 
-    log: Log
+    log: Measured
     reads: int
     _done: int = field(default=0)
 
@@ -53,6 +53,9 @@ class Cutting:
             self.log.trim(Retention(size=0), before=100)
         return found
 
+    def reach(self, after: int, upto: int, size: int) -> int:
+        return self.log.reach(after, upto, size)
+
     def head(self) -> int:
         return self.log.head()
 
@@ -61,7 +64,7 @@ class Cutting:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(0, 14), st.integers(1, 5), st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_whole_sequence_is_read_wherever_the_log_begins(
     events: list[bool], before: int, limit: int, most: int
 ) -> None:
@@ -111,3 +114,17 @@ def test_what_neither_has_is_told() -> None:
         second = chronicle.page(first.reached, 6, 10)
     assert (first.entries["position"].to_pylist(), first.reached) == ([2, 3], 3)
     assert (second.entries["position"].to_pylist(), second.after, second.begin) == ([6], 3, 6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_of_the_log_is_cut_by_the_size_of_its_text(kind: str) -> None:
+    with twin(kind) as stores:
+        stores.log.append([publication(*range(6))])
+        chronicle = Chronicle(stores.log, size=300)
+        pages, after = [], 0
+        while after < 6:
+            page = chronicle.page(after, 6, 10)
+            pages.append(page.entries["position"].to_pylist())
+            after = page.reached
+        assert pages == [[1, 2], [3, 4], [5, 6]]
+        assert chronicle.read(0, 6, 10)["position"].to_pylist() == [1, 2, 3, 4, 5, 6]

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
-from triplewire.log.ports import Publication
+from triplewire.log.ports import Measured, Publication
 from triplewire.model import MATTER, Event
 from triplewire.pipeline.blocks import unpacked
-from triplewire.pipeline.ports import Measured
 from triplewire.pipeline.source import SMALLEST_PART, LogReader, Part, cut
 from triplewire.testing import publication, twin
 

@@ -55,7 +55,7 @@ def asking(world: World) -> None:
 
 
 @given(STEPS, STEPS, st.booleans(), st.integers(1, 5))
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_every_position_has_what_held_at_it(before: list[str], after: list[str], ending: bool, window: int) -> None:
     world = World()
     for step in before:

@@ -293,7 +293,7 @@ PAST_EVENTS = 5_000
 taken for fewer, too."""
 
 PAST_BYTES = 4 * 1024 * 1024
-"""Text of such events, as far as they come from the lake. About eight times as much is in memory for a moment."""
+"""Text of such events, and what of one of them goes over that. About eight times as much is in memory for a moment."""
 
 PAST_FILES = 32
 """Files of the lake that are opened at once for that: some 50 ms at worst, where each holds little."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Log, Publication
+from triplewire.log.ports import Measured, Publication
 from triplewire.query.requests import QueryRequest
 
 
@@ -18,7 +18,7 @@ class Commits(Protocol):
         """The positions it got, once it is durable. Raises StorageFull or Unavailable; then nothing was stored."""
 
 
-class Entries(Log, Protocol):
+class Entries(Measured, Protocol):
     """A log that also finds single entries, for matches that are to be expanded."""
 
     def entries(self, positions: Sequence[int]) -> pa.Table:

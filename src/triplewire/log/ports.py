@@ -52,6 +52,14 @@ class Log(Protocol):
         """Drop what retention lets go, only at positions below `before`; the number of entries dropped."""
 
 
+class Measured(Log, Protocol):
+    """A log that also knows how long it is."""
+
+    def reach(self, after: int, upto: int, size: int) -> int:
+        """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
+        `size` bytes of text, not counting the last of them. At least the first entry is among them."""
+
+
 class Outbox(Protocol):
     """Matches on their way from the pipeline to the edges, at most one chunk for each batch of the pipeline.
 

@@ -17,7 +17,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Log
+from triplewire.config import limits
+from triplewire.log.ports import Measured
 from triplewire.model import MATTER, START
 
 
@@ -50,8 +51,10 @@ class Page:
 class Chronicle:
     """The log and, if there is one, the archive behind it."""
 
-    log: Log
+    log: Measured
     archive: Archive | None = None
+    size: int = limits.PAST_BYTES
+    """The bytes of text from which on a page of the log ends."""
 
     def head(self) -> int:
         """The newest position."""
@@ -70,7 +73,8 @@ class Chronicle:
         """The first of these, at most `limit`, in bounded time. Events that do not have each of the predicates may be
         left out."""
         # The log first: what it lets go of meanwhile is in the archive when that is looked at.
-        entries = self.log.read(after, upto, limit).select(MATTER)
+        enough = self.log.reach(after, upto, self.size)
+        entries = self.log.read(after, enough, limit).select(MATTER)
         begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
         end = min(upto, begin - 1, known)
@@ -78,7 +82,7 @@ class Chronicle:
             older, reached = self.archive.page(after, end, limit, predicates)
             if older.num_rows or reached < end:
                 return Page(older, reached, reached, reached)
-        reached = upto if entries.num_rows < limit else entries["position"][-1].as_py()
+        reached = enough if entries.num_rows < limit else entries["position"][-1].as_py()
         return Page(entries, reached, max(after, known), begin)
 
     def begin(self) -> int:

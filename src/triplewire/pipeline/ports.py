@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from triplewire.lake.ports import Lake
-from triplewire.log.ports import Log, Outbox
+from triplewire.log.ports import Measured, Outbox
 from triplewire.registry.ports import Registry
-
-
-class Measured(Log, Protocol):
-    """A log that also knows how long it is."""
-
-    def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
-        `size` bytes of text, not counting the last of them. At least the first entry is among them."""
 
 
 @dataclass(frozen=True)

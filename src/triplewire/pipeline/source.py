@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
+from triplewire.log.ports import Measured
 from triplewire.model import MATTER
 from triplewire.pipeline.blocks import BLOCKS, packed
-from triplewire.pipeline.ports import Measured
 from triplewire.pipeline.workers import lighten
 
 NAME = "triplewire-log"
