@@ -9,7 +9,7 @@ from tests.edge.houses import House, run
 from triplewire.edge.leases import Leases
 from triplewire.edge.workers import Workers
 from triplewire.model import token
-from triplewire.registry.leases import LEASE
+from triplewire.registry.leases import EXPIRY, LEASE, expiry
 from triplewire.registry.subscriptions import SUBSCRIPTION
 
 WISH = {"sparql": "ASK { ?s <urn:p> 1 }", "ttl": 60}
@@ -134,6 +134,23 @@ def test_one_without_a_lease_stays_and_one_that_was_deleted_leaves_nothing(secon
     run(scene())
 
 
+def test_nothing_is_read_of_leases_that_are_not_over_and_nothing_is_left_of_those_that_were() -> None:
+    async def scene() -> None:
+        async with controlled() as at:
+            registry, clock = at.twin.registry, at.twin.clock
+            ids = [await made(at) for _ in range(3)]
+            assert registry.list(EXPIRY, below=expiry(clock.now() + 59_000_000)) == []
+            await call(at, "DELETE", f"/subscriptions/{ids[0]}", 204)
+            head = at.twin.log.head()
+            await later(at, 59)
+            assert at.twin.log.head() == head
+            await later(at, 1)
+            assert standing(at) == set()
+            assert registry.list(EXPIRY) == []
+
+    run(scene())
+
+
 def test_renewals_are_few() -> None:
     async def scene() -> None:
         async with controlled() as at:
@@ -143,6 +160,7 @@ def test_renewals_are_few() -> None:
                 before = at.twin.log.head()
                 for _ in range(120):
                     await later(at, 1)
-                assert at.twin.log.head() - before < 5
+                # one each half of the time, and twice a look at one whose time would be over
+                assert at.twin.log.head() - before < 8
 
     run(scene())

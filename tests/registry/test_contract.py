@@ -34,6 +34,31 @@ def test_nothing_is_there_under_another_kind_or_key(stores: Twin) -> None:
     assert stores.registry.list("stream") == []
 
 
+def test_a_page_is_what_comes_after_a_position(stores: Twin) -> None:
+    stores.registry.put([("kind", key, {}) for key in "edcba"])
+    stores.registry.put([("other", "a", {}), ("kind", "d", {"again": 1}), ("kind", "c", None)])
+
+    def keys(**asked: Any) -> str:  # noqa: ANN401 - what `list` takes
+        return "".join(each.key for each in stores.registry.list("kind", **asked))
+
+    assert keys() == "ebad"
+    assert keys(limit=2) == "eb"
+    assert keys(after=1, limit=2) == "ba"
+    assert keys(after=5) == "d"
+    assert keys(after=7) == keys(limit=0) == ""
+    assert keys(below="d") == "ba"
+    assert keys(below="d", limit=1) == "b"
+    assert keys(below="d", after=4) == "a"
+    assert keys(below="a") == ""
+
+
+def test_keys_are_in_the_order_of_code_points(stores: Twin) -> None:
+    keys = ["B", "a", "é", "\U0001f600", "\uffee"]
+    stores.registry.put([("kind", key, {}) for key in keys])
+    for below in keys:
+        assert {each.key for each in stores.registry.list("kind", below=below)} == {key for key in keys if key < below}
+
+
 def test_putting_again_replaces(stores: Twin) -> None:
     stores.registry.put([("kind", "a", {"n": 1}), ("kind", "b", {"n": 2})])
     stores.registry.put([("kind", "a", {"n": 3})])

@@ -80,7 +80,7 @@ LEASE_SECONDS_MOST = 30 * 24 * 3600.0
 """The longest `ttl` of a subscription: what nobody has wanted for a month is ended, or has no `ttl`."""
 
 SWEEP_SECONDS = 2.5
-"""Between two looks of an edge at leases: it reads all of them, some 100 ms for ten thousand."""
+"""Between two looks of an edge at leases: it reads those that may have run out, and no others."""
 
 VERSIONS = 64
 """Versions of a subscription, one for each change to an ontology, of which the notifications can still be asked for."""

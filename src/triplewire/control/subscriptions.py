@@ -23,7 +23,7 @@ from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, token
 from triplewire.registry import lanes, leases
 from triplewire.registry.lanes import LANE, Lane
-from triplewire.registry.leases import LEASE, Lease
+from triplewire.registry.leases import EXPIRY, LEASE, Lease
 from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, to_value
 from triplewire.registry.templates import Template
@@ -108,7 +108,7 @@ class Subscriptions:
 
     def page(self, after: int = START, limit: int = limits.PAGE) -> Page:
         """Those made after a position."""
-        later = [change for change in self._registry.list(SUBSCRIPTION) if change.position > after]
+        later = self._registry.list(SUBSCRIPTION, after=after, limit=limit + 1)
         found = [from_change(change) for change in later[:limit]]
         return Page(found, found[-1].since if len(later) > limit else None)
 
@@ -214,7 +214,9 @@ def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
         if each.made.entailment is not None:
             yield ENTAILED, each.made.id, {}
         if each.made.ttl is not None:
-            yield LEASE, each.made.id, leases.to_value(Lease.begun(each.made.id, each.made.ttl, each.made.created))
+            lease = Lease.begun(each.made.id, each.made.ttl, each.made.created)
+            yield LEASE, lease.id, leases.to_value(lease)
+            yield EXPIRY, leases.expiry(lease.until, lease.id), {}
 
 
 def _template(wanted: Instance, find: Find) -> Template:

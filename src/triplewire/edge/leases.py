@@ -15,8 +15,8 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
-from triplewire.registry.leases import LEASE, Lease, from_change, to_value
-from triplewire.registry.ports import Registry
+from triplewire.registry.leases import EXPIRY, LEASE, Lease, expiring, expiry, from_change, to_value
+from triplewire.registry.ports import Change, Registry
 from triplewire.registry.subscriptions import SUBSCRIPTION
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
@@ -33,6 +33,8 @@ class Leases:
         self._heard: Counter[str] = Counter()
         self._left: dict[str, int] = {}
         """When the last listener of a subscription went, until the next sweep."""
+        self._leases: dict[str, Lease] = {}
+        """Of those that are listened to here, as they were last renewed here."""
 
     @asynccontextmanager
     async def heard(self, id: str) -> AsyncIterator[None]:
@@ -57,33 +59,55 @@ class Leases:
             self._left = {**left, **self._left}
             raise
 
-    def _renew(self, id: str) -> None:
+    def _renew(self, id: str, at: int | None = None) -> None:
+        """Begin the lease of a subscription anew, if it has one."""
         found = self._registry.get(LEASE, id)
-        if found is not None and found.value is not None:
-            self._registry.put([_set(Lease.begun(id, found.value["seconds"], self._clock.now()))])
+        if found is None or found.value is None:
+            self._leases.pop(id, None)
+            return
+        renewed = Lease.begun(id, found.value["seconds"], self._clock.now() if at is None else at)
+        self._registry.put([(LEASE, id, to_value(renewed))])
+        self._leases[id] = renewed
 
     def _swept(self, heard: Mapping[str, int]) -> None:
-        leases = (from_change(change) for change in self._registry.list(LEASE))
-        entries = [entry for lease in leases for entry in self._due(lease, heard.get(lease.id))]
-        for start in range(0, len(entries), limits.BULK_LINES):
-            self._registry.put(entries[start : start + limits.BULK_LINES])
-
-    def _due(self, lease: Lease, heard: int | None) -> Iterator[Entry]:
-        """What is to be done about a lease that was last listened to here at a time, or not at all."""
-        if heard is not None:
-            renewed = Lease.begun(lease.id, lease.seconds, heard)
+        for id, at in heard.items():
+            lease = self._leases.get(id)
             # Renewed when half of it is over: every renewal stays in the registry.
-            if renewed.until - lease.until > lease.seconds * 500_000:
-                yield _set(renewed)
-        elif self._over(lease):
-            yield SUBSCRIPTION, lease.id, None
-            yield LEASE, lease.id, None
+            if lease is not None and at - (lease.until - _micro(lease)) > _micro(lease) / 2:
+                self._renew(id, at)
+        self._leases = {id: lease for id, lease in self._leases.items() if id in self._heard}
+        while self._ended(heard) == limits.BULK_LINES:
+            pass
 
-    def _over(self, lease: Lease) -> bool:
-        """While no edge was there nobody could listen: a lease lasts its time from when this one was started."""
-        begun = Lease.begun(lease.id, lease.seconds, self._started)
-        return self._clock.now() >= max(lease.until, begun.until)
+    def _ended(self, heard: Mapping[str, int]) -> int:
+        """Look at leases that may have run out, some at a time; at how many."""
+        now = self._clock.now()
+        due = self._registry.list(EXPIRY, below=expiry(now + 1), limit=limits.BULK_LINES)
+        entries = [entry for each in due for entry in self._settled(each, heard, now)]
+        if entries:
+            self._registry.put(entries)
+        return len(due)
+
+    def _settled(self, entry: Change, heard: Mapping[str, int], now: int) -> Iterator[Entry]:
+        """The end of a lease that is over, the next look at one that is not."""
+        id = expiring(entry)
+        found = self._registry.get(LEASE, id)
+        yield EXPIRY, entry.key, None
+        if found is None:
+            return
+        lease = from_change(found)
+        until = max(lease.until, *(Lease.begun(id, lease.seconds, at).until for at in self._known(id, heard)))
+        if until > now:
+            yield EXPIRY, expiry(until, id), {}
+        else:
+            yield SUBSCRIPTION, id, None
+            yield LEASE, id, None
+
+    def _known(self, id: str, heard: Mapping[str, int]) -> list[int]:
+        """When somebody may have listened. While no edge was there nobody could: a lease lasts its time from when this
+        one was started."""
+        return [self._started, *([heard[id]] if id in heard else [])]
 
 
-def _set(lease: Lease) -> Entry:
-    return LEASE, lease.id, to_value(lease)
+def _micro(lease: Lease) -> int:
+    return round(lease.seconds * 1_000_000)

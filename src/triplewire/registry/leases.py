@@ -9,6 +9,9 @@ from typing import Any
 from triplewire.registry.ports import Change
 
 LEASE = "lease"
+EXPIRY = "expiry"
+"""The kind of an entry for each lease, under a key that sorts by time: who looks after leases finds those that may have
+run out, and reads no others. A lease that was renewed is met there when its old time is over, and put in again."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,16 @@ class Lease:
 def to_value(lease: Lease) -> Mapping[str, Any]:
     """What is stored under (`lease`, id of the subscription)."""
     return {"seconds": lease.seconds, "until": lease.until}
+
+
+def expiry(until: int, id: str = "") -> str:
+    """The key of an entry that is looked at from a time on; without an id one that comes after all before that time."""
+    return f"{until:020}.{id}"
+
+
+def expiring(change: Change) -> str:
+    """The id of the subscription that an entry of this kind is of."""
+    return change.key.partition(".")[2]
 
 
 def from_change(change: Change) -> Lease:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from triplewire.model import START
 from triplewire.registry.ports import Change
 from triplewire.sequences import Positions
 
@@ -34,9 +35,12 @@ class MemoryRegistry:
     def get(self, kind: str, key: str) -> Change | None:
         return self._things.get((kind, key))
 
-    def list(self, kind: str) -> Sequence[Change]:
-        found = [change for change in self._things.values() if change.kind == kind]
-        return sorted(found, key=_POSITION)
+    def list(
+        self, kind: str, *, after: int = START, below: str | None = None, limit: int | None = None
+    ) -> Sequence[Change]:
+        found = [each for each in self._things.values() if each.kind == kind and each.position > after]
+        asked = [each for each in found if below is None or each.key < below]
+        return sorted(asked, key=_POSITION)[:limit]
 
     def changes(self, after: int, upto: int) -> Sequence[Change]:
         first = bisect_right(self._changes, after, key=_POSITION)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from triplewire.model import START
+
 
 @dataclass(frozen=True)
 class Change:
@@ -33,8 +35,11 @@ class Registry(Protocol):
     def get(self, kind: str, key: str) -> Change | None:
         """The thing as it is now; None if it is not there or was removed."""
 
-    def list(self, kind: str) -> Sequence[Change]:
-        """All things of that kind that are there now, in the order of their positions."""
+    def list(
+        self, kind: str, *, after: int = START, below: str | None = None, limit: int | None = None
+    ) -> Sequence[Change]:
+        """The things of that kind that are there now, in the order of their positions: those set after a position,
+        those whose keys come before a text in the order of code points, so many at most. It costs what it gives."""
 
     def changes(self, after: int, upto: int) -> Sequence[Change]:
         """Every change at positions p with `after < p <= upto`, in order, removals included."""

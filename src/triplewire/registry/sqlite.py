@@ -10,6 +10,7 @@ import orjson
 
 from triplewire import sqlite
 from triplewire.clock import Clock
+from triplewire.model import START
 from triplewire.registry.ports import Change
 
 SCHEMA = sqlite.POSITIONS | {
@@ -22,6 +23,7 @@ SCHEMA = sqlite.POSITIONS | {
         CREATE TABLE things (
             kind TEXT NOT NULL, key TEXT NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (kind, key)
         ) WITHOUT ROWID""",
+    "things_by_position": "CREATE INDEX things_by_position ON things (kind, position)",
 }
 
 _COLUMNS = "position, kind, key, value"
@@ -29,7 +31,12 @@ _CHANGE = f"INSERT INTO changes ({_COLUMNS}, made) VALUES (?, ?, ?, ?, ?)"
 _SET = "INSERT OR REPLACE INTO things (kind, key, position) VALUES (?, ?, ?)"
 _REMOVE = "DELETE FROM things WHERE kind = ? AND key = ?"
 _GET = f"SELECT {_COLUMNS} FROM changes NATURAL JOIN things WHERE kind = ? AND key = ?"
-_LIST = f"SELECT {_COLUMNS} FROM changes NATURAL JOIN things WHERE kind = ? ORDER BY position"
+# One goes by position, the other by key, however many things there are: a plus keeps the column out of the choice.
+_LIST = f"""SELECT {_COLUMNS} FROM changes NATURAL JOIN things INDEXED BY things_by_position
+    WHERE things.kind = ? AND things.position > ? ORDER BY things.position LIMIT ?"""
+_LIST_BELOW = f"""SELECT {_COLUMNS} FROM changes NATURAL JOIN
+    (SELECT kind, key, position FROM things WHERE kind = ? AND key < ? AND +position > ? ORDER BY +position LIMIT ?)
+    ORDER BY position"""
 _CHANGES = f"SELECT {_COLUMNS} FROM changes WHERE position > ? AND position <= ? ORDER BY position"
 
 
@@ -57,8 +64,13 @@ class SqliteRegistry:
     def get(self, kind: str, key: str) -> Change | None:
         return next(iter(self._select(_GET, kind, key)), None)
 
-    def list(self, kind: str) -> Sequence[Change]:
-        return self._select(_LIST, kind)
+    def list(
+        self, kind: str, *, after: int = START, below: str | None = None, limit: int | None = None
+    ) -> Sequence[Change]:
+        most = -1 if limit is None else limit
+        if below is None:
+            return self._select(_LIST, kind, after, most)
+        return self._select(_LIST_BELOW, kind, below, after, most)
 
     def changes(self, after: int, upto: int) -> Sequence[Change]:
         return self._select(_CHANGES, after, upto)
