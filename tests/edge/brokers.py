@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.edge.houses import House, house
+from tests.edge.houses import House, Restless, house
 from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
@@ -16,6 +16,7 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
+from triplewire.log import MemoryOutbox
 from triplewire.log.ports import Publication, Retention
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.evaluator import Evaluator
@@ -43,6 +44,7 @@ class Broker:
     at: House
     lake: DeltaLake
     folder: Path
+    slow: MemoryOutbox
     events: dict[int, int] = field(default_factory=dict)
     """The number of the event at each position."""
     _stored: int = 0
@@ -64,6 +66,12 @@ class Broker:
         matches = self._evaluator.match(log.read(after, head, 1_000))
         self.at.outbox.write(self.at.batches, head, matches)
         self.at.batches += 1
+
+    def match_slowly(self) -> None:
+        """What the query of the slow lane does: here, everything once more."""
+        registry, log, head, evaluator = self.at.twin.registry, self.at.twin.log, self.at.twin.log.head(), Evaluator()
+        evaluator.apply(registry.changes(0, head), head)
+        self.slow.write(0, head, evaluator.match(log.read(0, head, 1_000)))
 
     def store(self) -> None:
         """What its second query does."""
@@ -97,14 +105,14 @@ class Broker:
 @asynccontextmanager
 async def broker(folder: Path) -> AsyncIterator[Broker]:
     lake = DeltaLake(folder)
-    archive = LakeEntries(lake)
+    archive, slow = LakeEntries(lake), MemoryOutbox()
 
     def whole(parts: Parts) -> Parts:
         chronicle = Chronicle(parts.log, archive)
         subscriptions = Subscriptions(parts.registry, parts.clock, beginnings=Beginnings(chronicle, parts.clock))
         insights = Insights(subscriptions, parts.registry, chronicle, parts.clock)
         served = routes(subscriptions, Ontologies(parts.registry), insights)
-        return replace(parts, routes=served, archive=archive)
+        return replace(parts, routes=served, archive=archive, slow_outbox=slow, slow_watch=Restless())
 
     async with house(change=whole) as at:
-        yield Broker(at, lake, folder)
+        yield Broker(at, lake, folder, slow)

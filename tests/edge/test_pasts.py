@@ -22,6 +22,7 @@ from triplewire.edge.listeners import Listener
 from triplewire.edge.wires import MemoryWire
 from triplewire.log.ports import Retention
 from triplewire.model import Kind, parse_token, token
+from triplewire.registry.lanes import LANE
 from triplewire.telemetry.metrics import Metrics
 
 ZOO = "@prefix : <urn:> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :Dog rdfs:subClassOf :Animal ."
@@ -387,3 +388,32 @@ class Leaving(MemoryWire):
         self.sent += 1
         self.closed = self.sent > self._after
         await super().send(data)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_one_in_the_slow_lane_has_its_past_first(tmp_path: Path, early: bool) -> None:
+    """Whether its shape went there before it was made or after."""
+
+    async def scene() -> None:
+        async with broker(tmp_path) as at:
+            at.at.edge.pasts.limit = 2
+            first = await at.subscribe(EVERYTHING)
+            shape = at.at.twin.registry.changes(0, parse_token(first["since"]))[0].key
+            at.publish(3)
+            if early:
+                at.at.twin.registry.put([(LANE, shape, {"cost": 0.25})])
+            made = await at.subscribe({**EVERYTHING, "from": "earliest"})
+            at.publish(2)
+            at.match()
+            if not early:
+                at.at.twin.registry.put([(LANE, shape, {"cost": 0.25})])
+            at.publish(2)
+            at.match()
+            at.match_slowly()
+            expected = [token(position) for position in at.events]
+            for cut in range(len(expected)):
+                after = {"Last_Event_ID": expected[cut - 1]} if cut else {}
+                async with at.at.listen(made["notifications"], **after) as ear:
+                    assert ids(await ear.take(len(expected) - cut)) == expected[cut:]
+
+    run(scene())

@@ -144,7 +144,7 @@ class PastHistory:
 
     def _read(self, cursor: int, versions: Sequence[Subscription]) -> tuple[Frames, int] | None:
         """The next page of the past, and how far it is; None where the past is over."""
-        begin = END if cursor < self.least else self._pasts.chronicle.begin()
+        begin = END if cursor < self._subscription.made else self._pasts.chronicle.begin()
         stretch = self._stretch(cursor, begin, versions) if begin > cursor + 1 else None
         if stretch is None:
             return None
@@ -155,7 +155,7 @@ class PastHistory:
 
     def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
         """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
-        if cursor < self.least:
+        if cursor < self._subscription.made:
             return past(self._pasts.registry, self._subscription)
         if not versions:
             raise Unavailable("the subscription was forgotten here meanwhile; come back")
