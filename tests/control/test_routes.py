@@ -16,6 +16,8 @@ from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
 from triplewire.model import token
+from triplewire.registry.lanes import LANE
+from triplewire.registry.subscriptions import SHAPE
 
 LARGE = b"x" * (limits.SUBSCRIPTION_BODY_BYTES + 1)
 QUERY = "SELECT ?s { ?s <urn:p> 1 }"
@@ -55,6 +57,10 @@ def test_a_subscription_is_made_seen_and_ended() -> None:
                 "notifications": f"/subscriptions/{made['id']}/notifications",
             }
             assert await call(at, "GET", f"/subscriptions/{made['id']}", 200) == {**made, "sharing": 1}
+            (shape,) = at.twin.registry.list(SHAPE)
+            (moved,) = at.twin.registry.put([(LANE, shape.key, {"cost": 0.0125})])
+            told = await call(at, "GET", f"/subscriptions/{made['id']}", 200)
+            assert told["lane"] == {"name": "slow", "since": token(moved), "milliseconds_per_event": 12.5}
             await call(at, "DELETE", f"/subscriptions/{made['id']}", 204)
             for method in ("GET", "DELETE"):
                 assert (await at.problem(method, f"/subscriptions/{made['id']}"))["status"] == 404

@@ -10,7 +10,8 @@ import pytest
 from tests.edge.houses import House, house, run
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.model import token
+from triplewire.log import MemoryOutbox
+from triplewire.model import MATCHES, token
 from triplewire.telemetry.heartbeats import STALE_SECONDS, Heartbeat
 
 NOW = ManualClock().now()
@@ -81,5 +82,38 @@ def test_listeners_are_counted() -> None:
                     text = await response.text()
             assert 'triplewire_listeners{of="streams"} 1.0' in text
             assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+    run(scene())
+
+
+def test_the_slow_lane_is_told_apart_and_does_not_make_the_broker_lag() -> None:
+    slow = MemoryOutbox()
+
+    async def scene() -> None:
+        async with house(heartbeat=lambda: READY, change=lambda parts: replace(parts, slow_outbox=slow)) as at:
+            (position,) = at.append(1)
+            at.match([])
+            assert (await health(at))[1]["lanes"] == {}
+            slow.write(0, position, MATCHES.empty_table())
+            at.append(2, 3)
+            at.twin.clock.advance(1)
+            at.match([])
+            _, found = await health(at)
+            assert found["lanes"] == {"slow": {"matched": token(position), "lag": 2, "lag_seconds": 1.0}}
+            assert (found["status"], found["lag"]) == ("ok", 0)
+            async with at.session.get(at.url + "/metrics") as response:
+                assert 'triplewire_lane_lag_positions{lane="slow"} 2.0' in await response.text()
+
+    run(scene())
+
+
+def test_limits_that_were_reached_are_counted() -> None:
+    beat = replace(READY, detail={"limits": {"work": 3}})
+
+    async def scene() -> None:
+        async with house(heartbeat=lambda: beat) as at, at.session.get(at.url + "/metrics") as response:
+            text = await response.text()
+        assert 'triplewire_limits_reached{of="work"} 3.0' in text
+        assert 'triplewire_limits_reached{of="solutions"} 0.0' in text
 
     run(scene())

@@ -98,7 +98,7 @@ class Edge:
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
-        sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
+        sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
         rooms = (self.events.room, self.matches.room, self.slow.room)
         reception = Reception(rooms, parts.log, parts.registry, read, parts.metrics, parts.buffer, parts.seats)
         resources = (

@@ -20,6 +20,16 @@ from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics
 
 
 @dataclass(frozen=True)
+class Behind:
+    """How far a lane is: up to where it has matched, how many positions wait, and the age of the oldest event of them,
+    in seconds."""
+
+    matched: int
+    lag: int
+    age: float
+
+
+@dataclass(frozen=True)
 class Reading:
     """What was read at one moment. `age` is that of the oldest event not yet matched, in seconds."""
 
@@ -31,6 +41,8 @@ class Reading:
     pipeline: str
     limits: Mapping[str, int] = field(default_factory=dict)
     """How often subscriptions reached each limit."""
+    lanes: Mapping[str, Behind] = field(default_factory=dict)
+    """Those beside the main one."""
 
     @property
     def lag(self) -> int:
@@ -54,16 +66,28 @@ class Sources:
     heartbeat: Callable[[], Heartbeat]
     stored: Callable[[], int] | None
     clock: Clock
+    slow: Outbox
 
     def read(self) -> Reading:
-        matched, head = self.outbox.head(), self.log.head()
-        oldest = self.log.read(matched, head, 1)
-        received = oldest.column("received")[0].as_py() if oldest.num_rows else None
-        age = 0.0 if received is None else max(0.0, (self.clock.now() - received) / 1_000_000)
+        matched, slow, head = self.outbox.head(), self.slow.head(), self.log.head()
+        age = self._age(matched, head)
+        lanes = {"slow": self._behind(slow, head)} if slow else {}
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
         reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in Reached}
-        return Reading(head, matched, stored, received is not None, age, self._pipeline(beat), reached)
+        return Reading(head, matched, stored, age is not None, age or 0.0, self._pipeline(beat), reached, lanes)
+
+    def _behind(self, matched: int, head: int) -> Behind:
+        age = self._age(matched, head)
+        return Behind(matched, 0 if age is None else head - matched, age or 0.0)
+
+    def _age(self, matched: int, head: int) -> float | None:
+        """Of the oldest event not yet matched; None if there is none."""
+        oldest = self.log.read(matched, head, 1)
+        if not oldest.num_rows:
+            return None
+        received: int = oldest.column("received")[0].as_py()
+        return max(0.0, (self.clock.now() - received) / 1_000_000)
 
     def _pipeline(self, beat: Heartbeat) -> str:
         lively = beat.state not in ("starting", "ready") or beat.alive(self.clock)
@@ -97,6 +121,9 @@ class Health:
         self._metrics.matched.set(reading.matched)
         self._metrics.lag.set(reading.lag)
         self._metrics.lag_seconds.set(reading.age)
+        for name, behind in reading.lanes.items():
+            self._metrics.lane_lag.labels(name).set(behind.lag)
+            self._metrics.lane_lag_seconds.labels(name).set(behind.age)
         for of, count in reading.limits.items():
             self._metrics.limits.labels(of).set(count)
         for of, count in self._listeners().items():
@@ -114,4 +141,8 @@ def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
         "lag": reading.lag,
         "lag_seconds": round(reading.age, 3),
         "listeners": listeners,
+        "lanes": {
+            name: {"matched": token(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}
+            for name, each in reading.lanes.items()
+        },
     }

@@ -4,6 +4,8 @@ on, by the slow one. A listener is in the room of one lane, and those in the mai
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplewire.config import limits
@@ -22,33 +24,42 @@ class Lanes:
 
     def of(self, subscription: Subscription) -> tuple[Room[int], History]:
         """The room where its listeners are from now on, and what was matched before they came."""
-        moved = self.main.subscriptions.moved(subscription)
-        past = self.main.history(subscription)
-        if moved is None:
-            return self.main.room, past
-        return self.slow.room, Turning(past, self.slow.history(subscription), self.main.room, moved)
+        feeds = (self.main, self.slow)
+        turns = self.main.subscriptions.turns(subscription.made)
+        if len(turns) == 1:
+            return self.main.room, self.main.history(subscription)
+        parts = [Part(start, feeds[slow].room, feeds[slow].history(subscription)) for start, slow in turns]
+        return parts[-1].room, Turning(parts)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a history comes by one lane: above a position, up to the next part."""
+
+    start: int
+    room: Room[int]
+    history: History
 
 
 @dataclass(frozen=True)
 class Turning:
-    """The history of a subscription that went from one lane to the other at a position."""
+    """The history of a subscription that went from lane to lane: part by part."""
 
-    before: History
-    after: History
-    main: Room[int]
-    moved: int
+    parts: Sequence[Part]
 
     @property
     def least(self) -> int:
-        """All that comes by the main lane comes first."""
-        return max(self.moved, self.after.least)
+        """All that comes by the lanes before comes first."""
+        return max(self.parts[-1].start, self.parts[-1].history.least)
 
     async def step(self, cursor: int) -> tuple[Frames, int]:
-        if cursor >= self.moved:
-            return await self.after.step(cursor)
-        if self.main.place <= cursor:
-            # The main lane is not there yet, but never far away.
+        number = max(0, bisect_right([each.start for each in self.parts], cursor) - 1)
+        part = self.parts[number]
+        if number == len(self.parts) - 1:
+            return await part.history.step(cursor)
+        if part.room.place <= cursor:
+            # That lane is not there yet, and what follows must not be told before it.
             await asyncio.sleep(limits.TAIL_SECONDS)
             return NOTHING, cursor
-        frames, reached = await self.before.step(cursor)
-        return frames, min(reached, self.moved)
+        frames, reached = await part.history.step(cursor)
+        return frames, min(reached, self.parts[number + 1].start)

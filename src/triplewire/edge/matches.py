@@ -91,12 +91,12 @@ class Matches:
         self._delivered.inc(written)
 
     def _send_over(self) -> None:
-        """Those whose subscription went to the slow lane have had all that comes by this one: they are to come back."""
-        for made in () if self.slow else [*self.room]:
-            subscription = self.subscriptions.newest(made)
-            moved = None if subscription is None else self.subscriptions.moved(subscription)
-            if moved is not None and moved <= self.room.place:
-                self.room.finish(made, sse.MOVED)
+        """Those whose matches come by another lane have had all that comes by this one: they are to come back."""
+        for made in [*self.room] if self.slow or self.subscriptions.laned else ():
+            if self.subscriptions.slow(made) != self.slow:
+                start, slow = self.subscriptions.turns(made)[-1]
+                if slow != self.slow and start <= self.room.place:
+                    self.room.finish(made, sse.MOVED)
 
     async def _see_off(self) -> None:
         for subscription in self.subscriptions.ended():

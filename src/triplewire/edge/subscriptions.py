@@ -74,9 +74,22 @@ class Subscriptions:
         """The version of a subscription that began at a position, as it is known here."""
         return self._by_since.get(since)
 
-    def newest(self, made: int) -> Subscription | None:
-        """The subscription that was made at a position, if it is known here."""
-        return self._known.get(self._by_made.get(made, ""))
+    def slow(self, made: int) -> bool:
+        """Whether the newest version of the one that was made at a position is of a shape of the slow lane."""
+        newest = self._known.get(self._by_made.get(made, ""))
+        return newest is not None and self.moved(newest) is not None
+
+    def turns(self, made: int) -> list[tuple[int, bool]]:
+        """Positions, in order, from which on the matches of a subscription come by another lane: whether by the slow
+        one. Versions may be of different shapes."""
+        found: list[tuple[int, bool]] = [(START, False)]
+        for version in self.versions(made):
+            moved = self.moved(version)
+            turn = END if moved is None or moved >= version.until else max(moved, version.since)
+            for start, slow in ((version.since, False), (turn, True)):
+                if slow != found[-1][1] and start < min(version.until, turn + slow):
+                    found.append((start, slow))
+        return found
 
     def ended(self) -> Sequence[Subscription]:
         """Those that have ended."""
@@ -85,6 +98,11 @@ class Subscriptions:
     def shape(self, subscription: Subscription) -> Shape:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
+
+    @property
+    def laned(self) -> bool:
+        """Whether any shape that is known here went to the slow lane."""
+        return any(each is not None for each in self._lanes.values())
 
     def moved(self, subscription: Subscription) -> int | None:
         """The position above which its matches come by the slow lane; None where they do not."""

@@ -75,7 +75,6 @@ class Application:
         warming = Thread(target=warm, args=(work.spark, ports, work.costs), daemon=True)
         warming.start()
         queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
-        self._widen(work, queries)
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
@@ -99,7 +98,7 @@ class Application:
             stop.wait(BEAT_SECONDS)
 
     def _widen(self, work: Work, queries: list[StreamingQuery]) -> None:
-        """Open the slow lane, once something is in it."""
+        """Open the slow lane, once something is in it: after the others, which are waited for."""
         if all(query.name != SLOW for query in queries):
             slow = start_slow(work, self.settings.match_interval)
             queries += [] if slow is None else [slow]

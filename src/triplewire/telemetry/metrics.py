@@ -37,6 +37,12 @@ class Metrics:
         self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
         self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
         self.lag_seconds = Gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched", registry=registry)
+        self.lane_lag = Gauge(
+            "triplewire_lane_lag_positions", "Positions that wait in a lane of their own", ["lane"], registry=registry
+        )
+        self.lane_lag_seconds = Gauge(
+            "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"], registry=registry
+        )
         self.limits = Gauge(
             "triplewire_limits_reached",
             "Pairs of subscription and event that reached a limit, since the pipeline began",
