@@ -31,13 +31,14 @@ class DeadlyOutbox:
 
     outbox: SqliteOutbox
     point: str
+    name: str = "outbox"
 
     def write(self, batch: int, upto: int, matches: pa.Table) -> None:
         if matches.num_rows:
-            die_at("before-outbox", self.point)
+            die_at(f"before-{self.name}", self.point)
         self.outbox.write(batch, upto, matches)
         if matches.num_rows:
-            die_at("after-outbox", self.point)
+            die_at(f"after-{self.name}", self.point)
 
     def read(self, after: int, limit: int) -> list[Chunk]:
         return self.outbox.read(after, limit)
@@ -72,6 +73,10 @@ def open_outbox(settings: Settings, point: str, run: str) -> DeadlyOutbox:
     return DeadlyOutbox(SqliteOutbox(settings.outbox, run), point)
 
 
+def open_slow(settings: Settings, point: str, run: str) -> DeadlyOutbox:
+    return DeadlyOutbox(SqliteOutbox(settings.slow_outbox, run), point, "slow")
+
+
 def open_lake(settings: Settings, point: str) -> DeadlyLake:
     return DeadlyLake(DeltaLake(settings.lake), point)
 
@@ -81,6 +86,7 @@ def main(point: str) -> None:
     ports = replace(
         pipeline_ports(settings),
         open_outbox=partial(open_outbox, settings, point),
+        open_slow=partial(open_slow, settings, point),
         open_lake=partial(open_lake, settings, point),
     )
     run_application(settings, ports)

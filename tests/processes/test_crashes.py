@@ -23,12 +23,16 @@ from triplewire.config import Settings
 from triplewire.config.settings import environment
 from triplewire.errors import TriplewireError
 from triplewire.log import SqliteLog
+from triplewire.registry import SqliteRegistry
+from triplewire.registry.lanes import LANE
+from triplewire.registry.subscriptions import SUBSCRIPTION
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
 pytestmark = pytest.mark.processes
 
 EVERYTHING = f"SELECT * {{ ?o a <{EXAMPLE}Observation> ; <{EXAMPLE}result> ?v }}"
+EXPENSIVE = f"SELECT * {{ ?o a <{EXAMPLE}Observation> OPTIONAL {{ ?o <urn:none> ?n }} }}"
 
 
 @pytest.fixture
@@ -104,6 +108,30 @@ async def test_a_lost_checkpoint_repeats_nothing_and_leaves_nothing_out(settings
         assert [each["event"] for each in heard] == [event(each).id for each in range(20)]
         rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
         assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(20))
+
+
+@pytest.mark.timeout(400)
+async def test_a_lane_that_is_killed_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
+    """The subscription is moved while events wait, so that both lanes have their part of it."""
+    async with edge(settings) as (_, client):
+        dear, cheap = [await client.subscribe(text, kind="bindings") for text in (EXPENSIVE, EVERYTHING)]
+        await client.publish("crash", [event(each) for each in range(20)])
+        registry = SqliteRegistry(settings.log, SystemClock())
+        shape = registry.get(SUBSCRIPTION, dear["id"])
+        assert shape is not None
+        assert shape.value is not None
+        registry.put([(LANE, shape.value["shape"], {"cost": 0.25})])
+        registry.close()
+        for number, point in ((20, "before-slow"), (40, "after-slow")):
+            await client.publish("crash", [event(each) for each in range(number, number + 20)])
+            pipeline = await faulty_pipeline(settings, point)
+            assert await pipeline.wait() == -signal.SIGKILL, point
+        pipeline = await faulty_pipeline(settings, "never")
+        heard = await hear_all(settings.url, [dear["id"], cheap["id"]])
+        assert [[each["event"] for each in told] for told in heard] == [[event(each).id for each in range(60)]] * 2
+        assert (await client.health())["lanes"]["slow"]["lag"] == 0
+        pipeline.terminate()
+        assert await pipeline.wait() == 0
 
 
 PUBLISHERS, ACKNOWLEDGED, KILLS = 8, 400, 3
