@@ -11,8 +11,10 @@ import pytest
 
 from tests.edge.houses import House, Restless, house, run
 from triplewire.log import MemoryOutbox
+from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Subscription, token
 from triplewire.registry.lanes import LANE
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql import parse_query
 
 PATH = "/subscriptions/s1/notifications"
@@ -111,5 +113,30 @@ def test_the_end_comes_after_what_the_slow_lane_still_had() -> None:
                 on.at.end("s1")
                 on.match(position, slow=True)
                 assert [message.event for message in await ear.rest()] == ["notification", "end"]
+
+    run(scene())
+
+
+def test_a_version_of_another_shape_goes_by_its_own_lane() -> None:
+    """Of one that follows ontologies: what each version matched is told, though it came by one lane and the other."""
+
+    async def scene() -> None:
+        async with road() as on:
+            (first,) = on.at.append(1)
+            on.match(first)
+            moved = on.move()
+            (second,) = on.at.append(2)
+            lifted = lift(parse_query("ASK { ?s <urn:cheap> ?o }"), solutions=False)
+            shape, made = lifted.shape, on.made
+            newer = replace(made, shape=shape.key, constants=lifted.constants, earlier=(made.since,), first=made.since)
+            *_, since = on.at.twin.registry.put(
+                [(SHAPE, shape.key, shape.to_value()), (SUBSCRIPTION, made.id, to_value(newer))]
+            )
+            (third,) = on.at.append(3)
+            on.match(second, slow=True)
+            on.at.match([(third, since, None)])
+            assert await on.heard(3) == [token(first), token(second), token(third)]
+            turns = on.at.edge.matches.subscriptions.turns(made.made)
+            assert turns == [(0, False), (moved, True), (since, False)]
 
     run(scene())

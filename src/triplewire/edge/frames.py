@@ -72,5 +72,12 @@ class Frames:
         first = bisect_right(self.positions, cursor)
         return Frames(self.positions[first:], self.parts[first:])
 
+    def upto(self, position: int) -> Frames:
+        """Those at positions up to one."""
+        if not self.positions or self.positions[-1] <= position:
+            return self
+        last = bisect_right(self.positions, position)
+        return Frames(self.positions[:last], self.parts[:last])
+
 
 NOTHING = Frames((), ())

@@ -62,4 +62,5 @@ class Turning:
             await asyncio.sleep(limits.TAIL_SECONDS)
             return NOTHING, cursor
         frames, reached = await part.history.step(cursor)
-        return frames, min(reached, self.parts[number + 1].start)
+        end = self.parts[number + 1].start
+        return frames.upto(end), min(reached, end)
