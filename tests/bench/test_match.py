@@ -173,8 +173,7 @@ def test_what_stands_in_the_registry_matches_what_it_should(name: str, tmp_path:
     sample = entries.sample(10)
     assert [each.position for each in sample] == [standing.last + 1 + 4 * number for number in range(10)]
     assert len(entries.texts(5)) == 5
-    matcher = Matcher()
-    matcher.apply(standing.open_registry().changes(0, standing.last), standing.last)
+    matcher = Matcher(standing.ports.open_registry(), tmp_path / "index")
     found = matcher.match(table(sample))
     right = brute_force(sample, standing.questions())
     assert {each.position: matches_of(at(found, each.position), standing.members) for each in sample} == {
@@ -185,7 +184,7 @@ def test_what_stands_in_the_registry_matches_what_it_should(name: str, tmp_path:
 
 def test_the_subscriptions_that_stand_are_those_of_the_registry(tmp_path: Path) -> None:
     standing = stand(choose("mixed", 250), tmp_path / "data")
-    changes = [each for each in standing.open_registry().changes(0, standing.last) if each.kind == "subscription"]
+    changes = [each for each in standing.ports.open_registry().changes(0, standing.last) if each.kind == "subscription"]
     assert [each.position for each in changes] == [each.since for each in standing]
     assert [each.key for each in changes] == [each.id for each in standing[0:250]]
     assert standing[-1].since == standing.last

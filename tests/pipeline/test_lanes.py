@@ -30,7 +30,7 @@ CHEAP = f"SELECT * {{ ?o <{EXAMPLE}result> ?v }}"
 @pytest.fixture(autouse=True)
 def _as_in_a_worker() -> Iterator[None]:
     yield
-    for each in (match.matchers, lanes.slow, lanes.moves):
+    for each in (match.matchers, lanes.slow):
         each.clear()
     gc.unfreeze()
 
@@ -71,11 +71,11 @@ def test_from_where_a_shape_moved_on_the_slow_lane_tells_what_the_main_one_leave
     after = publish(ports)
     spanning, later = entries(ports), entries(ports, lane.position)
     slow = Slow(ports.open_registry())
-    assert positions(match.matches(ports.open_registry, later)) == set()
-    assert match.matches(ports.open_registry, later).num_rows == 1, "the cheap one"
+    assert positions(match.matches(ports, later)) == set()
+    assert match.matches(ports, later).num_rows == 1, "the cheap one"
     assert positions(slow.match(later)) == {after}
     # A batch that the move lies in is for both, also for a worker that knows of it already.
-    assert positions(match.matches(ports.open_registry, spanning)) == {before, after}
+    assert positions(match.matches(ports, spanning)) == {before, after}
 
 
 def test_the_slow_lane_follows_subscriptions_of_its_shapes_alone(ports: Ports) -> None:
@@ -105,8 +105,8 @@ def test_a_shape_is_moved_once(ports: Ports) -> None:
 def test_what_shapes_take_is_measured(ports: Ports) -> None:
     dear = subscribe(ports, DEAR, "dear")
     publish(ports)
-    match.matches(ports.open_registry, entries(ports))
-    ((_, matcher),) = match.matchers.values()
+    match.matches(ports, entries(ports))
+    (matcher,) = match.matchers.values()
     taken = matcher.spent()
     assert set(taken) == {dear}
     assert taken[dear] > 0

@@ -78,7 +78,7 @@ class Bench:
     def warm(self, standing: Standing) -> float:
         """Let the workers load the registry and match events that are not measured. The seconds that it took."""
         entries = self._entries(standing, 0, WARM_UP)
-        return self.engine.match(entries, standing.open_registry)[0]
+        return self.engine.match(entries, standing.ports)[0]
 
     def measure(self, standing: Standing) -> Measured:
         rates, parsed, counts = list[float](), list[float](), list[int]()
@@ -87,7 +87,7 @@ class Bench:
             if entries is not None:
                 entries.drop()
             entries = self._entries(standing, 1 + turn, self.plan.events)
-            seconds, table = self.engine.match(entries, standing.open_registry)
+            seconds, table = self.engine.match(entries, standing.ports)
             rates.append(len(entries) / seconds)
             parsed.append(parse_rate(entries.texts(PARSED)))
             counts.append(matches_of(table, standing.members))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,9 @@ from triplewire.bench.match_workloads import Chosen
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Subscription
+from triplewire.pipeline.ports import Ports
 from triplewire.registry.ontologies import ONTOLOGY, Loaded
 from triplewire.registry.ontologies import to_value as ontology_value
-from triplewire.registry.ports import Registry
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 
 CHUNK = 20_000
@@ -32,7 +32,7 @@ class Standing(Sequence[Subscription]):
     first: int
     """The position of the first; the others follow without a gap."""
     shapes: int
-    open_registry: Callable[[], Registry]
+    ports: Ports
 
     @property
     def last(self) -> int:
@@ -66,13 +66,13 @@ class Standing(Sequence[Subscription]):
 
 def stand(chosen: Chosen, directory: Path) -> Standing:
     """Put all of them into a registry of their own."""
-    open_registry = pipeline_ports(Settings(data=directory)).open_registry
+    ports = pipeline_ports(Settings(data=directory))
     directory.mkdir(parents=True)
-    registry = open_registry()
+    registry = ports.open_registry()
     shapes = {each.shape.key: each.shape for each in chosen.workload.templates}
     told = [] if chosen.ontology is None else [(ONTOLOGY, "bench", ontology_value(_loaded(chosen.ontology)))]
     positions = registry.put([*told, *((SHAPE, key, shape.to_value()) for key, shape in shapes.items())])
-    standing = Standing(chosen, positions[-1] + 1, len(shapes), open_registry)
+    standing = Standing(chosen, positions[-1] + 1, len(shapes), ports)
     for first in range(0, len(standing), CHUNK):
         registry.put([(SUBSCRIPTION, each.id, to_value(each)) for each in standing[first : first + CHUNK]])
     return standing

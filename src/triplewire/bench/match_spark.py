@@ -20,8 +20,8 @@ from triplewire.config.limits import BATCH_EVENTS
 from triplewire.pipeline.blocks import BLOCKS, unpacked
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.match import collected, matched
+from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.session import start_session
-from triplewire.registry.ports import Registry
 
 MASTER = "local[2]"
 CORES = 2
@@ -34,9 +34,9 @@ class Engine:
 
     spark: SparkSession
 
-    def match(self, entries: Entries, open_registry: Callable[[], Registry]) -> tuple[float, pa.Table]:
+    def match(self, entries: Entries, ports: Ports) -> tuple[float, pa.Table]:
         """The seconds until all matches of the entries have come to the driver, and the matches."""
-        return _timed(lambda: collected(matched(self._frame(entries), open_registry, self._costs)))
+        return _timed(lambda: collected(matched(self._frame(entries), ports, self._costs)))
 
     def pass_on(self, entries: Entries) -> float:
         """The seconds that Spark takes to do the same without matching anything."""

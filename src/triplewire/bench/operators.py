@@ -86,9 +86,8 @@ class Standing:
 
     @classmethod
     def of(cls, example: Example, size: int) -> Standing:
-        matcher, made = Matcher(), [*changes(example, size)]
-        matcher.apply(made, made[-1].position)
-        return cls(example, matcher, made[-1].position)
+        made = [*changes(example, size)]
+        return cls(example, Matcher.of(made), made[-1].position)
 
     def alone(self, numbers: Sequence[int], seconds: float) -> list[float]:
         """The seconds that each event takes as a batch of its own, of those that come until the time is over; one comes

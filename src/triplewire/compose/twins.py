@@ -22,4 +22,5 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         lake_files=settings.lake.absolute(),
+        index_files=settings.index.absolute(),
     )

@@ -153,6 +153,16 @@ hundred usual ones take together."""
 LANE_BATCHES = 3
 """Batches in a row in which a shape is expensive before it goes to the slow lane, where it stays."""
 
+INDEX_FILE_BYTES = 16 * 1024**3
+"""Each file of the index of subscriptions. It is mapped at this length and reserved as it grows; a hundred bytes and
+more are in the largest for each subscription, so that they hold some 80 million."""
+
+INDEX_CHANGES = 20_000
+"""Changes of the registry that are read and taken into the index at once: some 50 MB."""
+
+LEFT_SUBSCRIPTIONS = 100_000
+"""Subscriptions that a worker keeps at hand for the events that the index leaves to the evaluator: some 100 MB."""
+
 BLOCK_EVENTS = 5_000
 """Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
 

@@ -55,6 +55,10 @@ class Settings:
         return self.data / "lake" / "quads"
 
     @property
+    def index(self) -> Path:
+        return self.data / "index"
+
+    @property
     def checkpoints(self) -> Path:
         return self.data / "checkpoints"
 

@@ -78,13 +78,13 @@ class Evaluator:
         self._ontologies.prepare()
         return self._holding(Portions(self._duck, self._patience, self._clock, self.spent).match(entries, live))
 
-    def forget(self, before: int) -> None:
-        """Drop subscriptions that ended below a position; no later batch can concern them."""
+    def forget(self, before: int) -> int:
+        """Drop subscriptions that ended below a position; no later batch can concern them. Where the last of them
+        ended, or 0."""
         gone = {since: shape for since, (shape, until) in self._ended.items() if until < before}
         for shape in set(gone.values()):
             self._shapes[shape].remove([since for since, its in gone.items() if its == shape])
-        for since in gone:
-            del self._ended[since]
+        return max((self._ended.pop(since)[1] for since in gone), default=0)
 
     def _change_member(self, change: Change) -> None:
         if change.key in self._members:

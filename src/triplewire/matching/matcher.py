@@ -2,170 +2,264 @@
 
 ```
           ┌── programs ────────────────────────── groups ──────────────┐
-          │       └─ what they leave ── exact ─── subscriptions ───────┤
+          │       └─ what they leave ─ leftovers ─ subscriptions ──────┤
 events ───┤                                                            ├── matches
           ├── guards ── candidates ──── rest ──── subscriptions ───────┤
           └── what has no guard ─────── rest ──── subscriptions ───────┘
 ```
 
-Subscriptions that the index decides are known to the evaluator `exact` as well, which decides about the few events that
-the index leaves: those with long numbers, times without a zone, escapes. All others are for the evaluator `rest`, on
-the events that have what they surely require.
+The index is that of the machine: its files are shared by all workers, and whoever first needs to know of a later
+position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides about
+the few events that the index leaves: those with long numbers, times without a zone, escapes. Subscriptions that are
+more than the index decides are for the other, the evaluator `rest`, on the events that have what they surely require.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shutil
+import tempfile
+import weakref
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
 from triplewire.matching.bags import tabled
 from triplewire.matching.evaluator import Evaluator, connection
-from triplewire.matching.index import Guards, Membership, Memberships
 from triplewire.matching.index.arrays import Int32
+from triplewire.matching.index.columns import Allocate, Torn, allocate
+from triplewire.matching.index.fences import fenced
+from triplewire.matching.index.generations import Generations
 from triplewire.matching.index.groups import GroupIndex
+from triplewire.matching.index.store import Store
+from triplewire.matching.intake import fingerprint, take
+from triplewire.matching.journals import Changes, looked_up
+from triplewire.matching.known import Known
+from triplewire.matching.leftovers import Leftovers
 from triplewire.matching.ontologies import Closures
-from triplewire.matching.shapes import Shape
+from triplewire.model import MATCHES
+from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
 
-
-@dataclass(frozen=True)
-class Indexed:
-    """A shape, and its program or its guard in the index, by number; None for what it does not have."""
-
-    memberships: Memberships
-    guards: Guards
-    program: int | None
-    guard: int | None
+_POSITION = attrgetter("position")
 
 
-@dataclass
 class Matcher:
-    """Subscriptions, kept up by registry changes; matches batches of events against them.
+    """Subscriptions, kept up with the registry; matches batches of events against them.
 
-    Not safe for threads: one matcher belongs to one worker. `version` is the position up to which registry changes
-    have been applied; matching a batch that ends later than that would miss subscriptions.
+    Not safe for threads: one matcher belongs to one worker. Any number of them, in any processes of one machine, share
+    a directory.
     """
 
-    version: int = 0
-    _index: GroupIndex = field(default_factory=GroupIndex)
-    _duck: duckdb.DuckDBPyConnection = field(default_factory=connection)
-    _shapes: dict[str, Indexed] = field(default_factory=dict)
-    _programs: dict[int, str] = field(default_factory=dict)
-    """The shape of each program, and of each guard."""
-    _open: set[str] = field(default_factory=set)
-    """Shapes that nothing guards."""
-    _groups: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
-    """The group of each subscription, if it has one, and whether the index decides it."""
-    _ended: list[tuple[int, int]] = field(default_factory=list)
-    """Where subscriptions ended, and the groups that they leave."""
+    def __init__(
+        self, registry: Changes, directory: Path, *, allocate: Allocate = allocate, left: int = LEFT_SUBSCRIPTIONS
+    ) -> None:
+        """`left` are the subscriptions that it has at hand for what the index leaves. Raises StorageFull where the
+        directory cannot be made."""
+        self._registry = registry
+        self._most_left = left
+        self._index = Generations(directory, allocate)
+        with self._index.locked() as store:
+            if not self._speaks_of(store):
+                self._index.renew()
+        self._begin()
 
-    def __post_init__(self) -> None:
-        self._closures = Closures(self._duck)
-        self._exact, self._rest = (
-            Evaluator(self._duck, self._closures, name, _making=tabled) for name in ("exact", "rest")
-        )
+    @classmethod
+    def of(cls, changes: Iterable[Change]) -> Matcher:
+        """One that shares with nobody, and knows these changes alone."""
+        directory = tempfile.mkdtemp(prefix="triplewire-index-")
+        made = cls(Told(sorted(changes, key=lambda each: each.position)), Path(directory))
+        weakref.finalize(made, shutil.rmtree, directory, True)
+        return made
 
-    def apply(self, changes: Iterable[Change], upto: int) -> None:
-        """Take in registry changes, in order; afterwards the matcher speaks for positions up to `upto`."""
-        exact, rest = list[Change](), list[Change]()
-        joining = defaultdict[int, list[Membership]](list)
-        for change in changes:
-            if change.kind == SUBSCRIPTION:
-                self._change(change, exact, rest, joining)
-            else:
-                self._note(change)
-                exact.append(change)
-                rest.append(change)
-        for program, memberships in joining.items():
-            self._index.join(program, memberships)
-        self._exact.apply(exact, upto)
-        self._rest.apply(rest, upto)
-        self.version = upto
+    @property
+    def learned(self) -> int:
+        """How many changes of the registry it has taken to itself; those of the index lie elsewhere."""
+        return self._entries
 
-    def match(self, entries: pa.Table, without: Collection[str] = ()) -> pa.Table:
-        """The matches of a batch of `ENTRIES`, as a `MATCHES` table. Those of groups may concern nobody: a group does
-        not tell since when its members are there. Of shapes that it goes `without` only what the index finds is
-        told."""
-        if self._closures.prepare():
-            self._index.relate(self._closures.rows)
-        result = self._index.match(entries)
-        left = frozenset(without)
-        slow = [each for each in result.slow if self._programs[each[1]] not in left]
-        found = [result.matches, *self._decided(entries, slow), *self._finished(entries, result.candidates, left)]
-        filled = [each for each in found if each.num_rows]
-        return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
+    def match(self, entries: pa.Table) -> pa.Table:
+        """The matches of a batch of `ENTRIES`, in order, as a `MATCHES` table: a pure function of these and of the
+        registry as it was at the position of each. Where an ontology changes within the batch, its new version holds
+        from there on, and not before. Matches of groups may concern nobody: a group does not tell since when its
+        members are there. Of shapes that had left for the slow lane only what the index finds is told. Raises
+        StorageFull where the index cannot grow; what it knows already, it still tells."""
+        while True:
+            try:
+                return self._in_stages(entries)
+            except Torn:
+                # somebody has begun a new generation: what was found so far is by the numbers of the old one
+                continue
 
     def spent(self) -> dict[str, float]:
         """The CPU seconds that the evaluators took for each shape since this was asked last."""
-        taken = defaultdict[str, float](float)
-        for evaluator in (self._exact, self._rest):
-            for shape, seconds in evaluator.spent.items():
-                taken[shape] += seconds
-            evaluator.spent.clear()
+        taken = Counter[str]()
+        for each in (self._rest.spent, self._left.spent):
+            taken.update(each)
+            each.clear()
         return dict(taken)
 
-    def forget(self, before: int) -> None:
-        """Drop subscriptions that ended below a position; no later batch can concern them."""
-        for _, group in [each for each in self._ended if each[0] < before]:
-            self._index.leave(group)
-        self._ended = [each for each in self._ended if each[0] >= before]
-        self._exact.forget(before)
-        self._rest.forget(before)
+    def learn(self, upto: int, first: int | None = None) -> None:
+        """Have the index know all that the registry has up to a position, and of subscriptions that ended all that
+        events from the `first` position on can concern. Raises StorageFull."""
+        header = self._index.files.header
+        if header["version"] < upto or (first is not None and first < header["horizon"]):
+            self._take_in(upto, first)
+        fenced()
+        try:
+            self._read()
+        except Torn:
+            self._take_in(upto, first)
+
+    def _in_stages(self, entries: pa.Table) -> pa.Table:
+        """From one change of an ontology to the next. Raises Torn."""
+        positions = entries["position"].to_numpy()
+        first, last = int(positions[0]), int(positions[-1])
+        self.learn(last, first)
+        if first < self._behind:
+            self._begin()
+            self._read()
+        away = frozenset(shape for shape, since in self._lanes.items() if since < first)
+        found, start = [MATCHES.empty_table()], 0
+        for upto in [*(mark - 1 for mark in self._ontologies() if first < mark <= last), last]:
+            self._catch_up(upto, first)
+            stop = int(np.searchsorted(positions, upto, "right"))
+            found.append(self._matched(entries.slice(start, stop - start), away))
+            start = stop
+        return pa.concat_tables(found)
+
+    def _take_in(self, upto: int, first: int | None) -> None:
+        """Have the index learn, chunk by chunk, each of which holds for all at once."""
+        with self._index.locked() as store:
+            if first is not None and first < store.files.header["horizon"]:
+                store = self._index.renew()
+            self._read()
+            version = int(store.files.header["version"])
+            while version < upto:
+                changes = self._registry.changes(version, upto, INDEX_CHANGES)
+                version = upto if len(changes) < INDEX_CHANGES else changes[-1].position
+                take(store, self._known, changes, version)
+                self._read()
+            if first is not None:
+                # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
+                store.forget(min(first, version - BATCH_EVENTS))
+
+    def _begin(self) -> None:
+        """Know nothing yet of the generation at hand."""
+        self._files = self._index.files
+        self._groups = GroupIndex(self._files)
+        self._known: dict[str, Known] = {}
+        self._shapes: dict[int, Known] = {}
+        """By program."""
+        self._entries = 0
+        """Of the journal that were read."""
+        self._pending = deque[Change]()
+        """For the evaluator, when it gets there."""
+        self._lanes: dict[str, int] = {}
+        """Where shapes left for the slow lane."""
+        self._behind = 0
+        """Where something changed that the evaluator knows only as it was from there on: it cannot go back."""
+        duck = connection()
+        self._closures = Closures(duck)
+        self._rest = Evaluator(duck, self._closures, "rest", _making=tabled)
+        self._left = Leftovers(duck, self._closures, self._registry, self._most_left)
+        self._finishing: set[str] = set()
+        """Shapes that the evaluator has."""
+        self._open: set[str] = set()
+        """Those of them that nothing guards."""
+
+    def _read(self) -> None:
+        """Read on in the journal of the newest generation that is at hand."""
+        if self._files is not self._index.files:
+            self._begin()
+        self._files.follow()
+        numbers = self._files.filled("journal")[self._entries :].copy()
+        for change in looked_up(self._registry, numbers):
+            if change.kind == SHAPE:
+                self._note(change)
+            elif change.kind == LANE:
+                self._lanes.setdefault(change.key, change.position)
+            else:
+                self._pending.append(change)
+        self._entries += len(numbers)
 
     def _note(self, change: Change) -> None:
-        if change.kind != SHAPE or change.value is None or change.key in self._shapes:
-            return
-        shape = Shape.from_value(change.value)
-        memberships, guards = Memberships(shape), Guards(shape)
-        program = None if memberships.program is None else self._index.add_program(memberships.program)
-        guard = None if guards.program is None else self._index.add_program(guards.program, guards=True)
-        self._shapes[change.key] = Indexed(memberships, guards, program, guard)
-        self._programs |= {number: change.key for number in (program, guard) if number is not None}
+        known = self._known[change.key] = Known(change)
+        programs = self._files.filled("programs")["shape"]
+        self._shapes |= dict.fromkeys(np.flatnonzero(programs == change.position).tolist(), known)
 
-    def _change(
-        self, change: Change, exact: list[Change], rest: list[Change], joining: defaultdict[int, list[Membership]]
-    ) -> None:
-        if change.key in self._groups:
-            group, decided = self._groups.pop(change.key)
-            if group is not None:
-                self._ended.append((change.position, group))
-            (exact if decided else rest).append(Change(change.position, SUBSCRIPTION, change.key, None))
-        if change.value is None:
-            return
-        shape, constants = self._shapes[change.value["shape"]], change.value["constants"]
-        membership = shape.memberships.of(constants)
-        program, decided = shape.program, membership is not None
-        if membership is None and shape.guard is not None:
-            program, membership = shape.guard, shape.guards.of(constants)
-        if program is None or membership is None:
-            self._open.add(change.value["shape"])
-        else:
-            joining[program].append(membership)
-        self._groups[change.key] = (None if membership is None else membership.group, decided)
-        (exact if decided else rest).append(change)
+    def _ontologies(self) -> list[int]:
+        """Where ontologies change of which the evaluator does not know yet."""
+        return [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
 
-    def _decided(self, entries: pa.Table, slow: Sequence[tuple[int, int]]) -> list[pa.Table]:
-        """What of the events that the index leaves matches, program by program."""
-        events = defaultdict[int, list[int]](list)
-        for event, program in slow:
-            events[program].append(event)
-        return [
-            self._exact.match(entries.take(pa.array(places)), [self._programs[program]])
-            for program, places in events.items()
-        ]
+    def _catch_up(self, upto: int, first: int) -> None:
+        """Bring the evaluator up to a position, if it is not as far yet, for events from the first on."""
+        news = list[Change]()
+        while self._pending and self._pending[0].position <= upto:
+            change = self._pending.popleft()
+            if change.kind == SUBSCRIPTION and change.value is not None:
+                news += self._shape_for(change.value["shape"])
+            elif change.kind != SUBSCRIPTION:
+                self._behind = max(self._behind, change.position)
+            news.append(change)
+        if upto > self._rest.version:
+            self._rest.apply(news, upto)
+            self._behind = max(self._behind, self._rest.forget(min(first, upto - BATCH_EVENTS)))
 
-    def _finished(self, entries: pa.Table, candidates: Mapping[int, Int32], left: frozenset[str]) -> list[pa.Table]:
+    def _shape_for(self, key: str) -> Sequence[Change]:
+        """The shape itself, if the evaluator does not know it."""
+        if key in self._finishing:
+            return ()
+        known = self._known[key]
+        self._finishing.add(key)
+        if known.guards.program is None:
+            self._open.add(key)
+        return (known.change,)
+
+    def _matched(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
+        if self._closures.prepare():
+            self._groups.relate(self._closures.rows)
+        result = self._groups.match(entries)
+        # those that came after the events are not known yet
+        shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
+        found = [result.matches, *self._finished(entries, result.candidates, shapes, away)]
+        if len(result.slow):
+            found += self._left.match(entries, result.slow, self._index, shapes)
+        filled = [each for each in found if each.num_rows]
+        return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
+
+    def _finished(
+        self, entries: pa.Table, candidates: Mapping[int, Int32], shapes: Mapping[int, Known], away: frozenset[str]
+    ) -> list[pa.Table]:
         """What of the candidates matches, and of all events for shapes that have no guard."""
-        found = [self._rest.match(entries, self._open - left)]
-        candidates = {guard: each for guard, each in candidates.items() if self._programs[guard] not in left}
-        if candidates:
-            places = np.unique(np.concatenate([*candidates.values()]))
-            shapes = {self._programs[guard] for guard in candidates} - self._open
-            found.append(self._rest.match(entries.take(pa.array(places)), shapes))
+        found = [self._rest.match(entries, self._open - away)]
+        guarded = {guard: shapes[guard].change.key for guard in candidates if guard in shapes}
+        finishing = {*guarded.values()} & self._finishing
+        if finishing:
+            places = np.unique(np.concatenate([candidates[guard] for guard in guarded]))
+            found.append(self._rest.match(entries.take(pa.array(places)), finishing))
         return found
+
+    def _speaks_of(self, store: Store) -> bool:
+        """Is it this registry that the index has learned from?"""
+        last, told = int(store.files.header["last"]), int(store.files.header["told"])
+        return not last or told in map(fingerprint, self._registry.changes(last - 1, last))
+
+
+class Told:
+    """Changes without a registry."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self._changes = changes
+
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
+        """Those of one position are not told apart, so there may be a few more than `most`."""
+        first, last = (bisect_right(self._changes, each, key=_POSITION) for each in (after, upto))
+        if most is not None and first + most < last:
+            last = bisect_right(self._changes, self._changes[first + most - 1].position, key=_POSITION)
+        return self._changes[first:last]

@@ -36,9 +36,6 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
 slow: dict[object, Slow] = {}
 """Of this worker process, by the way in which their registry is opened."""
 
-moves: dict[object, dict[str, int]] = {}
-"""Likewise: where shapes went to the slow lane."""
-
 
 @dataclass
 class Slow:
@@ -127,13 +124,3 @@ def opened(opener: Callable[[], Registry]) -> object:
     """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
     to its own copy, but its parts are."""
     return (opener.func, opener.args) if isinstance(opener, partial) else opener
-
-
-def moved(opener: Callable[[], Registry], news: Iterable[Change], first: int) -> frozenset[str]:
-    """The shapes that the main lane need not match at positions from the first on. `news` are changes that this worker
-    learns, each of them once."""
-    known = moves.setdefault(opened(opener), {})
-    for change in news:
-        if change.kind == LANE:
-            known.setdefault(change.key, change.position)
-    return frozenset(shape for shape, since in known.items() if since < first)

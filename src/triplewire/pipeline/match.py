@@ -1,48 +1,43 @@
 """The `match` query: events in, matches out.
 
-Workers keep a matcher across batches and bring it up to the position at which their part of the batch ends.
+Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.config.limits import BATCH_EVENTS
 from triplewire.matching.index.groups import warm_up
 from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES
 from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
-from triplewire.pipeline.lanes import moved, opened
+from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.workers import keep, lighten
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change, Registry
 
-matchers: dict[object, tuple[Registry, Matcher]] = {}
-"""Of this worker process, by the way in which their registry is opened."""
+matchers: dict[Path, Matcher] = {}
+"""Of this worker process, by the directory that they share with other workers."""
 
 
-def matched(blocks: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:
+def matched(blocks: DataFrame, ports: Ports, costs: Costs) -> DataFrame:
     """From a frame of `BLOCKS` to one of blocks of `MATCHES`. A pure function of the entries and of the registry as it
     was at their positions."""
-    match = partial(_match, open_registry, costs)
+    match = partial(_match, ports, costs)
     return blocks.mapInArrow(match, from_arrow_schema(BLOCKS))
 
 
-def _match(
-    open_registry: Callable[[], Registry], costs: Costs, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _match(ports: Ports, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lighten()
     for entries in unpacked(batches):
         with spending(costs.kernel):
-            found = matches(open_registry, entries)
-        costs.shapes.add(_kept(open_registry)[1].spent())
+            found = matches(ports, entries)
+        costs.shapes.add(_kept(ports).spent())
         yield from packed(found)
 
 
@@ -51,40 +46,20 @@ def collected(blocks: DataFrame) -> pa.Table:
     return pa.concat_tables([MATCHES.empty_table(), *unpacked(blocks.toArrow().to_batches())])
 
 
-def matches(open_registry: Callable[[], Registry], entries: pa.Table) -> pa.Table:
-    """Those of a batch of `ENTRIES`, in order, each matched against the registry as it was at its position. Where an
-    ontology changes within the batch, its new version holds from there on, and not before."""
-    registry, matcher = _kept(open_registry)
-    positions = entries["position"].to_numpy()
-    first, last = int(positions[0]), int(positions[-1])
-    changes = registry.changes(matcher.version, last) if last > matcher.version else ()
-    marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
-    left = moved(open_registry, changes, first)
-    found, start = [MATCHES.empty_table()], 0
-    for upto in [*marks, last]:
-        _learn(matcher, changes, upto)
-        stop = int(np.searchsorted(positions, upto, "right"))
-        found.append(matcher.match(entries.slice(start, stop - start), left))
-        start = stop
-    return pa.concat_tables(found)
-
-
-def _learn(matcher: Matcher, changes: Sequence[Change], upto: int) -> None:
-    """Bring a matcher up to a position, if it is not as far yet."""
-    if upto <= matcher.version:
-        return
-    news = [each for each in changes if matcher.version < each.position <= upto]
-    matcher.apply(news, upto)
-    # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
-    matcher.forget(upto - BATCH_EVENTS)
-    if news:
+def matches(ports: Ports, entries: pa.Table) -> pa.Table:
+    """Those of a batch of `ENTRIES`, in order, each matched against the registry as it was at its position."""
+    matcher = _kept(ports)
+    before = matcher.learned
+    found = matcher.match(entries)
+    if matcher.learned != before:
         keep()
+    return found
 
 
-def _kept(open_registry: Callable[[], Registry]) -> tuple[Registry, Matcher]:
-    """This worker's registry and matcher."""
-    key = opened(open_registry)
-    if key not in matchers:
+def _kept(ports: Ports) -> Matcher:
+    """This worker's matcher."""
+    if ports.index_files not in matchers:
         warm_up()
-        matchers[key] = (open_registry(), Matcher())
-    return matchers[key]
+        matchers[ports.index_files] = Matcher(ports.open_registry(), ports.index_files)
+        keep()
+    return matchers[ports.index_files]

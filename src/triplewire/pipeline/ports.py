@@ -24,3 +24,5 @@ class Ports:
     open_lake: Callable[[], Lake]
     lake_files: Path
     """Where workers write data files: the table's directory."""
+    index_files: Path
+    """Where the workers of a machine have their index of subscriptions, which they may lose at any time."""

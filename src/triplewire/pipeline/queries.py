@@ -65,7 +65,7 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
     done = [streaming.after]
 
     def deliver(entries: DataFrame, number: int) -> None:
-        matches = collected(matched(entries, ports.open_registry, work.costs))
+        matches = collected(matched(entries, ports, work.costs))
         upto = checkpoint.upto(number)
         outbox(checkpoint.id).write(number, upto, matches)
         work.reached.update(matches["limit"].drop_null().to_pylist())

@@ -23,7 +23,7 @@ def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
     position, count = ports.open_log().head(), spark.sparkContext.defaultParallelism
     blocks = pa.Table.from_batches([block for _ in range(count) for block in packed(_entries(position).select(MATTER))])
     entries = spark.createDataFrame(blocks).repartition(count)
-    matched(entries, ports.open_registry, costs).toArrow()
+    matched(entries, ports, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
         stored(entries, Path(scratch), costs).toArrow()
 

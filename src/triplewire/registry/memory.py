@@ -42,10 +42,10 @@ class MemoryRegistry:
         asked = [each for each in found if below is None or each.key < below]
         return sorted(asked, key=_POSITION)[:limit]
 
-    def changes(self, after: int, upto: int) -> Sequence[Change]:
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
         first = bisect_right(self._changes, after, key=_POSITION)
         last = bisect_right(self._changes, upto, key=_POSITION)
-        return self._changes[first:last]
+        return self._changes[first : last if most is None else min(last, first + most)]
 
 
 def _applied(things: Mapping[tuple[str, str], Change], made: Sequence[Change]) -> dict[tuple[str, str], Change]:

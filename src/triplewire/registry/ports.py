@@ -41,5 +41,5 @@ class Registry(Protocol):
         """The things of that kind that are there now, in the order of their positions: those set after a position,
         those whose keys come before a text in the order of code points, so many at most. It costs what it gives."""
 
-    def changes(self, after: int, upto: int) -> Sequence[Change]:
-        """Every change at positions p with `after < p <= upto`, in order, removals included."""
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
+        """Every change at positions p with `after < p <= upto`, in order, removals included; or the first of them."""

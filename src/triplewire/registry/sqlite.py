@@ -37,7 +37,7 @@ _LIST = f"""SELECT {_COLUMNS} FROM changes NATURAL JOIN things INDEXED BY things
 _LIST_BELOW = f"""SELECT {_COLUMNS} FROM changes NATURAL JOIN
     (SELECT kind, key, position FROM things WHERE kind = ? AND key < ? AND +position > ? ORDER BY +position LIMIT ?)
     ORDER BY position"""
-_CHANGES = f"SELECT {_COLUMNS} FROM changes WHERE position > ? AND position <= ? ORDER BY position"
+_CHANGES = f"SELECT {_COLUMNS} FROM changes WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
 
 
 class SqliteRegistry:
@@ -72,8 +72,8 @@ class SqliteRegistry:
             return self._select(_LIST, kind, after, most)
         return self._select(_LIST_BELOW, kind, below, after, most)
 
-    def changes(self, after: int, upto: int) -> Sequence[Change]:
-        return self._select(_CHANGES, after, upto)
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
+        return self._select(_CHANGES, after, upto, -1 if most is None else most)
 
     def close(self) -> None:
         self._database.close()

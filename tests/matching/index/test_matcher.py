@@ -16,6 +16,7 @@ from tests.differential.pairs import examples, seed_of
 from tests.matching.index.questions import events, queries
 from tests.matching.subscriptions import ended, registered
 from tests.matching.test_evaluator import entries
+from triplewire.config.limits import BATCH_EVENTS
 from triplewire.edge.notifications import Solutions, Wanted, grouped
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import bindings
@@ -77,7 +78,8 @@ def truth(text: str, event: Event) -> int:
     return sum(1 for _ in store.query(text))  # type: ignore[union-attr, misc]
 
 
-def applied(made: Evaluator | Matcher, changes: Sequence[Change]) -> Evaluator | Matcher:
+def evaluator(changes: Sequence[Change]) -> Evaluator:
+    made = Evaluator()
     made.apply(changes, 1_000_000)
     return made
 
@@ -91,7 +93,7 @@ def test_both_tiers_find_what_pyoxigraph_finds(part: int, kind: Kind) -> None:
     def answers(published: list[Event], texts: list[str]) -> None:
         changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text, kind)]
         batch = entries({100 + at: each for at, each in enumerate(published)})
-        found = [expanded(applied(made, changes).match(batch), batch, changes) for made in (Matcher(), Evaluator())]
+        found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator)]
         assert found[0] == found[1], texts
         expected = {
             (at, 100 + place): count
@@ -110,20 +112,19 @@ def test_both_tiers_find_what_pyoxigraph_finds(part: int, kind: Kind) -> None:
 def test_a_subscription_sees_what_lies_between_its_making_and_its_end() -> None:
     event = Event("http://example.org/event", "<http://example.org/a>\t<http://example.org/p>\t<http://example.org/b>")
     changes = [*registered(4, "SELECT * { ?s <http://example.org/p> ?o }"), ended(7, 4)]
-    matcher = Matcher()
-    matcher.apply(changes, 10)
+    matcher = Matcher.of(changes)
     batch = entries(dict.fromkeys((3, 4, 5, 6, 7, 8), event))
     assert list(expanded(matcher.match(batch), batch, changes)) == [(4, 5), (4, 6)]
-    matcher.forget(8)
-    assert matcher.match(batch).num_rows == 0
+    for later, rows in ((BATCH_EVENTS + 7, 1), (BATCH_EVENTS + 8, 0)):
+        assert matcher.match(entries({later: event})).num_rows == rows, "an earlier part of its batch may still need it"
+    assert list(expanded(matcher.match(batch), batch, changes)) == [(4, 5), (4, 6)], "a replay finds it again"
 
 
 def test_members_of_one_group_cost_one_row() -> None:
     event = Event("http://example.org/event", '<urn:s>\t<urn:v>\t"7"^^<http://www.w3.org/2001/XMLSchema#integer>')
     texts = [f"SELECT * {{ ?s <urn:v> ?v FILTER(?v > {limit}) }}" for limit in range(20)]
     changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text, Kind.SIGNAL)]
-    matcher = Matcher()
-    matcher.apply(changes, 100)
+    matcher = Matcher.of(changes)
     batch = entries({100: event})
     found = matcher.match(batch)
     assert found.num_rows == 1
@@ -149,7 +150,7 @@ def test_many_subscriptions_under_few_keys_are_all_found(text: str, quads: int) 
     texts = [text.format(a=random.randrange(4), c=random.randrange(4), word=random.choice(WORDS)) for _ in range(60)]
     changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text)]
     batch = entries({100 + at: crowded(random, at, quads) for at in range(25)})
-    found = [expanded(applied(made, changes).match(batch), batch, changes) for made in (Matcher(), Evaluator())]
+    found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator)]
     assert found[0] == found[1]
     assert found[0]
 

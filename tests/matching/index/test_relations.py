@@ -64,12 +64,10 @@ def test_what_the_reference_says(seed: int) -> None:
     random = Random(seed)
     documents = [drawn_document(random) for _ in range(30)]
     changes = [change for at, document in enumerate(documents) for change in made(10 + at, document)]
-    matcher = Matcher()
-    matcher.apply(changes, 99)
-    for version in (100, 200):
+    ontologies = {version: frozenset(drawn.ontology(random)) for version in (100, 200)}
+    matcher = Matcher.of([*changes, *(loaded(version, triples) for version, triples in ontologies.items())])
+    for version, triples in ontologies.items():
         # The second ontology replaces the first.
-        triples = frozenset(drawn.ontology(random))
-        matcher.apply([loaded(version, triples)], version)
         events = [drawn.event(random, at) for at in range(12)]
         found = _found(matcher, events, changes, version)
         wanted = {

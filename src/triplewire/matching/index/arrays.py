@@ -20,6 +20,7 @@ CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length"
 PROGRAM = np.dtype(
     [
         ("first_fixed", "i8"),
+        ("shape", "i8"),
         ("first_row", "i4"),
         ("rows", "i4"),
         ("first_step", "i4"),
@@ -28,14 +29,17 @@ PROGRAM = np.dtype(
         ("hints", "i4"),
         ("variables", "i4"),
         ("threshold", "i4"),
+        ("widest", "i4"),
         ("direction", "i1"),
         ("timely", "i1"),
         ("solutions", "i1"),
+        ("guards", "i1"),
     ],
     align=True,
 )
 """`threshold` is the variable that is held against it, -1 where there is none; `direction` says how, and `timely` that
-it is a time."""
+it is a time. `shape` is the position at which its shape was registered, `widest` the keys that a group may have; and
+whom one that `guards` matches, somebody else decides about."""
 
 PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
 """A slot of a row; there are three for each. The header is that of the row; `again` is the place of the row that has
@@ -83,7 +87,7 @@ PROBE = np.dtype([("key", "u8"), ("quad", "i4")], align=True)
 ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
 """A match."""
 
-PAIR = np.dtype([("event", "i4"), ("program", "i4")])
+PAIR = np.dtype([("event", "i4"), ("group", "i4")])
 """What somebody slower decides."""
 
 

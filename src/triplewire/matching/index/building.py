@@ -6,6 +6,7 @@ import numpy as np
 
 from triplewire.matching.index.arrays import Bytes, Index, Records
 from triplewire.matching.index.compiled import compiled
+from triplewire.matching.index.fences import fence
 from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
     BEGINNING,
@@ -194,6 +195,7 @@ def enter(index: Index, kind: int, key: np.uint64, group: int, row: int, posted:
     posting.row = row
     posting.following = place.head
     place.key = key
+    fence()  # who reads meanwhile, in another process, finds a posting only when it is whole
     place.head = posted
     place.count += 1
     index.uses[kind] = 1

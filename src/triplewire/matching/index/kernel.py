@@ -21,7 +21,7 @@ from triplewire.matching.index.solving import solved
 @compiled
 def match(events: Events, first: int, index: Index, scratch: Scratch, found: Found) -> tuple[int, int, int]:
     """Match events from the first on, as long as there is room for their terms, their keys and what is found; the
-    event to go on with, how many rows were found, and how many pairs of event and program are for somebody slower."""
+    event to go on with, how many rows were found, and how many pairs of event and group are for somebody slower."""
     rows, slow = 0, 0
     for event in range(first, len(events.start) - 1):
         before, slow_before = rows, slow
@@ -57,7 +57,9 @@ def _tried(
     posting = index.keys[place_of(index, scratch.probes[probe].key)].head
     while posting >= 0:
         group = index.postings[posting].group
-        if index.groups[group].members > 0 and index.groups[group].signature & ~signature == 0:
+        # a group that came after the batch had begun is for the next one
+        there = group < len(scratch.seen) and index.groups[group].members > 0
+        if there and index.groups[group].signature & ~signature == 0:
             access = index.postings[posting].row
             rows, state = solved(group, access, quad, event, quads, events, index, scratch, found, rows)
             if rows < 0:
@@ -66,7 +68,7 @@ def _tried(
                 if slow == len(found.slow):
                     return -1, slow
                 found.slow[slow].event = event
-                found.slow[slow].program = index.groups[group].program
+                found.slow[slow].group = group
                 slow += 1
         posting = index.postings[posting].following
     return rows, slow

@@ -65,7 +65,7 @@ class Memberships:
 
     def __init__(self, shape: Shape) -> None:
         self.program = program(shape)
-        self._key = shape.key.encode()
+        self._key = shape.key
 
     def of(self, constants: Sequence[str]) -> Membership | None:
         """None for a threshold that is more than the index decides: a long number, a time without a zone."""
@@ -88,7 +88,7 @@ class Guards:
 
     def __init__(self, shape: Shape) -> None:
         self.program = guard(shape)
-        self._key = b"guard " + shape.key.encode()
+        self._key = "guard " + shape.key
         rows = () if self.program is None else self.program.rows
         self._read = {each.number for row in rows for each in row.places if each.slot is Slot.PARAMETER}
 
@@ -97,8 +97,8 @@ class Guards:
         return Membership(_named(self._key, kept), kept)
 
 
-def _named(key: bytes, constants: Sequence[str]) -> int:
-    text = b"\n".join((key, *(each.encode() for each in constants)))
+def _named(key: str, constants: Sequence[str]) -> int:
+    text = "\n".join((key, *constants)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 

@@ -1,9 +1,9 @@
-"""The store: the arrays of the index, which grow as programs and groups come."""
+"""The store: how programs, groups and members come into the files of the index. Only who has the lock writes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,76 +11,98 @@ from triplewire.matching.index.arrays import (
     CONSTANT,
     GROUP,
     HINT,
-    KEY,
     PLACE,
-    POSTING,
     PROGRAM,
     STEP,
-    Index,
+    Int8,
+    Int32,
+    Int64,
     Records,
-    UInt64,
 )
 from triplewire.matching.index.building import describe, link, rehash
-from triplewire.matching.index.keys import KINDS, LONGEST
+from triplewire.matching.index.fences import fenced
+from triplewire.matching.index.files import TABLES, Files
+from triplewire.matching.index.memberships import Membership
 from triplewire.matching.index.programs import Program
-from triplewire.matching.index.relations import related
+from triplewire.matching.index.rolls import let_go, let_join
+from triplewire.matching.index.tables import (
+    DECIDED,
+    ENDED,
+    UNDECIDED,
+    enroll,
+    move_members,
+    move_names,
+    number_names,
+)
+from triplewire.matching.index.words import WIDTH
 from triplewire.sparql.algebra import Family
 
-_BITS_PER_KEY = 8
-"""Of the sieve for each place of the table, at most half of which are taken: one key in sixteen that is not there
-passes it."""
+
+@dataclass(frozen=True)
+class Addition:
+    """A program that is to come; what one that `guards` matches are candidates for somebody else."""
+
+    program: Program
+    shape: int
+    """The position at which its shape was registered."""
+    guards: bool
+
+    @property
+    def widest(self) -> int:
+        """The keys that a group of it may have."""
+        return max([3, *(1 + len(each.parameters) for each in self.program.hints)])
 
 
 class Store:
-    """Grows by whole batches. What `index` gave before still holds what it held, but nothing new."""
+    """Grows behind what there is, after room was reserved for it."""
 
-    def __init__(self) -> None:
-        self._groups = Column(GROUP)
-        self._constants = Column(CONSTANT)
-        self._pool = Column(np.dtype(np.uint8))
-        self._programs = Column(PROGRAM)
-        self._places = Column(PLACE)
-        self._steps = Column(STEP)
-        self._hints = Column(HINT)
-        self._postings = Column(POSTING)
-        self._widest: list[int] = []
-        """Of each program: the keys that a group of it may have."""
-        self._uses = np.zeros(KINDS + LONGEST + 1, np.int8)
-        self._keys, self._sieve = _table(64)
-        self.relations = related(())
-        """What ontologies say."""
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        columns, tables = files.columns, files.tables
+        self._programs, self._places, self._steps = columns["programs"], columns["places"], columns["steps"]
+        self._hints, self._groups, self._names = columns["hints"], columns["groups"], columns["names"]
+        self._constants, self._pool, self._postings = columns["constants"], columns["pool"], columns["postings"]
+        self._ended, self._journal = columns["ended"], columns["journal"]
+        self._numbers, self._members = tables["numbers"], tables["members"]
 
-    @property
-    def groups(self) -> int:
-        """How many there are."""
-        return self._groups.size
+    def reserve(self, additions: Sequence[Addition], memberships: Sequence[Membership], postings: int) -> None:
+        """Have room for programs and groups, were each of these new. Raises StorageFull; then all is as it was."""
+        programs = [each.program for each in additions]
+        texts = [text for each in programs for text in each.fixed]
+        texts += [text for each in memberships for text in each.constants]
+        self._programs.reserve(len(programs))
+        self._places.reserve(3 * sum(len(each.rows) for each in programs))
+        self._steps.reserve(sum(len(each.steps) for each in programs))
+        self._hints.reserve(sum(len(hint.parameters) for each in programs for hint in each.hints))
+        self._groups.reserve(len(memberships))
+        self._names.reserve(len(memberships))
+        self._constants.reserve(len(texts))
+        # texts are read by whole words, also the last of them
+        self._pool.reserve(len("".join(texts).encode()) + WIDTH)
+        self._postings.reserve(postings)
+        self._widen_keys(self._postings.size + postings)
+        self._widen_numbers(self._groups.size + len(memberships))
 
-    @property
-    def steps(self) -> int:
-        return self._steps.size
+    def reserve_members(self, count: int) -> None:
+        """Have room for what becomes of so many subscriptions. Raises StorageFull; then all is as it was."""
+        self._ended.reserve(count)
+        self._journal.reserve(count)
+        members, header = self._members.data, self.files.header
+        if 3 * (int(header["taken"]) + count) > 2 * len(members):
+            # those that are gone stay behind, so it may be that the new table is no longer than the old
+            living = int(np.isin(members["state"], (DECIDED, UNDECIDED)).sum())
+            made = self._members.begin(_power(2 * (living + count)))
+            taken = move_members(members, made)
+            self._change("members", made)
+            header["taken"] = taken
 
-    @property
-    def index(self) -> Index:
-        return Index(
-            self._programs.data,
-            self._places.data,
-            self._steps.data,
-            self._hints.data,
-            self._groups.data,
-            self._constants.data,
-            self._pool.data,
-            self._keys,
-            self._postings.data,
-            self._sieve,
-            self._uses,
-            self.relations,
-        )
-
-    def add_program(self, program: Program) -> int:
+    def add_program(self, addition: Addition) -> int:
         """The number of the program that is added."""
+        program = addition.program
         limit = program.threshold
         made = np.zeros(1, PROGRAM)
-        made["first_fixed"] = self._add_constants([program.fixed])
+        made["shape"], made["guards"], made["widest"] = addition.shape, addition.guards, addition.widest
+        made["first_fixed"] = self._add_constants(program.fixed)
         made["first_row"], made["rows"] = self._places.size // 3, len(program.rows)
         made["first_step"], made["steps"] = self._steps.size, len(program.steps)
         made["variables"], made["solutions"] = program.variables, program.solutions
@@ -103,80 +125,110 @@ class Store:
         ]
         made["hints"] = len(hints)
         self._hints.extend(np.array(hints, HINT))
-        self._widest.append(max([3, *(1 + len(each.parameters) for each in program.hints)]))
         self._programs.extend(made)
         return self._programs.size - 1
 
-    def add_groups(self, program: int, constants: Sequence[Sequence[str]], bounds: Sequence[float]) -> int:
-        """Groups of a program with the constants of each; the number of the first."""
+    def join(self, program: int, memberships: Sequence[Membership]) -> Int32:
+        """Subscriptions of one program come; the number of the group of each."""
+        names = np.fromiter((each.group for each in memberships), np.int64, len(memberships))
+        bounds = np.fromiter((each.threshold for each in memberships), np.float64, len(memberships))
+        numbers, fresh = np.zeros(len(names), np.int32), np.zeros(len(names), np.int8)
+        number_names(self._numbers.data, names, self._groups.size, numbers, fresh)
+        places = np.flatnonzero(fresh)
+        self._names.extend(names[places])
+        self._add_groups(program, [memberships[place].constants for place in places.tolist()], bounds[places])
+        later = np.flatnonzero(fresh == 0)
+        let_join(self._groups.data, numbers[later], bounds[later], memberships[0].above)
+        return numbers
+
+    def enroll(self, calls: Records) -> Int8:
+        """Let each subscription become what is called for; what each was before."""
+        ended, before = np.zeros(len(calls), ENDED), np.zeros(len(calls), np.int8)
+        ends, taken = enroll(self._members.data, calls, ended, before)
+        self._ended.extend(ended[:ends])
+        self.files.header["taken"] += taken
+        return before
+
+    def note(self, entries: Int64) -> None:
+        """More for the journal."""
+        self._journal.extend(entries)
+
+    def know(self, upto: int, last: int, told: int) -> None:
+        """Speak for positions up to that one; the last change was at `last`."""
+        header = self.files.header
+        header["last"], header["told"] = last, told
+        self.files.publish()
+        header["version"] = upto
+
+    def forget(self, before: int) -> None:
+        """Drop subscriptions that ended below a position."""
+        header = self.files.header
+        left = int(header["left"])
+        gone = int(np.searchsorted(self._ended.data["until"][left : self._ended.size], before))
+        if gone:
+            with self.files.writing():
+                dropped = self._ended.data[left : left + gone]
+                header["horizon"] = dropped["until"][-1]
+                let_go(self._groups.data, dropped)
+                header["left"] = left + gone
+
+    def members_of(self, groups: Int32) -> tuple[Int64, Int32]:
+        """The subscriptions of groups that are not forgotten: where they were made, and the group of each."""
+        members, ended = self._members.data, self._ended.data[int(self.files.header["left"]) : self._ended.size]
+        living = members[(members["state"] == DECIDED) & np.isin(members["group"], groups)]
+        dying = ended[np.isin(ended["group"], groups)]
+        since = np.concatenate((living["since"], dying["since"]))
+        return since, np.concatenate((living["group"], dying["group"]))
+
+    def _add_groups(self, program: int, constants: Sequence[Sequence[str]], bounds: np.ndarray) -> None:
         first = self._groups.size
-        width = np.fromiter((len(each) for each in constants), np.int64, len(constants))
+        width = np.fromiter(map(len, constants), np.int64, len(constants))
         made = np.zeros(len(constants), GROUP)
         made["program"] = program
-        made["first_constant"] = self._add_constants(constants) + np.cumsum(width) - width
+        start = self._add_constants([text for each in constants for text in each])
+        made["first_constant"] = start + np.cumsum(width) - width
         made["bound"] = bounds
         made["members"] = 1
         self._groups.extend(made)
-        self._postings.reserve(len(constants) * self._widest[program])
-        self._reserve()
-        self._postings.size = link(self.index, first, self._groups.size, self._postings.size)
-        return first
+        self._postings.size = link(self.files.index, first, self._groups.size, self._postings.size)
 
-    def join(self, group: int, bound: float, *, above: bool) -> None:
-        """One member more; a threshold that is easier to pass than the others counts for all."""
-        record = self._groups.data[group]
-        record["members"] += 1
-        record["bound"] = min(record["bound"], bound) if above else max(record["bound"], bound)
-
-    def leave(self, group: int) -> None:
-        """One member less."""
-        self._groups.data[group]["members"] -= 1
-
-    def _add_constants(self, rows: Sequence[Sequence[str]]) -> int:
-        """Put texts into the pool, row after row; the number of the first."""
-        texts = [text.encode() for row in rows for text in row]
+    def _add_constants(self, texts: Sequence[str]) -> int:
+        """Put texts into the pool; the number of the first."""
+        joined = "".join(texts)
+        terms: Sequence[str | bytes] = texts if joined.isascii() else [text.encode() for text in texts]
         made = np.zeros(len(texts), CONSTANT)
-        length = np.fromiter(map(len, texts), np.int64, len(texts))
+        length = np.fromiter(map(len, terms), np.int64, len(texts))
         made["length"] = length
         made["start"] = self._pool.size + np.cumsum(length) - length
         first = self._constants.size
-        self._pool.extend(np.frombuffer(b"".join(texts), np.uint8))
+        self._pool.extend(np.frombuffer(joined.encode(), np.uint8))
         self._constants.extend(made)
         describe(self._pool.data, self._constants.data, first, self._constants.size)
         return first
 
-    def _reserve(self) -> None:
+    def _widen_keys(self, most: int) -> None:
         """Room in the table for twice as many keys as there can be."""
-        most = len(self._postings.data)
-        if 2 * most > len(self._keys):
-            old = self._keys
-            self._keys, self._sieve = _table(2 * most)
-            rehash(self.index, old)
+        old = self.files.tables["keys"].data
+        if 2 * most > len(old):
+            keys, sieve = self.files.begin_keys(_power(2 * most))
+            rehash(self.files.index._replace(keys=keys, sieve=sieve), old)
+            self._change("sieve", sieve)
+            self._change("keys", keys)
+
+    def _widen_numbers(self, most: int) -> None:
+        if 3 * most > 2 * len(self._numbers.data):
+            made = self._numbers.begin(_power(2 * most))
+            move_names(self._numbers.data, made)
+            self._change("numbers", made)
+
+    def _change(self, name: str, made: Records) -> None:
+        """Go on with another file of a table: others are told before the old one goes."""
+        table = self.files.tables[name]
+        fenced()
+        self.files.header["tables"][[*TABLES].index(name)] = table.number + 1
+        table.change(made)
 
 
-class Column:
-    """An array that grows, twice as long each time."""
-
-    def __init__(self, kind: np.dtype[Any]) -> None:
-        self.data: Records = np.zeros(64, kind)
-        self.size = 0
-
-    def extend(self, more: Records) -> None:
-        self.reserve(len(more))
-        self.data[self.size : self.size + len(more)] = more
-        self.size += len(more)
-
-    def reserve(self, count: int) -> None:
-        """Room for so many more."""
-        size = self.size + count
-        if size > len(self.data):
-            longer = np.zeros(max(2 * len(self.data), size), self.data.dtype)
-            longer[: self.size] = self.data[: self.size]
-            self.data = longer
-
-
-def _table(size: int) -> tuple[Records, UInt64]:
-    capacity = 1 << max(6, (size - 1).bit_length())
-    keys = np.zeros(capacity, KEY)
-    keys["head"] = -1
-    return keys, np.zeros(capacity * _BITS_PER_KEY // 64, np.uint64)
+def _power(size: int) -> int:
+    """The power of two that is no less."""
+    return 1 << (size - 1).bit_length()

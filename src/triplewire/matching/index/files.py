@@ -1,0 +1,190 @@
+"""Files of the index: one generation of them in a directory, which all workers of a machine map.
+
+Whoever writes has the lock. It writes behind what there was, says in the header that it does so, and at the end how
+much there is now and up to which position. So who reads meanwhile is never led astray; and who finds the mark of a
+writer that is gone starts a new generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from triplewire.matching.index.arrays import (
+    CONSTANT,
+    GROUP,
+    HINT,
+    KEY,
+    PLACE,
+    POSTING,
+    PROGRAM,
+    STEP,
+    Index,
+    Int8,
+    Records,
+)
+from triplewire.matching.index.columns import Allocate, Column, Torn, mapped
+from triplewire.matching.index.fences import fenced
+from triplewire.matching.index.keys import KINDS, LONGEST
+from triplewire.matching.index.relations import related
+from triplewire.matching.index.tables import ENDED, MEMBER, NAME, SMALLEST, Table
+
+COLUMNS = {
+    "programs": PROGRAM,
+    "places": PLACE,
+    "steps": STEP,
+    "hints": HINT,
+    "groups": GROUP,
+    "constants": CONSTANT,
+    "pool": np.dtype(np.uint8),
+    "postings": POSTING,
+    "names": np.dtype(np.int64),
+    "ended": ENDED,
+    "journal": np.dtype(np.int64),
+}
+TABLES = {"keys": KEY, "sieve": np.dtype(np.uint64), "numbers": NAME, "members": MEMBER}
+
+HEADER = np.dtype(
+    [
+        ("inode", "u8"),
+        ("version", "i8"),
+        ("last", "i8"),
+        ("told", "u8"),
+        ("horizon", "i8"),
+        ("left", "i8"),
+        ("taken", "i8"),
+        ("tables", "i8", (len(TABLES),)),
+        ("sizes", "i8", (len(COLUMNS),)),
+        ("reserved", "i8", (len(COLUMNS),)),
+        ("uses", "i1", (KINDS + LONGEST + 1,)),
+        ("writing", "i1"),
+    ],
+    align=True,
+)
+"""`version` is the position up to which it speaks, `last` that of the last change in it and `told` its hash; those who
+ended before the `horizon` are forgotten, which are so many as `left`; `taken` are places of the table of members. The
+inode is the header's own: a copy of a directory, which may have been made at any moment, does not have it."""
+
+_BITS_PER_KEY = 8
+"""Of the sieve for each place of the table, at most half of which are taken: one key in sixteen that is not there
+passes it."""
+
+
+class Files:
+    """The files of one generation, as arrays."""
+
+    def __init__(self, directory: Path, allocate: Allocate) -> None:
+        """Raises Torn where they cannot be read, or somebody left while writing."""
+        path = directory / "header"
+        self._header = np.frombuffer(mapped(path, HEADER.itemsize, HEADER.itemsize), HEADER)
+        self.header = self._header[0]
+        self.inode = path.stat().st_ino
+        if self.header["inode"] != self.inode or self.header["writing"]:
+            raise Torn(path)
+        self.columns = {
+            name: Column(directory / name, kind, int(reserved), allocate)
+            for (name, kind), reserved in zip(COLUMNS.items(), self.header["reserved"], strict=True)
+        }
+        self.tables = {name: Table(directory, name, kind, allocate) for name, kind in TABLES.items()}
+        self.relations = related(())
+        """What ontologies say. That is each worker's own: it holds for the events that it is at."""
+        self.load()
+
+    @classmethod
+    def fresh(cls, directory: Path, allocate: Allocate) -> Files:
+        """Of an index that knows nothing. Raises StorageFull."""
+        directory.mkdir(parents=True)
+        for name in COLUMNS:
+            (directory / name).touch()
+        for name, kind in TABLES.items():
+            first = Table(directory, name, kind, allocate)
+            table = first.begin(SMALLEST // _BITS_PER_KEY if name == "sieve" else SMALLEST)
+            if name == "keys":
+                table["head"] = -1
+        header = np.zeros(1, HEADER)
+        header["tables"] = 1
+        path = directory / "header"
+        path.write_bytes(header.tobytes())
+        np.frombuffer(mapped(path, HEADER.itemsize, HEADER.itemsize), HEADER)["inode"] = path.stat().st_ino
+        return cls(directory, allocate)
+
+    @property
+    def uses(self) -> Int8:
+        found: Int8 = self._header["uses"][0]
+        return found
+
+    @property
+    def index(self) -> Index:
+        """The arrays as compiled code takes them."""
+        columns, tables = self.columns, self.tables
+        return Index(
+            columns["programs"].data,
+            columns["places"].data,
+            columns["steps"].data,
+            columns["hints"].data,
+            columns["groups"].data,
+            columns["constants"].data,
+            columns["pool"].data,
+            tables["keys"].data,
+            columns["postings"].data,
+            tables["sieve"].data,
+            self.uses,
+            self.relations,
+        )
+
+    def size(self, name: str) -> int:
+        """How many records of a column hold, for who does not write."""
+        return int(self.header["sizes"][[*COLUMNS].index(name)])
+
+    def filled(self, name: str) -> Records:
+        """Those records."""
+        return self.columns[name].data[: self.size(name)]
+
+    def follow(self) -> None:
+        """Have the tables of keys that hold now. Raises Torn if they are gone."""
+        while True:
+            numbers = self.header["tables"].copy()
+            try:
+                for name, number in zip(("keys", "sieve"), numbers, strict=False):
+                    self.tables[name].follow(int(number))
+            except Torn:
+                if (numbers == self.header["tables"]).all():
+                    raise
+            else:
+                return
+
+    def load(self) -> None:
+        """Under the lock: know what others have written."""
+        for column, size, reserved in zip(
+            self.columns.values(), self.header["sizes"], self.header["reserved"], strict=True
+        ):
+            column.size, column.reserved = int(size), int(reserved)
+        for table, number in zip(self.tables.values(), self.header["tables"], strict=True):
+            table.follow(int(number))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Under the lock: what is written in this block holds once it has ended. Where it fails the mark stays."""
+        self.header["writing"] = 1
+        fenced()
+        yield
+        self.publish()
+        self.header["writing"] = 0
+
+    def publish(self) -> None:
+        """Let others know how much there is, and where."""
+        fenced()
+        self.header["reserved"] = [each.reserved for each in self.columns.values()]
+        self.header["sizes"] = [each.size for each in self.columns.values()]
+        self.header["tables"] = [each.number for each in self.tables.values()]
+        fenced()
+
+    def begin_keys(self, size: int) -> tuple[Records, Records]:
+        """Tables of keys with so many places, which nobody has yet. Raises StorageFull."""
+        sieve = self.tables["sieve"].begin(size // _BITS_PER_KEY)
+        keys = self.tables["keys"].begin(size)
+        keys["head"] = -1
+        return keys, sieve

@@ -1,0 +1,38 @@
+"""Known shapes: what the index does for each, as a worker finds out when it needs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from triplewire.matching.index import Guards, Memberships
+from triplewire.matching.index.store import Addition
+from triplewire.matching.shapes import Shape
+from triplewire.registry.ports import Change
+
+
+@dataclass(frozen=True)
+class Known:
+    """A shape as it was registered. What follows from it is made when it is first asked for: most workers only need
+    to know that it is there."""
+
+    change: Change
+
+    @cached_property
+    def memberships(self) -> Memberships:
+        return Memberships(self._shape)
+
+    @cached_property
+    def guards(self) -> Guards:
+        return Guards(self._shape)
+
+    @property
+    def additions(self) -> list[Addition]:
+        """What the index is to have for it."""
+        programs = ((self.memberships.program, False), (self.guards.program, True))
+        return [Addition(each, self.change.position, guards) for each, guards in programs if each is not None]
+
+    @cached_property
+    def _shape(self) -> Shape:
+        assert self.change.value is not None, "shapes are not removed"
+        return Shape.from_value(self.change.value)
