@@ -139,6 +139,10 @@ PAIR_CPU_SECONDS = 2.0
 """CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. Whoever is not
 decided then is told so."""
 
+SINGLE_STEPS = 20_000
+"""Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:
+about 10 ms, which is what planning would take. What is not decided then is for the evaluator."""
+
 EVALUATOR_MEMORY = "2GB"
 """Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
 

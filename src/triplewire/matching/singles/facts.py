@@ -1,0 +1,206 @@
+"""Facts: what is surely known of a term, or of a value that was computed.
+
+Only terms of plain form are taken apart: what both Python and DuckDB surely read in the same way. Of all others nothing
+is known but that they are literals, and whoever needs more is `Undecided`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, literal, parse_literal
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compile.columns import BOOLEANS, CHECKED
+from triplewire.sparql.compile.facets import INTEGERS
+
+WHOLE, DECIMAL, DOUBLE = 1, 2, 4
+"""The ranks of numbers: integer, decimal, double."""
+
+KNOWN_TERMS = 16_384
+"""Terms whose facts are kept: some 10 MB. They are the constants of subscriptions more than the terms of events."""
+
+_DIGITS = 15
+"""Exact numbers of no more digits are told apart by doubles."""
+_INTEGER = re.compile(r"-?[0-9]{1,15}")
+_FRACTION = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_FLOATING = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(Z?)")
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
+)
+_INTEGER_TYPES = frozenset(XSD + name for name in INTEGERS)
+_CLAIMS = frozenset(XSD + name for name in CHECKED)
+_EPOCH, _EPOCH_THERE = datetime(1970, 1, 1), datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+class Undecided(Exception):
+    """It takes more than is surely known here."""
+
+
+class Fact(NamedTuple):
+    """`family` is None for a literal of which no more is known. `lexical` is what STR gives, None where that is not
+    known."""
+
+    family: Family | None
+    text: str | None = None
+    """The term; None for a value that was computed."""
+    lexical: str | None = None
+    tag: str | None = None
+    """The language of a tagged literal."""
+    number: float = 0.0
+    exact: Decimal | None = None
+    rank: int = 0
+    rough: bool = False
+    """The double of a number may be off in its last digits."""
+    truth: bool = False
+    """Of a boolean its value; of a date or time whether it names its zone; of any other literal whether it claims to be
+    a number or a boolean and is none."""
+    time: int = 0
+    datatype: str | None = None
+
+
+TRUE = Fact(Family.BOOLEAN, f'"true"^^<{XSD}boolean>', "true", truth=True, datatype=XSD + "boolean")
+FALSE = Fact(Family.BOOLEAN, f'"false"^^<{XSD}boolean>', "false", datatype=XSD + "boolean")
+
+
+@lru_cache(maxsize=KNOWN_TERMS)
+def fact(term: str) -> Fact:
+    """What is known of a term in canonical text."""
+    if term[0] == "<":
+        return Fact(None, term) if term[1] == "<" else Fact(Family.IRI, term, term[1:-1])
+    if term[0] != '"':
+        return Fact(Family.BLANK, term)
+    lexical, _, rest = term[1:].rpartition('"')
+    if "\\" in lexical:
+        if "\\u" in lexical or "\\U" in lexical:
+            return Fact(None, term)
+        lexical = parse_literal(term).lexical
+    if not rest:
+        return Fact(Family.STRING, term, lexical, datatype=XSD_STRING)
+    if rest[0] == "@":
+        return Fact(Family.TAGGED, term, lexical, rest[1:], datatype=RDF_LANG_STRING)
+    return _typed(term, lexical, rest[3:-1])
+
+
+def text_of(given: Fact) -> str:
+    """The term in canonical text."""
+    return given.text if given.text is not None else made_text(given)
+
+
+def made_text(given: Fact) -> str:
+    """The text of a value that was computed, as the evaluator writes it."""
+    if given.family is Family.STRING or given.family is Family.TAGGED:
+        return _quoted(lexical_of(given), given.tag)
+    if given.family is Family.EXACT:
+        kind = "integer" if given.rank == WHOLE else "decimal"
+        return f'"{_digits(given.exact)}"^^<{XSD}{kind}>'
+    if given.family is Family.DOUBLE and not given.rough and 1e-4 <= abs(given.number) < 1e15:
+        return f'"{repr(given.number).removesuffix(".0")}"^^<{XSD}double>'
+    raise Undecided
+
+
+def lexical_of(given: Fact) -> str:
+    """What STR gives of a literal or an IRI."""
+    if given.lexical is not None:
+        return given.lexical
+    if given.text is None:
+        return made_text(given).split('"')[1]
+    raise Undecided
+
+
+def string(lexical: str, tag: str | None = None) -> Fact:
+    """A string that was computed."""
+    family, datatype = (Family.STRING, XSD_STRING) if tag is None else (Family.TAGGED, RDF_LANG_STRING)
+    return Fact(family, None, lexical, tag, datatype=datatype)
+
+
+def boolean(value: bool | None) -> Fact | None:
+    """None is an error."""
+    return None if value is None else TRUE if value else FALSE
+
+
+def _typed(term: str, lexical: str, datatype: str) -> Fact:
+    made = None
+    if datatype == XSD + "double":
+        if _FLOATING.fullmatch(lexical):
+            made = Fact(Family.DOUBLE, term, lexical, number=float(lexical), rank=DOUBLE, datatype=datatype)
+    elif datatype == XSD + "decimal":
+        made = _exact(term, lexical, datatype, DECIMAL) if _FRACTION.fullmatch(lexical) else None
+    elif datatype in _INTEGER_TYPES:
+        made = _exact(term, lexical, datatype, WHOLE) if _INTEGER.fullmatch(lexical) else None
+    elif datatype == XSD + "dateTime":
+        made = _moment(term, lexical, datatype)
+    elif datatype == XSD + "date":
+        made = _day(term, lexical, datatype)
+    elif term in BOOLEANS:
+        made = Fact(Family.BOOLEAN, term, lexical, truth=BOOLEANS[term], datatype=datatype)
+    else:
+        return _other(term, lexical, datatype)
+    return made or _ill_typed(term, lexical, datatype)
+
+
+def _exact(term: str, lexical: str, datatype: str, rank: int) -> Fact | None:
+    if sum(each.isdigit() for each in lexical) > _DIGITS:
+        return None
+    return Fact(
+        Family.EXACT, term, lexical, number=float(lexical), exact=Decimal(lexical), rank=rank, datatype=datatype
+    )
+
+
+def _ill_typed(term: str, lexical: str, datatype: str) -> Fact:
+    """Not of plain form; what has no digit at all is surely no number and no time, unless it is a word for one."""
+    if any(each.isdigit() for each in lexical) or lexical.strip("+-").lower() in ("inf", "infinity", "nan"):
+        return Fact(None, term, lexical, datatype=datatype)
+    return _other(term, lexical, datatype)
+
+
+def _other(term: str, lexical: str, datatype: str) -> Fact:
+    if datatype == XSD + "float":
+        return Fact(None, term, lexical, datatype=datatype)
+    return Fact(Family.OTHER, term, lexical, truth=datatype in _CLAIMS, datatype=datatype)
+
+
+def _moment(term: str, lexical: str, datatype: str) -> Fact | None:
+    found = _MOMENT.fullmatch(lexical)
+    return _timed(Family.DATETIME, term, lexical, datatype, found is not None and bool(found[1])) if found else None
+
+
+def _day(term: str, lexical: str, datatype: str) -> Fact | None:
+    found = _DATE.fullmatch(lexical)
+    return _timed(Family.DATE, term, lexical, datatype, bool(found[1])) if found else None
+
+
+def _timed(family: Family, term: str, lexical: str, datatype: str, zoned: bool) -> Fact | None:
+    """Between the years 1 and 9999, at an hour that there is."""
+    try:
+        found = datetime.fromisoformat(
+            lexical if family is Family.DATETIME else f"{lexical[:10]}T00:00:00{lexical[10:]}"
+        )
+    except ValueError:
+        return None
+    since = found - (_EPOCH_THERE if found.tzinfo else _EPOCH)
+    time = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return Fact(family, term, lexical, truth=zoned, time=time, datatype=datatype)
+
+
+_SPECIAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+
+
+def _quoted(lexical: str, tag: str | None) -> str:
+    if _SPECIAL.search(lexical):
+        raise Undecided
+    return literal(lexical, language=tag)
+
+
+def _digits(exact: Decimal | None) -> str:
+    """Without zeros after the last digit, as many of them as there are before the point."""
+    if exact is None:
+        raise Undecided
+    written = format(exact, "f")
+    if "." in written:
+        written = written.rstrip("0").rstrip(".")
+    return "0" if written in ("-0", "") else written
