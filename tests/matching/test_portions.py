@@ -88,3 +88,10 @@ def test_as_many_solutions_as_are_allowed_are_told() -> None:
 def test_subscriptions_that_ask_the_same_are_all_told() -> None:
     asked = dict.fromkeys(range(1, 5), (CROSS, Kind.BINDINGS))
     assert limited(matched(asked, {6: LARGE})) == {(6, number): Reached.SOLUTIONS for number in asked}
+
+
+def test_an_event_is_weighed_by_parts_that_the_query_leaves_out() -> None:
+    """Nothing is shared, so that nothing is taken away and no predicate is read; but the patterns are there."""
+    product = " . ".join(f"?s{number} <urn:p> ?o{number}" for number in range(3))
+    asked = f"SELECT (1 AS ?one) {{ MINUS {{ {product} }} }}"
+    assert limited(matched({1: (asked, Kind.BINDINGS)}, {5: SMALL, 6: LARGE})) == {(5, 1): None, (6, 1): None}

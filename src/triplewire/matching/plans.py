@@ -136,7 +136,8 @@ class Whole:
     @cached_property
     def columns(self) -> frozenset[str]:
         events = any(each.name == "events" for each in self._compiled.find_all(exp.Table))
-        return facets_used(self._compiled) | {"position", "quad"} | (OF_EVENTS if events else set())
+        # an event is weighed by its predicates, also by those of parts that the query leaves out
+        return facets_used(self._compiled) | {"position", "quad", "predicate"} | (OF_EVENTS if events else set())
 
     @cached_property
     def facets(self) -> Mapping[int, frozenset[str]]:

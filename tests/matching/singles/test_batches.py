@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.matching.singles.judges import EX, PREFIXES, batch, event, lifted, singly
 from triplewire.matching.singles import decide
-from triplewire.model import MATCHES, Event, Subscription
+from triplewire.matching.singles.singles import MATCH
+from triplewire.model import MATCHES, Event, Kind, Subscription
 
 ASKED = PREFIXES + "SELECT ?o { ?o :value ?v FILTER(CONTAINS(STR(?v), 'a')) OPTIONAL { ?o :unit ?u } }"
 EVENTS = batch([event(("o", "value", f'"{text}"')) for text in ("a", "b", "ba", "\\u0001a")])
@@ -12,7 +13,7 @@ EVENTS = batch([event(("o", "value", f'"{text}"')) for text in ("a", "b", "ba", 
 
 def subscription(since: int) -> Subscription:
     asked = lifted(ASKED)
-    return Subscription(str(since), ASKED, "bindings", asked.shape.key, asked.constants, since=since)  # type: ignore[arg-type]
+    return Subscription(str(since), ASKED, Kind.BINDINGS, asked.shape.key, asked.constants, since=since)
 
 
 def test_pairs_are_decided_or_given_back() -> None:
@@ -46,3 +47,10 @@ def test_what_is_too_much_work_is_undecided() -> None:
 def test_an_event_that_repeats_itself_is_undecided() -> None:
     line = f'<{EX}o>\t<{EX}value>\t"a"'
     assert singly(ASKED, batch([Event(f"{EX}event", f"{line}\n{line}")])) == [None]
+
+
+def test_more_solutions_than_are_told_are_for_the_evaluator() -> None:
+    many = batch([event(*((f"s{number}", "p", "o") for number in range(101)))])
+    assert singly(PREFIXES + "SELECT * { ?a :p ?x . ?b :p ?y FILTER(REGEX(STR(?x), 'o')) }", many) == [None]
+    assert singly(PREFIXES + "SELECT * { ?a :p ?x . ?b :p ?y OPTIONAL { ?x :q ?z } }", many) == [None]
+    assert singly(PREFIXES + "SELECT * { ?a :p ?x . ?b :p ?y OPTIONAL { ?x :q ?z } }", many, Kind.SIGNAL) == [MATCH]

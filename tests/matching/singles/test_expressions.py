@@ -77,6 +77,14 @@ OF_ONE = (
     'REGEX(STR(?x), "^[a-z]?.*7$")',
     'REGEX(?x, "A", "i")',
     "(?x * 2.5)",
+    "YEAR(?x)",
+    "DAY(?x)",
+    "HOURS(?x)",
+    "SECONDS(?x)",
+    "xsd:string(?x)",
+    "xsd:boolean(?x)",
+    "xsd:integer(?x)",
+    "xsd:decimal(?x)",
     "((?x / 4) > 1.7)",
 )
 OF_TWO = (
@@ -98,6 +106,8 @@ OF_TWO = (
     "CONTAINS(?x, ?y)",
     "STRSTARTS(STR(?x), STR(?y))",
     "STRENDS(?x, ?y)",
+    "STRBEFORE(?x, ?y)",
+    "STRAFTER(?x, ?y)",
     "IF(?x < ?y, ?x, ?y)",
 )
 OF_GROUPS = (
@@ -111,6 +121,7 @@ OF_GROUPS = (
     "(AVG(?v) * 2)",
 )
 OPEN = (
+    "SELECT ?x (xsd:double(?x) AS ?r) (xsd:decimal(STR(?y)) AS ?t) (xsd:integer(STR(?y)) AS ?u) { ?s :x ?x ; :y ?y }",
     "SELECT ?x ?y ((?x / ?y) AS ?r) { ?s :x ?x ; :y ?y }",
     'SELECT (GROUP_CONCAT(?v; SEPARATOR=", ") AS ?r) { ?s :x|:y ?v }',
     "SELECT (GROUP_CONCAT(DISTINCT STR(?v)) AS ?r) { ?s :x|:y ?v }",

@@ -105,7 +105,7 @@ def order_key(given: Fact | None) -> Key:
     if family in NUMERIC and not given.rough:
         return (2, given.number, "")
     if family is Family.DATETIME and given.truth:
-        return (3, float(given.time), "")
+        return (3, given.time, "")
     if family is Family.STRING and given.lexical is not None and _plainly_sorted(given.lexical):
         return (4, 0.0, given.lexical)
     raise Undecided

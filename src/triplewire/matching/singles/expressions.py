@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from triplewire.matching.singles import numbers, strings
+from triplewire.matching.singles import dates, numbers, strings
+from triplewire.matching.singles.casts import CASTS
 from triplewire.matching.singles.comparisons import effective, equals, ordered, same_term
 from triplewire.matching.singles.facts import Fact, boolean, fact
 from triplewire.matching.singles.logic import conjoined, disjoined
@@ -201,6 +202,10 @@ _FUNCTIONS: Mapping[tuple[str, int], Callable[..., Fact | None]] = {
     ("strlen", 1): strings.strlen,
     ("ucase", 1): partial(strings.mapped, str.upper),
     ("lcase", 1): partial(strings.mapped, str.lower),
+    **{(name, 1): partial(dates.part, name) for name in ("year", "month", "day", "hours", "minutes", "seconds")},
+    **{(name, 1): cast for name, cast in CASTS.items()},
+    ("strbefore", 2): strings.before,
+    ("strafter", 2): strings.after,
     ("substr", 2): lambda given, start: strings.substr(given, start, None, counting=False),
     ("substr", 3): partial(strings.substr, counting=True),
 }

@@ -20,14 +20,16 @@ from triplewire.sparql.compile.facets import INTEGERS
 WHOLE, DECIMAL, DOUBLE = 1, 2, 4
 """The ranks of numbers: integer, decimal, double."""
 
-KNOWN_TERMS = 16_384
-"""Terms whose facts are kept: some 10 MB. They are the constants of subscriptions more than the terms of events."""
+_KNOWN_TERMS = 16_384
+"""Terms whose facts are kept, some 10 MB: they are the constants of subscriptions more than the terms of events."""
+_SHORT = 200
+"""Characters of a term whose facts are kept."""
 
 _DIGITS = 15
 """Exact numbers of no more digits are told apart by doubles."""
-_INTEGER = re.compile(r"-?[0-9]{1,15}")
-_FRACTION = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
-_FLOATING = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
+INTEGER = re.compile(r"-?[0-9]{1,15}")
+FRACTION = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+FLOATING = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(Z?)")
 _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
@@ -67,9 +69,12 @@ TRUE = Fact(Family.BOOLEAN, f'"true"^^<{XSD}boolean>', "true", truth=True, datat
 FALSE = Fact(Family.BOOLEAN, f'"false"^^<{XSD}boolean>', "false", datatype=XSD + "boolean")
 
 
-@lru_cache(maxsize=KNOWN_TERMS)
 def fact(term: str) -> Fact:
     """What is known of a term in canonical text."""
+    return _kept(term) if len(term) <= _SHORT else _known(term)
+
+
+def _known(term: str) -> Fact:
     if term[0] == "<":
         return Fact(None, term) if term[1] == "<" else Fact(Family.IRI, term, term[1:-1])
     if term[0] != '"':
@@ -84,6 +89,9 @@ def fact(term: str) -> Fact:
     if rest[0] == "@":
         return Fact(Family.TAGGED, term, lexical, rest[1:], datatype=RDF_LANG_STRING)
     return _typed(term, lexical, rest[3:-1])
+
+
+_kept = lru_cache(maxsize=_KNOWN_TERMS)(_known)
 
 
 def text_of(given: Fact) -> str:
@@ -126,12 +134,12 @@ def boolean(value: bool | None) -> Fact | None:
 def _typed(term: str, lexical: str, datatype: str) -> Fact:
     made = None
     if datatype == XSD + "double":
-        if _FLOATING.fullmatch(lexical):
+        if FLOATING.fullmatch(lexical):
             made = Fact(Family.DOUBLE, term, lexical, number=float(lexical), rank=DOUBLE, datatype=datatype)
     elif datatype == XSD + "decimal":
-        made = _exact(term, lexical, datatype, DECIMAL) if _FRACTION.fullmatch(lexical) else None
+        made = _exact(term, lexical, datatype, DECIMAL) if FRACTION.fullmatch(lexical) else None
     elif datatype in _INTEGER_TYPES:
-        made = _exact(term, lexical, datatype, WHOLE) if _INTEGER.fullmatch(lexical) else None
+        made = _exact(term, lexical, datatype, WHOLE) if INTEGER.fullmatch(lexical) else None
     elif datatype == XSD + "dateTime":
         made = _moment(term, lexical, datatype)
     elif datatype == XSD + "date":

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from triplewire.config.limits import SINGLE_STEPS
+from triplewire.config.limits import SINGLE_STEPS, SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.matching.singles.conjunctions import numbered
 from triplewire.matching.singles.events import Parsed
@@ -37,6 +37,7 @@ class Rows(NamedTuple):
 NO_MATCH = Rows(False)
 MATCH = Rows(True)
 
+Found = TypeVar("Found")
 Solving: TypeAlias = Callable[[Run, Row], Rows]
 
 
@@ -85,6 +86,7 @@ def _flat(slots: Slots, shape: Shape, query: Conjunction) -> Solving:
         found = take(run, row)
         if not found or not shape.solutions:
             return MATCH if found else NO_MATCH
+        _bounded(found)
         return Rows(True, solutions=[*chain.from_iterable(found)])
 
     return solving
@@ -102,11 +104,18 @@ def _whole(slots: Slots, shape: Shape, query: Query) -> Solving:
     order = [select.projection.index(name) for name in query.projection]
 
     def solving(run: Run, row: Row) -> Rows:
-        found = tabulate(run, row)
+        found = _bounded(tabulate(run, row))
         told = sorted([(rank, *(terms[place] for place in order)) for rank, terms in found], key=_nothing_last)
         return Rows(True, terms=[*chain.from_iterable(told)]) if told else NO_MATCH
 
     return solving
+
+
+def _bounded(found: list[Found]) -> list[Found]:
+    """The evaluator knows what to tell of more."""
+    if len(found) > SOLUTIONS:
+        raise Undecided
+    return found
 
 
 def _nothing_last(terms: Terms) -> list[tuple[bool, str]]:

@@ -60,6 +60,22 @@ def matching(test: Callable[[str, str], bool], left: Fact | None, right: Fact | 
     return test(one[0], other[0])
 
 
+def before(given: Fact | None, part: Fact | None) -> Fact | None:
+    return _parted(given, part, lambda text, found: text.partition(found)[0] if found else "")
+
+
+def after(given: Fact | None, part: Fact | None) -> Fact | None:
+    return _parted(given, part, lambda text, found: text.partition(found)[2] if found else text)
+
+
+def _parted(given: Fact | None, part: Fact | None, cut: Callable[[str, str], str]) -> Fact | None:
+    """With the tag where the part was found; the empty string without it where not."""
+    one, other = worded(given), worded(part)
+    if one is None or other is None or (other[1] is not None and one[1] != other[1]):
+        return None
+    return string(cut(one[0], other[0]), one[1]) if other[0] in one[0] else string("")
+
+
 def strlen(given: Fact | None) -> Fact | None:
     found = worded(given)
     return None if found is None else counted(len(_simple(found[0])))
