@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 import pytest
+from hypothesis import given
 
+from tests.differential.expressions import anything
+from tests.differential.pairs import examples
 from tests.matching.singles.judges import EX, PREFIXES, XSD, batch, evaluated, event, singly
+from triplewire.errors import Unsupported
 
 
 def typed(name: str, *lexicals: str) -> list[str]:
@@ -161,3 +166,25 @@ def test_what_is_mostly_undecided_is_right_where_it_is_not(asked: str) -> None:
     found, expected = singly(PREFIXES + asked, PAIRS), evaluated(PREFIXES + asked, PAIRS)
     assert [(a, b) for a, b in zip(found, expected, strict=True) if a not in (None, b)] == []
     assert any(each is not None for each in found)
+
+
+def test_generated_expressions() -> None:
+    random, decided = Random(1), list[bool]()
+    drawn = [[("s", name, random.choice(TERMS)) for name in "xyz"] for _ in range(100)]
+    events = batch([event(*lines) for lines in drawn])
+
+    @examples(40)
+    @given(anything)
+    def holds(expression: str) -> None:
+        asked = f"{PREFIXES}SELECT * {{ ?s :x ?x ; :y ?y ; :z ?z BIND({expression} AS ?r) }}"
+        try:
+            found = singly(asked, events)
+        except Unsupported:
+            return
+        decided.extend(each is not None for each in found)
+        if any(each is not None for each in found):
+            expected = evaluated(asked, events)
+            assert [(a, b) for a, b in zip(found, expected, strict=True) if a not in (None, b)] == [], expression
+
+    holds()
+    assert decided.count(True) > len(decided) / 2
