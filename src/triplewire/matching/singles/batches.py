@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from triplewire.model.events import MATTER
 
 Pair: TypeAlias = tuple[int, Subscription]
 """The place of an event in its batch, and a subscription."""
+NOTHING: pa.Table = MATCHES.empty_table()
 
 
 def decide(entries: pa.Table, pairs: Sequence[Pair], shape: Shape) -> tuple[pa.Table, list[Pair]]:
@@ -26,7 +27,7 @@ class Batch:
     """A batch of `ENTRIES`. Events are taken apart when they are first asked for, once for all shapes."""
 
     def __init__(self, entries: pa.Table) -> None:
-        self._entries = entries.select([*MATTER])
+        self._columns = [(name, entries.column(name)) for name in MATTER]
         self._events = dict[int, Parsed]()
 
     def decide(self, pairs: Sequence[Pair], single: Single | None) -> tuple[pa.Table, list[Pair]]:
@@ -34,11 +35,10 @@ class Batch:
         the pairs that are left to the evaluator: all, where the shape has no `Single`. Whether a subscription holds at
         the position of an event is not looked at."""
         if single is None or not pairs:
-            return MATCHES.empty_table(), [*pairs]
-        self._take({place for place, _ in pairs} - self._events.keys())
+            return NOTHING, [*pairs]
         found, left = list[tuple[int, int, Rows]](), list[Pair]()
         for pair in pairs:
-            event, subscription = self._events[pair[0]], pair[1]
+            event, subscription = self._event(pair[0]), pair[1]
             rows = single.solve(event, subscription.constants)
             if rows is None:
                 left.append(pair)
@@ -46,17 +46,21 @@ class Batch:
                 found.append((event.position, subscription.since, rows))
         return _table(found), left
 
-    def _take(self, places: Iterable[int]) -> None:
-        wanted = sorted(places)
-        rows = self._entries.take(pa.array(wanted, pa.int64())).to_pylist()
-        self._events |= {place: Parsed(row) for place, row in zip(wanted, rows, strict=True)}
+    def _event(self, place: int) -> Parsed:
+        if place not in self._events:
+            self._events[place] = Parsed({name: column[place].as_py() for name, column in self._columns})
+        return self._events[place]
 
 
 def _table(found: Sequence[tuple[int, int, Rows]]) -> pa.Table:
     if not found:
-        return MATCHES.empty_table()
-    rows = [
-        {"position": position, "subscription": since, "solutions": told.solutions, "terms": told.terms}
-        for position, since, told in sorted(found, key=lambda each: each[:2])
-    ]
-    return pa.Table.from_pylist(rows, schema=MATCHES)
+        return NOTHING
+    ordered = sorted(found, key=lambda each: each[:2])
+    made = {
+        "position": [each[0] for each in ordered],
+        "subscription": [each[1] for each in ordered],
+        "solutions": [each[2].solutions for each in ordered],
+        "terms": [each[2].terms for each in ordered],
+    }
+    none = [None] * len(ordered)
+    return pa.table([pa.array(made.get(field.name, none), field.type) for field in MATCHES], schema=MATCHES)
