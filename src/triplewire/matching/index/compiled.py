@@ -43,3 +43,8 @@ def inlined(function: F) -> F:
     """The same for what is a part of the functions that call it. To call one costs more than it may seem: what it is
     given is many arrays, each of them several words."""
     return cast(F, numba.njit(forceinline=True, **_OPTIONS)(function))
+
+
+def unfolded(function: F) -> F:
+    """The same for what is called in one place only: it is compiled there, and nowhere else."""
+    return cast(F, numba.njit(inline="always", **_OPTIONS)(function))

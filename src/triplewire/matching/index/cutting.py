@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Bytes, Records
-from triplewire.matching.index.compiled import inlined
+from triplewire.matching.index.compiled import inlined, unfolded
 from triplewire.matching.index.hashes import SEED, finished, stirred
 from triplewire.matching.index.words import WIDTH, first_of, low, word_at
 
@@ -14,7 +14,7 @@ _TABS, _LINES = np.uint64(0x0909090909090909), np.uint64(0x0A0A0A0A0A0A0A0A)
 _HIGH, _EIGHT = np.uint64(0x80), np.uint64(8)
 
 
-@inlined
+@unfolded
 def cut(text: Bytes, start: int, stop: int, terms: Records) -> int:
     """Fill in the terms between two places; how many there are, or -1 where there is no room for them."""
     count, begin, place, found = 0, start, start, SEED

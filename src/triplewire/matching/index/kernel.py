@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Events, Found, Index, Scratch
-from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.matching.index.compiled import compiled, unfolded
 from triplewire.matching.index.cutting import cut
 from triplewire.matching.index.keys import place_of
 from triplewire.matching.index.machine import UNKNOWN
@@ -39,7 +39,7 @@ def match(events: Events, first: int, index: Index, scratch: Scratch, found: Fou
     return len(events.start) - 1, rows, slow
 
 
-@inlined
+@unfolded
 def _tried(
     probe: int,
     signature: np.uint64,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Bytes, Events, Index, Scratch
-from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.matching.index.compiled import compiled, inlined, unfolded
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED, closing, moment, number
 from triplewire.matching.index.programs import Op, Slot
 from triplewire.matching.index.relations import REFLEXIVE, holds, number_of
@@ -89,7 +89,7 @@ def ordered(op: int, left: float, right: float) -> bool:
     return (left == right) == (op == _EQUAL)
 
 
-@compiled
+@unfolded
 def passes(events: Events, program: int, group: int, index: Index, scratch: Scratch) -> int:
     """What the filters of a program say of the solution at hand."""
     first = index.programs[program].first_step
@@ -234,7 +234,7 @@ def _unlike(op: int, text: Bytes, start: int, stop: int, iri: bool) -> int:
     return ERROR
 
 
-@compiled
+@unfolded
 def at_threshold(events: Events, program: int, group: int, index: Index, scratch: Scratch) -> tuple[int, float]:
     """Does the solution at hand pass the easiest threshold of a group, and with which value?"""
     variable = index.programs[program].threshold

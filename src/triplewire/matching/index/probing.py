@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Events, Index, Scratch, UInt64
-from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.matching.index.compiled import compiled, inlined, unfolded
 from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
     BEGINNING,
@@ -39,7 +39,7 @@ from triplewire.matching.index.solving import HEADERS
 _REFLEXIVE = np.array(REFLEXIVE)
 
 
-@inlined
+@unfolded
 def probed(event: int, quads: int, events: Events, index: Index, scratch: Scratch) -> tuple[int, np.uint64]:
     """Fill in the probes of an event, as far as there is room; how many there are, and its signature."""
     count, signature = 0, np.uint64(0)

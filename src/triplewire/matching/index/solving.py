@@ -6,7 +6,7 @@ Rows are attached to quads by hashes; where all are, filters and texts decide.
 from __future__ import annotations
 
 from triplewire.matching.index.arrays import Events, Found, Index, Scratch
-from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.matching.index.compiled import compiled, inlined, unfolded
 from triplewire.matching.index.machine import FAIL, PASS, UNKNOWN, at_threshold, beats, constant_of, passes
 from triplewire.matching.index.programs import Slot
 from triplewire.matching.index.words import same
@@ -30,7 +30,7 @@ def _row_at(depth: int, access: int) -> int:
     return depth - 1 if depth <= access else depth
 
 
-@inlined
+@unfolded
 def solved(
     group: int,
     access: int,
@@ -103,7 +103,7 @@ def _known(group: int, event: int, scratch: Scratch, found: Found, rows: int) ->
     return row if row < rows and found.rows[row].group == group and found.rows[row].event == event else -1
 
 
-@inlined
+@unfolded
 def _moved(
     depth: int,
     stop: int,
@@ -138,7 +138,7 @@ def _headed(row: int, event: int, program: int, group: int, events: Events, inde
     return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
 
 
-@inlined
+@unfolded
 def _attached(row: int, quad: int, depth: int, program: int, group: int, index: Index, scratch: Scratch) -> bool:
     """Does a quad fit a row, by hashes? Its variables are then bound.
 
@@ -162,7 +162,7 @@ def _attached(row: int, quad: int, depth: int, program: int, group: int, index: 
     return True
 
 
-@compiled
+@unfolded
 def _verdict(
     event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
 ) -> tuple[int, float]:
@@ -178,7 +178,7 @@ def _verdict(
     return max(state, filtered), value
 
 
-@compiled
+@unfolded
 def _verified(
     event: int, program: int, group: int, access: int, events: Events, index: Index, scratch: Scratch
 ) -> bool:
@@ -212,7 +212,7 @@ def _verified(
     return True
 
 
-@inlined
+@unfolded
 def _written(
     group: int,
     event: int,
