@@ -143,6 +143,10 @@ SINGLE_STEPS = 20_000
 """Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:
 about 10 ms, which is what planning would take. What is not decided then is for the evaluator."""
 
+SINGLE_PAIRS = 400
+"""Pairs of event and subscription of one shape in a batch that are looked at one by one, at some 40 µs each: a query
+for all of them takes 5 to 30 ms before it looks at anything."""
+
 EVALUATOR_MEMORY = "2GB"
 """Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
 

@@ -76,7 +76,7 @@ class Evaluator:
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         self._ontologies.prepare()
-        return self._holding(Portions(self._duck, self._patience, self._clock, self.spent).match(entries, live))
+        return self.holding(Portions(self._duck, self._patience, self._clock, self.spent).match(entries, live))
 
     def forget(self, before: int) -> int:
         """Drop subscriptions that ended below a position; no later batch can concern them. Where the last of them
@@ -95,7 +95,7 @@ class Evaluator:
             self._shapes[subscription.shape].add(subscription)
             self._members[change.key] = (subscription.shape, subscription.since)
 
-    def _holding(self, found: pa.Table) -> pa.Table:
+    def holding(self, found: pa.Table) -> pa.Table:
         """Those matches whose subscription was made before the event and ended after it."""
         position, since = found["position"].to_numpy(), found["subscription"].to_numpy()
         holds = position > since

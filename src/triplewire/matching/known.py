@@ -8,6 +8,7 @@ from functools import cached_property
 from triplewire.matching.index import Guards, Memberships
 from triplewire.matching.index.store import Addition
 from triplewire.matching.shapes import Shape
+from triplewire.matching.singles import Single, single_of
 from triplewire.registry.ports import Change
 
 
@@ -25,6 +26,11 @@ class Known:
     @cached_property
     def guards(self) -> Guards:
         return Guards(self._shape)
+
+    @cached_property
+    def single(self) -> Single | None:
+        """How it is decided one by one; None where it is not."""
+        return single_of(self._shape)
 
     @property
     def additions(self) -> list[Addition]:

@@ -4,14 +4,14 @@
           ┌── programs ────────────────────────── groups ──────────────┐
           │       └─ what they leave ─ leftovers ─ subscriptions ──────┤
 events ───┤                                                            ├── matches
-          ├── guards ── candidates ──── rest ──── subscriptions ───────┤
-          └── what has no guard ─────── rest ──── subscriptions ───────┘
+          ├── guards ── candidates ─ remainders ── subscriptions ──────┤
+          └── what has no guard ──── remainders ── subscriptions ──────┘
 ```
 
 The index is that of the machine: its files are shared by all workers, and whoever first needs to know of a later
 position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides about
 the few events that the index leaves: those with long numbers, times without a zone, escapes. Subscriptions that are
-more than the index decides are for the other, the evaluator `rest`, on the events that have what they surely require.
+more than the index decides are for the other, on the events that have what they surely require: see `remainders`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -29,9 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
-from triplewire.matching.bags import tabled
-from triplewire.matching.evaluator import Evaluator, connection
-from triplewire.matching.index.arrays import Int32
+from triplewire.matching.evaluator import connection
 from triplewire.matching.index.columns import Allocate, Torn, allocate
 from triplewire.matching.index.fences import fenced
 from triplewire.matching.index.generations import Generations
@@ -42,6 +40,7 @@ from triplewire.matching.journals import Changes, looked_up
 from triplewire.matching.known import Known
 from triplewire.matching.leftovers import Leftovers
 from triplewire.matching.ontologies import Closures
+from triplewire.matching.remainders import Remainders
 from triplewire.model import MATCHES
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change
@@ -166,12 +165,8 @@ class Matcher:
         """Where something changed that the evaluator knows only as it was from there on: it cannot go back."""
         duck = connection()
         self._closures = Closures(duck)
-        self._rest = Evaluator(duck, self._closures, "rest", _making=tabled)
+        self._rest = Remainders(duck, self._closures)
         self._left = Leftovers(duck, self._closures, self._registry, self._most_left)
-        self._finishing: set[str] = set()
-        """Shapes that the evaluator has."""
-        self._open: set[str] = set()
-        """Those of them that nothing guards."""
 
     def _read(self) -> None:
         """Read on in the journal of the newest generation that is at hand."""
@@ -202,24 +197,12 @@ class Matcher:
         news = list[Change]()
         while self._pending and self._pending[0].position <= upto:
             change = self._pending.popleft()
-            if change.kind == SUBSCRIPTION and change.value is not None:
-                news += self._shape_for(change.value["shape"])
-            elif change.kind != SUBSCRIPTION:
+            if change.kind != SUBSCRIPTION:
                 self._behind = max(self._behind, change.position)
             news.append(change)
         if upto > self._rest.version:
-            self._rest.apply(news, upto)
+            self._rest.apply(news, self._known, upto)
             self._behind = max(self._behind, self._rest.forget(min(first, upto - BATCH_EVENTS)))
-
-    def _shape_for(self, key: str) -> Sequence[Change]:
-        """The shape itself, if the evaluator does not know it."""
-        if key in self._finishing:
-            return ()
-        known = self._known[key]
-        self._finishing.add(key)
-        if known.guards.program is None:
-            self._open.add(key)
-        return (known.change,)
 
     def _matched(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
         if self._closures.prepare():
@@ -227,23 +210,11 @@ class Matcher:
         result = self._groups.match(entries)
         # those that came after the events are not known yet
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
-        found = [result.matches, *self._finished(entries, result.candidates, shapes, away)]
+        found = [result.matches, *self._rest.match(entries, result.candidates, shapes, away)]
         if len(result.slow):
             found += self._left.match(entries, result.slow, self._index, shapes)
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
-
-    def _finished(
-        self, entries: pa.Table, candidates: Mapping[int, Int32], shapes: Mapping[int, Known], away: frozenset[str]
-    ) -> list[pa.Table]:
-        """What of the candidates matches, and of all events for shapes that have no guard."""
-        found = [self._rest.match(entries, self._open - away)]
-        guarded = {guard: shapes[guard].change.key for guard in candidates if guard in shapes}
-        finishing = {*guarded.values()} & self._finishing
-        if finishing:
-            places = np.unique(np.concatenate([candidates[guard] for guard in guarded]))
-            found.append(self._rest.match(entries.take(pa.array(places)), finishing))
-        return found
 
     def _speaks_of(self, store: Store) -> bool:
         """Is it this registry that the index has learned from?"""

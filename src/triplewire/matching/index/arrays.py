@@ -11,6 +11,7 @@ Records = npt.NDArray[Any]
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 
@@ -106,6 +107,10 @@ class Index(NamedTuple):
     postings: Records
     sieve: UInt64
     uses: Int8
+    sample: UInt32
+    """Counters of keys that events have."""
+    sampled: Int64
+    """How many events were counted, and how many keys."""
     relations: Any
     """What ontologies say, as `Relations`."""
 

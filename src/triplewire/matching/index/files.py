@@ -30,6 +30,7 @@ from triplewire.matching.index.columns import Allocate, Column, Torn, mapped
 from triplewire.matching.index.fences import fenced
 from triplewire.matching.index.keys import KINDS, LONGEST
 from triplewire.matching.index.relations import related
+from triplewire.matching.index.samples import COUNTERS
 from triplewire.matching.index.tables import ENDED, MEMBER, NAME, SMALLEST, Table
 
 COLUMNS = {
@@ -59,6 +60,8 @@ HEADER = np.dtype(
         ("tables", "i8", (len(TABLES),)),
         ("sizes", "i8", (len(COLUMNS),)),
         ("reserved", "i8", (len(COLUMNS),)),
+        ("sampled", "i8", (2,)),
+        ("sample", "u4", (COUNTERS,)),
         ("uses", "i1", (KINDS + LONGEST + 1,)),
         ("writing", "i1"),
     ],
@@ -132,6 +135,8 @@ class Files:
             columns["postings"].data,
             tables["sieve"].data,
             self.uses,
+            self._header["sample"][0],
+            self._header["sampled"][0],
             self.relations,
         )
 

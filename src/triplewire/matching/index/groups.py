@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from triplewire.matching.index.kernel import match
 from triplewire.matching.index.memberships import Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS
 from triplewire.matching.index.relations import related
+from triplewire.matching.index.samples import age
 from triplewire.matching.index.store import Addition
 from triplewire.matching.index.tables import CALL
 from triplewire.matching.shapes import lift
@@ -44,14 +45,31 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """What guards let through: events, by their places in the batch, with the name of a group and its program. Each
+    pair is there once."""
+
+    event: Int32
+    group: Int64
+    program: Int32
+
+    def of(self, program: int) -> Candidates:
+        """Those of one guard."""
+        its = self.program == program
+        return Candidates(self.event[its], self.group[its], self.program[its])
+
+
+_NOBODY = Candidates(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+@dataclass(frozen=True)
 class Result:
     """What a batch matched, as `MATCHES`, and the pairs of event (its place in the batch) and group about which the
     index does not decide."""
 
     matches: pa.Table
     slow: Records
-    candidates: Mapping[int, Int32]
-    """By guard: the events that it lets through, by their places in the batch."""
+    candidates: Candidates
 
 
 @cache
@@ -94,10 +112,11 @@ class GroupIndex:
         """What of a batch of `ENTRIES` matches, in order of position."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
-            return Result(MATCHES.empty_table(), np.zeros(0, PAIR), {})
+            return Result(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
         self._files.follow()
         events = events_of(entries)
         index, scratch = self._files.index, self._scratch(groups)
+        age(index)
         width = int(self._files.filled("programs")["rows"].max())
         parts, event, room = [], 0, max(_ROOM, 2 * entries.num_rows)
         while event < entries.num_rows:
@@ -132,14 +151,17 @@ class GroupIndex:
         quads = np.concatenate([found.quads[: rows * width] for found, rows, _ in parts]).reshape(-1, width)
         slow = np.unique(np.concatenate([found.slow[:pairs] for found, _, pairs in parts]))
         program, guarded = self._programs(made["group"])
-        slow_program, slow_guarded = self._programs(slow["group"])
-        candidates = _candidates(
-            np.concatenate((made["event"][guarded], slow["event"][slow_guarded])),
-            np.concatenate((program[guarded], slow_program[slow_guarded])),
-        )
+        _, slow_guarded = self._programs(slow["group"])
+        candidates = self._candidates(np.concatenate((_pair(made[guarded]), _pair(slow[slow_guarded]))))
         slow = np.unique(np.concatenate((slow[~slow_guarded], _too_many(made[~guarded]))))
         kept = ~guarded & ~np.isin(_pair(made), _pair(slow))
         return Result(self._table(entries, made[kept], quads[kept], program[kept]), slow, candidates)
+
+    def _candidates(self, pairs: Int64) -> Candidates:
+        both = np.unique(pairs)
+        group = (both & 0xFFFFFFFF).astype(np.int32)
+        program, _ = self._programs(group)
+        return Candidates((both >> 32).astype(np.int32), self._files.columns["names"].data[group], program)
 
     def _programs(self, groups: Int32) -> tuple[Int32, np.ndarray]:
         """Of each group: its program, and whether that is a guard."""
@@ -162,11 +184,6 @@ class GroupIndex:
             },
             schema=MATCHES,
         )
-
-
-def _candidates(event: Int32, program: Int32) -> dict[int, Int32]:
-    """The events of each guard, each once."""
-    return {int(each): np.unique(event[program == each]) for each in np.unique(program)}
 
 
 def _too_many(made: Records) -> Records:

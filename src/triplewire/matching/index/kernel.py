@@ -15,6 +15,7 @@ from triplewire.matching.index.cutting import cut
 from triplewire.matching.index.keys import place_of
 from triplewire.matching.index.machine import UNKNOWN
 from triplewire.matching.index.probing import probed
+from triplewire.matching.index.samples import EVERY, sampled
 from triplewire.matching.index.solving import solved
 
 
@@ -32,6 +33,8 @@ def match(events: Events, first: int, index: Index, scratch: Scratch, found: Fou
         count, signature = probed(event, quads, events, index, scratch)
         if count > len(scratch.probes):
             return event, rows, slow
+        if event % EVERY == 0:
+            sampled(quads, index, scratch)
         for probe in range(count):
             rows, slow = _tried(probe, signature, event, quads, events, index, scratch, found, rows, slow)
             if rows < 0:

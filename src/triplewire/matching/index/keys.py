@@ -8,6 +8,7 @@ from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.compiled import inlined
 from triplewire.matching.index.hashes import paired
 from triplewire.matching.index.relations import RELATIONS
+from triplewire.matching.index.words import bits_of
 
 PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, BEGINNING = range(8)
 """Kinds of key: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object
@@ -19,15 +20,21 @@ PAIRS = 8
 FIRST, SECOND = 12, 13
 """Kinds of the halves of such a pair: only what is a first and what is a second half is paired at all. Where an event
 has too many quads for that, groups are found by the first alone."""
-BEGUN, NAMED = 14, 15
-"""Kinds of keys that mark predicates: how their objects begin is a key, or what is in a relation with them."""
-RELATED = 16
+VALUE = 14
+"""The kind of key of a predicate and the number that the object is."""
+BEGUN, NAMED, VALUED = 15, 16, 17
+"""Kinds of keys that mark predicates: how their objects begin is a key, what is in a relation with them, or which
+number they are."""
+RELATED = 18
 """The first of the kinds of key of a predicate and what is in a relation with the object, one for each relation."""
 KINDS = RELATED + len(RELATIONS)
 PAIRED_QUADS = 32
 """Quads of an event up to which all pairs are tried."""
 LONGEST = 32
 """Bytes of a beginning that count. Which lengths there are is told behind the kinds that are in use."""
+
+UNCLEAR = np.uint64(1)
+"""In place of a number that is not read here: the bits of one that no event and no subscription is likely to hold."""
 
 _BITS = np.uint64(63)
 _ONE = np.uint64(1)
@@ -38,6 +45,12 @@ _SHIFT, _SIEVED = np.uint64(7), np.uint64(20)
 def key_of(kind: int, one: np.uint64, other: np.uint64) -> np.uint64:
     """The access key of two hashes."""
     return paired(one, other, np.uint64(kind + 1))
+
+
+@inlined
+def value_key(predicate: np.uint64, value: float) -> np.uint64:
+    """The access key of a number, in whichever way it is written."""
+    return key_of(VALUE, predicate, bits_of(value + 0.0))  # type: ignore[call-arg]
 
 
 @inlined

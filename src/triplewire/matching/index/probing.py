@@ -28,11 +28,17 @@ from triplewire.matching.index.keys import (
     SECOND,
     SUBJECT,
     SUBJECT_PREDICATE,
+    UNCLEAR,
+    VALUE,
+    VALUED,
     bit_of,
     key_of,
     pair_kind,
     sieved,
+    value_key,
 )
+from triplewire.matching.index.machine import measured
+from triplewire.matching.index.numbers import DECIDED, UNDECIDED
 from triplewire.matching.index.relations import REFLEXIVE, number_of, span
 from triplewire.matching.index.solving import HEADERS
 
@@ -66,6 +72,8 @@ def probed(event: int, quads: int, events: Events, index: Index, scratch: Scratc
             count = _noted(key_of(EVERYTHING, np.uint64(0), np.uint64(0)), quad, index, scratch, count)
         if uses[BEGUN] and sieved(index, key_of(BEGUN, predicate, predicate)):
             count = _begun(quad, events, index, scratch, count)
+        if uses[VALUED] and sieved(index, key_of(VALUED, predicate, predicate)):
+            count = _valued(quad, events, index, scratch, count)
         if uses[NAMED]:
             count = _named(quad, events, index, scratch, count)
     if uses[HEADER]:
@@ -95,6 +103,18 @@ def _begun(quad: int, events: Events, index: Index, scratch: Scratch, count: int
         if index.uses[KINDS + length]:
             beginning = hashed(events.text, first, first + length)
             count = _noted(key_of(BEGINNING, predicate, beginning), quad, index, scratch, count)
+    return count
+
+
+@compiled
+def _valued(quad: int, events: Events, index: Index, scratch: Scratch, count: int) -> int:
+    """The key of the number that the object of a quad is."""
+    predicate = scratch.terms[3 * quad + 1].hash
+    state, value = measured(events.text, 3 * quad + 2, 0, scratch)
+    if state == DECIDED:
+        return _noted(value_key(predicate, value), quad, index, scratch, count)
+    if state == UNDECIDED:
+        return _noted(key_of(VALUE, predicate, UNCLEAR), quad, index, scratch, count)
     return count
 
 

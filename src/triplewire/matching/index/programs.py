@@ -15,7 +15,7 @@ from triplewire.sparql.algebra import Family
 MOST_PATTERNS = 16
 """Patterns of a shape that the index takes."""
 
-EQUAL, BEGINS, RELATED = 0, 1, 2
+EQUAL, BEGINS, EQUAL_NUMBER, RELATED = 0, 1, 2, 3
 """Ways in which a hint names an object; relations, by their numbers, are the last and those after it."""
 
 

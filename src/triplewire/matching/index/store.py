@@ -19,7 +19,8 @@ from triplewire.matching.index.arrays import (
     Int64,
     Records,
 )
-from triplewire.matching.index.building import describe, link, rehash
+from triplewire.matching.index.building import describe, link
+from triplewire.matching.index.entering import rehash
 from triplewire.matching.index.fences import fenced
 from triplewire.matching.index.files import TABLES, Files
 from triplewire.matching.index.memberships import Membership
@@ -50,7 +51,7 @@ class Addition:
     @property
     def widest(self) -> int:
         """The keys that a group of it may have."""
-        return max([3, *(1 + len(each.parameters) for each in self.program.hints)])
+        return max([3, *(2 + len(each.parameters) for each in self.program.hints)])
 
 
 class Store:

@@ -42,6 +42,16 @@ def _zeros(typing: Numba, word: Numba) -> Numba:
     return types.int64(types.uint64), code
 
 
+@intrinsic
+def bits_of(typing: Numba, value: Numba) -> Numba:
+    """Those of a double, as a word."""
+
+    def code(context: Numba, builder: Numba, signature: Numba, args: Numba) -> Numba:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), code
+
+
 @inlined
 def low(word: np.uint64, count: int) -> np.uint64:
     """The first so many bytes of a word, of which there are less than eight; the others are zero."""

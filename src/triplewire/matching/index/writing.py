@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from triplewire.matching.index.programs import (
     BEGINS,
+    EQUAL_NUMBER,
     MOST_PATTERNS,
     RELATED,
     Hint,
@@ -37,6 +38,7 @@ _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TESTS = {"isiri": Op.IS_IRI, "isuri": Op.IS_IRI, "isblank": Op.IS_BLANK, "isliteral": Op.IS_LITERAL}
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
+_NUMBERS = frozenset({Family.EXACT, Family.DOUBLE})
 _NAMED = frozenset({Family.IRI, Family.STRING})
 """Constants that equal only themselves."""
 _COMPARED = _ORDERED | {Family.IRI, Family.STRING}
@@ -133,9 +135,12 @@ class _Writer:
         match condition:
             case Apply("=" | "in", (Var(name), *members)):
                 found = [each for each in members if isinstance(each, Param) and each.family in _NAMED]
+                numbers = [each for each in members if isinstance(each, Param) and each.family in _NUMBERS]
                 row = self._row_of(name)
                 if row is not None and found and len(found) == len(members):
                     return Hint(row, tuple(each.index for each in found))
+                if row is not None and numbers and len(numbers) == len(members):
+                    return Hint(row, tuple(each.index for each in numbers), EQUAL_NUMBER)
             case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
                 row = self._row_of(name)
                 return None if row is None else Hint(row, (index,), BEGINS)

@@ -1,0 +1,136 @@
+"""Remainders: subscriptions that are more than the index decides.
+
+```
+pairs of event and guard ──┬─ few of a shape ── one by one ── not decided? ──┐
+                           └─ many ──────────────────────────── evaluator ◀──┘
+events, for what nothing guards ─────────────────────────────── evaluator
+```
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from time import thread_time
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from triplewire.config.limits import SINGLE_PAIRS
+from triplewire.matching.bags import tabled
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.index.groups import Candidates
+from triplewire.matching.known import Known
+from triplewire.matching.ontologies import Closures
+from triplewire.matching.singles import Batch
+from triplewire.matching.singles.batches import Pair
+from triplewire.model import Subscription
+from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import SUBSCRIPTION, from_change
+
+
+class Remainders:
+    """These subscriptions as one worker knows them. Not safe for threads."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection, closures: Closures) -> None:
+        self._evaluator = Evaluator(duck, closures, "rest", _making=tabled)
+        self._shapes: dict[str, Known] = {}
+        self._open: set[str] = set()
+        """Shapes that nothing guards."""
+        self._behind = defaultdict[int, dict[int, Subscription]](dict)
+        """Behind each group of a guard: subscriptions, by where they were made."""
+        self._groups: dict[str, tuple[int, int]] = {}
+        """Of each subscription: its group, and where it was made."""
+        self._ended: list[tuple[int, int, int]] = []
+        """Where they ended, their groups, and where they were made."""
+
+    @property
+    def version(self) -> int:
+        return self._evaluator.version
+
+    @property
+    def spent(self) -> defaultdict[str, float]:
+        """The CPU seconds that shapes took, until somebody clears it."""
+        return self._evaluator.spent
+
+    def apply(self, changes: Iterable[Change], shapes: Mapping[str, Known], upto: int) -> None:
+        """Take in changes of the registry, in order. `shapes` are all that there are, by key."""
+        news = list[Change]()
+        for change in changes:
+            if change.kind == SUBSCRIPTION:
+                self._end(change)
+                if change.value is not None:
+                    news += self._add(change, shapes[change.value["shape"]])
+            news.append(change)
+        self._evaluator.apply(news, upto)
+
+    def forget(self, before: int) -> int:
+        """Drop subscriptions that ended below a position. Where the last of them ended, or 0."""
+        for _, group, since in [each for each in self._ended if each[0] < before]:
+            del self._behind[group][since]
+        self._ended = [each for each in self._ended if each[0] >= before]
+        return self._evaluator.forget(before)
+
+    def match(
+        self, entries: pa.Table, candidates: Candidates, shapes: Mapping[int, Known], away: frozenset[str]
+    ) -> list[pa.Table]:
+        """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
+        programs; of those that are `away` nothing is told."""
+        found = [self._evaluator.match(entries, self._open - away)]
+        batch, many = Batch(entries), dict[str, np.ndarray]()
+        for program in np.unique(candidates.program).tolist():
+            known = shapes.get(program)
+            if known is None or known.change.key not in self._shapes:
+                continue
+            its = candidates.of(program)
+            few = [] if known.single is None else [*islice(self._pairs(its), SINGLE_PAIRS + 1)]
+            if known.single is None or len(few) > SINGLE_PAIRS:
+                many[known.change.key] = its.event
+            else:
+                found += self._one_by_one(entries, batch, few, known)
+        if many:
+            places = np.unique(np.concatenate([*many.values()]))
+            found.append(self._evaluator.match(entries.take(pa.array(places)), many))
+        return found
+
+    def _pairs(self, candidates: Candidates) -> Iterator[Pair]:
+        for event, group in zip(candidates.event.tolist(), candidates.group.tolist(), strict=True):
+            for subscription in self._behind[group].values():
+                yield event, subscription
+
+    def _one_by_one(self, entries: pa.Table, batch: Batch, pairs: Sequence[Pair], known: Known) -> list[pa.Table]:
+        began = thread_time()
+        found, left = batch.decide(pairs, known.single)
+        self.spent[known.change.key] += thread_time() - began
+        decided = self._evaluator.holding(found)
+        return [decided, self._evaluated(entries, left, known.change.key)] if left else [decided]
+
+    def _evaluated(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
+        """The matches of just these pairs."""
+        places = sorted({place for place, _ in pairs})
+        found = self._evaluator.match(entries.take(pa.array(places)), [shape])
+        positions = entries["position"].to_numpy()
+        asked = {(int(positions[place]), subscription.since) for place, subscription in pairs}
+        told = zip(found["position"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+        return found.filter(pa.array([each in asked for each in told], pa.bool_()))
+
+    def _add(self, change: Change, known: Known) -> Sequence[Change]:
+        """A subscription comes; with the change that tells of its shape, if that is not known here."""
+        subscription = from_change(change)
+        membership = known.guards.of(subscription.constants)
+        if membership is not None:
+            self._behind[membership.group][subscription.since] = subscription
+            self._groups[change.key] = membership.group, subscription.since
+        if known.change.key in self._shapes:
+            return ()
+        self._shapes[known.change.key] = known
+        if known.guards.program is None:
+            self._open.add(known.change.key)
+        return (known.change,)
+
+    def _end(self, change: Change) -> None:
+        if change.key in self._groups:
+            group, since = self._groups.pop(change.key)
+            self._ended.append((change.position, group, since))
