@@ -24,11 +24,15 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import Candidates
 from triplewire.matching.known import Known
 from triplewire.matching.ontologies import Closures
-from triplewire.matching.singles import Batch
+from triplewire.matching.singles import Batch, Parsed
 from triplewire.matching.singles.batches import Pair
-from triplewire.model import Subscription
+from triplewire.model import MATTER, Subscription
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SUBSCRIPTION, from_change
+
+_NAME = "urn:nothing"
+NOTHING = Parsed({**dict.fromkeys(MATTER), "position": 0, "event": _NAME, "text": "\t".join([f"<{_NAME}>"] * 3)})
+"""An event of which nobody knows anything."""
 
 
 class Remainders:
@@ -82,7 +86,7 @@ class Remainders:
         batch, many = Batch(entries), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
             known = shapes.get(program)
-            if known is None or known.change.key not in self._shapes:
+            if known is None or known.change.key not in self._shapes or known.change.key in self._open:
                 continue
             its = candidates.of(program)
             few = [] if known.single is None else [*islice(self._pairs(its), SINGLE_PAIRS + 1)]
@@ -123,14 +127,20 @@ class Remainders:
         if membership is not None:
             self._behind[membership.group][subscription.since] = subscription
             self._groups[change.key] = membership.group, subscription.since
+        if known.guards.program is None or not (known.guards.sure or _nothing_of_nothing(known, subscription)):
+            self._open.add(known.change.key)
         if known.change.key in self._shapes:
             return ()
         self._shapes[known.change.key] = known
-        if known.guards.program is None:
-            self._open.add(known.change.key)
         return (known.change,)
 
     def _end(self, change: Change) -> None:
         if change.key in self._groups:
             group, since = self._groups.pop(change.key)
             self._ended.append((change.position, group, since))
+
+
+def _nothing_of_nothing(known: Known, subscription: Subscription) -> bool:
+    """Does a subscription surely not match an event that has nothing of what it counts?"""
+    told = None if known.single is None else known.single.solve(NOTHING, subscription.constants)
+    return told is not None and not told.matched

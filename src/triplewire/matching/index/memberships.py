@@ -14,8 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from triplewire.matching.index.programs import Op, Slot
-from triplewire.matching.index.writing import guard, program
+from triplewire.matching.index.guarding import guard
+from triplewire.matching.index.programs import Op
+from triplewire.matching.index.writing import program
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
@@ -87,10 +88,12 @@ class Guards:
     none of theirs. There are none where nothing is surely required."""
 
     def __init__(self, shape: Shape) -> None:
-        self.program = guard(shape)
+        made = guard(shape)
+        self.program = None if made is None else made.program
+        self.sure = made is None or made.sure
+        """Whether nobody of the shape matches an event that it does not let through."""
         self._key = "guard " + shape.key
-        rows = () if self.program is None else self.program.rows
-        self._read = {each.number for row in rows for each in row.places if each.slot is Slot.PARAMETER}
+        self._read = set[int]() if self.program is None else self.program.parameters
 
     def of(self, constants: Sequence[str]) -> Membership:
         kept = tuple(text if index in self._read else "" for index, text in enumerate(constants))

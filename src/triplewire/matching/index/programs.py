@@ -120,3 +120,9 @@ class Program:
     threshold: Threshold | None
     solutions: bool
     hints: tuple[Hint, ...] = ()
+
+    @property
+    def parameters(self) -> set[int]:
+        """Those that its rows and steps name."""
+        named = (*(place for row in self.rows for place in row.places), *(step.constant for step in self.steps))
+        return {place.number for place in named if place.slot is Slot.PARAMETER}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from triplewire.matching.index.programs import (
     BEGINS,
@@ -24,7 +24,6 @@ from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.scans import VIRTUAL
-from triplewire.sparql.compile.subscriptions import required
 
 _COMPARISONS = {
     "=": Op.EQUAL,
@@ -61,19 +60,9 @@ def program(shape: Shape) -> Program | None:
         return None
 
 
-def guard(shape: Shape) -> Program | None:
-    """A program for what every match of a shape surely has, for shapes that are more than the index decides; None where
-    there is nothing to tell. It takes none of the shape's filters."""
-    query = shape.query
-    patterns = query.patterns if isinstance(query, Conjunction) else tuple(required(query.where))
-    rows = [replace(each, graph=None) for each in patterns[:MOST_PATTERNS] if _header(each) is None]
-    if not any(_tells(each) for each in rows):
-        return None
-    return _Writer(Conjunction("ask", tuple(rows))).program(False)
-
-
-def _tells(pattern: Pattern) -> bool:
-    return any(not isinstance(node, Var) for node in (pattern.subject, pattern.predicate, pattern.object))
+def written(query: Conjunction) -> Program:
+    """The program that tells whether a conjunction has a solution. Raises Beyond."""
+    return _Writer(query).program(False)
 
 
 @dataclass
@@ -107,7 +96,7 @@ class _Writer:
                     self.names.setdefault(node.name, len(self.names))
 
     def _row(self, pattern: Pattern) -> Row:
-        header = _header(pattern)
+        header = header_of(pattern)
         if header is None:
             return Row((self._place(pattern.subject), self._place(pattern.predicate), self._place(pattern.object)))
         if header < -3 or isinstance(pattern.object, Var):
@@ -141,6 +130,9 @@ class _Writer:
                     return Hint(row, tuple(each.index for each in found))
                 if row is not None and numbers and len(numbers) == len(members):
                     return Hint(row, tuple(each.index for each in numbers), EQUAL_NUMBER)
+            case Apply("||", (Apply("sameterm", (Var(name), Param())), *_) as args):
+                named, row = [*_named(name, args)], self._row_of(name)
+                return Hint(row, tuple(named)) if row is not None and len(named) == len(args) else None
             case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
                 row = self._row_of(name)
                 return None if row is None else Hint(row, (index,), BEGINS)
@@ -155,7 +147,7 @@ class _Writer:
     def _row_of(self, name: str) -> int | None:
         """A stored row that has a variable as its object, and a constant as its predicate."""
         for number, pattern in enumerate(self.query.patterns):
-            if pattern.object == Var(name) and not isinstance(pattern.predicate, Var) and _header(pattern) is None:
+            if pattern.object == Var(name) and not isinstance(pattern.predicate, Var) and header_of(pattern) is None:
                 return number
         return None
 
@@ -210,6 +202,14 @@ class _Writer:
         return self.names[name]
 
 
+def _named(name: str, conditions: Sequence[Expression]) -> Iterator[int]:
+    """The parameters of those conditions that say that a variable is one."""
+    for each in conditions:
+        match each:
+            case Apply("sameterm", (Var(found), Param(index))) if found == name:
+                yield index
+
+
 def _conjuncts(condition: Expression) -> Iterator[Expression]:
     if isinstance(condition, Apply) and condition.op == "&&":
         for each in condition.args:
@@ -218,7 +218,7 @@ def _conjuncts(condition: Expression) -> Iterator[Expression]:
         yield condition
 
 
-def _header(pattern: Pattern) -> int | None:
+def header_of(pattern: Pattern) -> int | None:
     """The number of the virtual quad that a pattern is about."""
     if pattern.graph is not None or not isinstance(pattern.predicate, Const):
         return None
@@ -228,10 +228,10 @@ def _header(pattern: Pattern) -> int | None:
 
 def _of_event(pattern: Pattern) -> tuple[Node, ...]:
     graph = () if pattern.graph is None else (pattern.graph,)
-    return graph if _header(pattern) is None else (pattern.subject, *graph)
+    return graph if header_of(pattern) is None else (pattern.subject, *graph)
 
 
 def _of_quad(pattern: Pattern) -> tuple[Node, ...]:
-    if _header(pattern) is not None:
+    if header_of(pattern) is not None:
         return (pattern.object,)
     return pattern.subject, pattern.predicate, pattern.object
