@@ -2,6 +2,7 @@
 
 from triplewire.matching.singles.batches import Batch, decide
 from triplewire.matching.singles.events import Parsed
+from triplewire.matching.singles.ontologies import Ontologies
 from triplewire.matching.singles.singles import Rows, Single, single_of
 
-__all__ = ["Batch", "Parsed", "Rows", "Single", "decide", "single_of"]
+__all__ = ["Batch", "Ontologies", "Parsed", "Rows", "Single", "decide", "single_of"]

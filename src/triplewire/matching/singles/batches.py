@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from triplewire.matching.shapes import Shape
 from triplewire.matching.singles.events import Parsed
+from triplewire.matching.singles.runs import Known
 from triplewire.matching.singles.singles import Rows, Single, single_of
 from triplewire.model import MATCHES, Subscription
 from triplewire.model.events import MATTER
@@ -24,9 +25,11 @@ def decide(entries: pa.Table, pairs: Sequence[Pair], shape: Shape) -> tuple[pa.T
 
 
 class Batch:
-    """A batch of `ENTRIES`. Events are taken apart when they are first asked for, once for all shapes."""
+    """A batch of `ENTRIES`, with the ontologies that hold for all of them. Events are taken apart when they are first
+    asked for, once for all shapes."""
 
-    def __init__(self, entries: pa.Table) -> None:
+    def __init__(self, entries: pa.Table, ontologies: Known | None = None) -> None:
+        self._ontologies = ontologies
         self._columns = [(name, entries.column(name)) for name in MATTER]
         self._events = dict[int, Parsed]()
 
@@ -39,7 +42,7 @@ class Batch:
         found, left = list[tuple[int, int, Rows]](), list[Pair]()
         for pair in pairs:
             event, subscription = self._event(pair[0]), pair[1]
-            rows = single.solve(event, subscription.constants)
+            rows = single.solve(event, subscription.constants, self._ontologies)
             if rows is None:
                 left.append(pair)
             elif rows.matched:

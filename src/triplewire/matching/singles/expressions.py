@@ -11,10 +11,12 @@ from triplewire.matching.singles.casts import CASTS
 from triplewire.matching.singles.comparisons import effective, equals, ordered, same_term
 from triplewire.matching.singles.facts import Fact, boolean, fact
 from triplewire.matching.singles.logic import conjoined, disjoined
+from triplewire.matching.singles.ontologies import having, related
 from triplewire.matching.singles.patterns import searching
 from triplewire.matching.singles.runs import Evaluate, Operate, Row, Run, Slots, Test, Unknown
 from triplewire.model.terms import parse_literal
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Operator, Param, Var
+from triplewire.sparql.compile.ontologies import ONTOLOGICAL, REFLEXIVE
 
 _NUMERIC = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 
@@ -68,6 +70,10 @@ class Expressions:
                 return _of_two(_TESTS_OF_TWO[op], self.value(left), self.value(right))
             case Apply(op, (inner,)) if op in _TESTS_OF_ONE:
                 return _of_one(_TESTS_OF_ONE[op], self.value(inner))
+            case Apply(op, (lower, upper)) if op in REFLEXIVE:
+                return related(op, self.value(lower), self.value(upper))
+            case Apply("has", (subject, property_, object_)):
+                return having(self.value(subject), self.value(property_), self.value(object_))
             case Apply(op) if op in _TESTS:
                 raise Unknown(expression)
         return _of_one(effective, self.value(expression))
@@ -189,7 +195,7 @@ _TESTS_OF_TWO: Mapping[str, Callable[[Fact | None, Fact | None], bool | None]] =
     "strends": partial(strings.matching, str.endswith),
     "langmatches": strings.lang_matches,
 }
-_TESTS = frozenset({*_TESTS_OF_ONE, *_TESTS_OF_TWO, "regex", "&&", "||", "!", "bound", "in", "not in"})
+_TESTS = frozenset({*_TESTS_OF_ONE, *_TESTS_OF_TWO, *ONTOLOGICAL, "regex", "&&", "||", "!", "bound", "in", "not in"})
 
 _FUNCTIONS: Mapping[tuple[str, int], Callable[..., Fact | None]] = {
     ("+", 1): numbers.affirmed,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from triplewire.matching.singles.bags import bagged
 from triplewire.matching.singles.expressions import Expressions
 from triplewire.matching.singles.groups import grouped
 from triplewire.matching.singles.joins import joined, left_joined, minus
@@ -14,6 +15,7 @@ from triplewire.matching.singles.scans import reach, scan
 from triplewire.matching.singles.selections import selected
 from triplewire.sparql.algebra import (
     Apply,
+    Bag,
     Basic,
     Exists,
     Expression,
@@ -86,6 +88,8 @@ class Operators:
         if self.substituted:
             raise Unknown(operator)
         match operator:
+            case Bag(elements=elements):
+                return bagged(self.slots, operator, [self.expressions.test(each) for each in elements])
             case Minus(left, right):
                 shared = sorted(map(self.slots.variable, bound_by(left) & bound_by(right)))
                 return minus(self.made(left), self.made(right), shared) if shared else self.made(left)
@@ -122,7 +126,7 @@ class Operators:
 def _goes_on(operator: Operator) -> bool:
     """Is it the same whether a solution is put in before or held against it after?"""
     match operator:
-        case Basic() | Values() | Reach():
+        case Basic() | Values() | Reach() | Bag():
             return True
         case Join(left, right) | Union(left, right):
             return _goes_on(left) and _goes_on(right)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.facts import Fact, Undecided, text_of
@@ -18,15 +18,30 @@ from triplewire.sparql.rewriting import parts
 Row: TypeAlias = list[str | None]
 
 
+class Known(Protocol):
+    """What ontologies say."""
+
+    def say(self, relation: str, lower: str, upper: str) -> bool:
+        """Whether two terms are in a relation, or in that of a property."""
+
+
 class Run:
-    """The event, the steps that are left, and the numbers that were computed and written, by their text."""
+    """The event, the steps that are left, what ontologies say if that is known, and the numbers that were computed and
+    written, by their text."""
 
-    __slots__ = ("event", "left", "made")
+    __slots__ = ("event", "left", "made", "ontologies")
 
-    def __init__(self, event: Parsed, steps: int) -> None:
+    def __init__(self, event: Parsed, steps: int, ontologies: Known | None = None) -> None:
         self.event = event
         self.left = steps
+        self.ontologies = ontologies
         self.made = dict[str, Fact]()
+
+    @property
+    def known(self) -> Known:
+        if self.ontologies is None:
+            raise Undecided
+        return self.ontologies
 
     def spend(self, steps: int) -> None:
         self.left -= steps

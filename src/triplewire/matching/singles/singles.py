@@ -17,7 +17,7 @@ from triplewire.matching.singles.conjunctions import numbered
 from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.facts import Undecided
 from triplewire.matching.singles.operators import Operators
-from triplewire.matching.singles.runs import Row, Run, Seeds, Slots, Unknown
+from triplewire.matching.singles.runs import Known, Row, Run, Seeds, Slots, Unknown
 from triplewire.matching.singles.selections import Terms, tabulated
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.algebra import Select
@@ -50,15 +50,15 @@ class Single:
     stream: int | None
     """The constant that names the stream of the event, if one does."""
 
-    def solve(self, event: Parsed, constants: Sequence[str]) -> Rows | None:
+    def solve(self, event: Parsed, constants: Sequence[str], ontologies: Known | None = None) -> Rows | None:
         """What the evaluator would say of the event and the subscription with these constants; None where that is not
-        surely known, or too much work."""
+        surely known, or too much work, or needs ontologies that are not given."""
         try:
             if not event.whole:
                 return None
             if self.stream is not None and event.header(STREAM.term)[0][2] != constants[self.stream]:
                 return NO_MATCH
-            return self.solving(Run(event, SINGLE_STEPS), self.seeds.seed(constants))
+            return self.solving(Run(event, SINGLE_STEPS, ontologies), self.seeds.seed(constants))
         except Undecided:
             return None
 
