@@ -207,6 +207,7 @@ class Matcher:
     def _matched(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
         if self._closures.prepare():
             self._groups.relate(self._closures.rows)
+            self._rest.relate(self._closures.rows)
         result = self._groups.match(entries)
         # those that came after the events are not known yet
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}

@@ -24,7 +24,7 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import Candidates
 from triplewire.matching.known import Known
 from triplewire.matching.ontologies import Closures
-from triplewire.matching.singles import Batch, Parsed
+from triplewire.matching.singles import Batch, Ontologies, Parsed
 from triplewire.matching.singles.batches import Pair
 from triplewire.model import MATTER, Subscription
 from triplewire.registry.ports import Change
@@ -40,6 +40,7 @@ class Remainders:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, closures: Closures) -> None:
         self._evaluator = Evaluator(duck, closures, "rest", _making=tabled)
+        self._ontologies = Ontologies(closures.rows)
         self._shapes: dict[str, Known] = {}
         self._open: set[str] = set()
         """Shapes that nothing guards."""
@@ -77,13 +78,17 @@ class Remainders:
         self._ended = [each for each in self._ended if each[0] >= before]
         return self._evaluator.forget(before)
 
+    def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Ontologies say this from now on: relation, lower and upper name."""
+        self._ontologies = Ontologies(rows)
+
     def match(
         self, entries: pa.Table, candidates: Candidates, shapes: Mapping[int, Known], away: frozenset[str]
     ) -> list[pa.Table]:
         """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
         programs; of those that are `away` nothing is told."""
         found = [self._evaluator.match(entries, self._open - away)]
-        batch, many = Batch(entries), dict[str, np.ndarray]()
+        batch, many = Batch(entries, self._ontologies), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
             known = shapes.get(program)
             if known is None or known.change.key not in self._shapes or known.change.key in self._open:

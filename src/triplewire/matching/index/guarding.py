@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from triplewire.matching.index.programs import MOST_PATTERNS, Program
-from triplewire.matching.index.writing import header_of, written
+from triplewire.matching.index.writing import header_of, naming, written
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Param, Pattern, Query, Var
 from triplewire.sparql.algebra import (
@@ -36,26 +36,34 @@ class Guard:
 
 
 def guard(shape: Shape) -> Guard | None:
-    """None where there is nothing to tell. It takes none of the shape's filters."""
+    """None where there is nothing to tell. Of the shape's filters it takes those that name an object, so that there
+    are access keys."""
     query = shape.query
     if isinstance(query, Conjunction):
-        return _guarding(query.patterns, ())
+        return _guarding(query.patterns, (), query.filters)
     counted = _counted(query)
-    inner = query.where if counted is None else counted.inner
-    made = _guarding((*required(inner),), (*_alternatives(inner),))
+    inner = _selected(query) if counted is None else counted.inner
+    made = _guarding((*required(inner),), (*_alternatives(inner),), (*_conditions(inner),))
     return made and replace(made, sure=counted is None)
 
 
-def _guarding(patterns: Sequence[Pattern], choices: Sequence[tuple[Pattern, Expression]]) -> Guard | None:
+def _guarding(
+    patterns: Sequence[Pattern], choices: Sequence[tuple[Pattern, Expression]], conditions: Sequence[Expression]
+) -> Guard | None:
     rows = [replace(each, graph=None) for each in patterns if header_of(each) is None][:MOST_PATTERNS]
     more = choices[: MOST_PATTERNS - len(rows)]
     if not more and not any(_tells(each) for each in rows):
         return None
-    filters = tuple(condition for _, condition in more if condition is not _NOTHING)
+    filters = (*(condition for _, condition in more if condition is not _NOTHING), *naming(rows, conditions))
     return Guard(written(Conjunction("ask", (*rows, *(pattern for pattern, _ in more)), filters)))
 
 
 _NOTHING = Apply("&&", ())
+
+
+def _selected(query: Query) -> Operator:
+    """What a query selects from."""
+    return query.where.inner if isinstance(query.where, Select) else query.where
 
 
 def _tells(pattern: Pattern) -> bool:
@@ -77,6 +85,21 @@ def _own(operator: Select | Filter | Extend) -> Iterator[object]:
     for each in fields(operator):
         if each.name != "inner":
             yield from parts(getattr(operator, each.name))
+
+
+def _conditions(operator: Operator) -> Iterator[Expression]:
+    """Those without which there is no solution, of variables in patterns that are required."""
+    match operator:
+        case Filter(inner, conditions):
+            yield from conditions
+            yield from _conditions(inner)
+        case Join(left, right):
+            yield from _conditions(left)
+            yield from _conditions(right)
+        case LeftJoin(left) | Minus(left):
+            yield from _conditions(left)
+        case Extend(inner) | Graph(inner=inner):
+            yield from _conditions(inner)
 
 
 def _alternatives(operator: Operator) -> Iterator[tuple[Pattern, Expression]]:

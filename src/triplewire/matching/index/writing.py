@@ -65,6 +65,12 @@ def written(query: Conjunction) -> Program:
     return _Writer(query).program(False)
 
 
+def naming(patterns: Sequence[Pattern], conditions: Sequence[Expression]) -> Iterator[Expression]:
+    """Those of the conditions that name the object of a pattern, or what it begins with, or is in a relation with."""
+    writer = _Writer(Conjunction("ask", tuple(patterns)))
+    return (part for each in conditions for part in _conjuncts(each) if writer.hint(part) is not None)
+
+
 @dataclass
 class _Writer:
     query: Conjunction
@@ -79,7 +85,7 @@ class _Writer:
         rest = [each for each in conditions if threshold is None or self._threshold(each) != threshold]
         steps = [step for each in rest for step in self._steps(each)]
         steps += [Step(Op.AND)] * max(0, len(rest) - 1)
-        hints = tuple(hint for each in rest if (hint := self._hint(each)))
+        hints = tuple(hint for each in rest if (hint := self.hint(each)))
         return Program(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions, hints)
 
     def _number(self) -> None:
@@ -120,7 +126,7 @@ class _Writer:
                 return self._threshold(Apply(_TURNED[op], (variable, param)))
         return None
 
-    def _hint(self, condition: Expression) -> Hint | None:
+    def hint(self, condition: Expression) -> Hint | None:
         match condition:
             case Apply("=" | "in", (Var(name), *members)):
                 found = [each for each in members if isinstance(each, Param) and each.family in _NAMED]
