@@ -147,6 +147,26 @@ def operators(
         console.print(_costs(report))
 
 
+@benches.command()
+def registration(
+    subscriptions: Annotated[int, typer.Option(help="Subscriptions of each bulk.", min=1_000)] = 100_000,
+    singles: Annotated[int, typer.Option(help="Subscriptions that are made one after the other.", min=10)] = 300,
+    json: Json = False,
+) -> None:
+    """Subscriptions over HTTP: in bulk, of one shape, of a thousand shapes, and as filters; and one by one."""
+    import orjson
+
+    from triplewire.bench.registration import Plan, run
+
+    progress = Console(stderr=True)
+    report = run(Plan(subscriptions, singles), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(_table(report, "registration"))
+
+
 def _costs(report: dict[str, Any]) -> Table:
     table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
     for operator, row in report["operators"].items():
