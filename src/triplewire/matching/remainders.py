@@ -75,6 +75,8 @@ class Remainders:
         """Drop subscriptions that ended below a position. Where the last of them ended, or 0."""
         for _, group, since in [each for each in self._ended if each[0] < before]:
             del self._behind[group][since]
+            if not self._behind[group]:
+                del self._behind[group]
         self._ended = [each for each in self._ended if each[0] >= before]
         return self._evaluator.forget(before)
 
@@ -106,7 +108,7 @@ class Remainders:
 
     def _pairs(self, candidates: Candidates) -> Iterator[Pair]:
         for event, group in zip(candidates.event.tolist(), candidates.group.tolist(), strict=True):
-            for subscription in self._behind[group].values():
+            for subscription in self._behind.get(group, {}).values():
                 yield event, subscription
 
     def _one_by_one(self, entries: pa.Table, batch: Batch, pairs: Sequence[Pair], known: Known) -> list[pa.Table]:
@@ -128,10 +130,10 @@ class Remainders:
     def _add(self, change: Change, known: Known) -> Sequence[Change]:
         """A subscription comes; with the change that tells of its shape, if that is not known here."""
         subscription = from_change(change)
-        membership = known.guards.of(subscription.constants)
-        if membership is not None:
-            self._behind[membership.group][subscription.since] = subscription
-            self._groups[change.key] = membership.group, subscription.since
+        if known.guards.program is not None:
+            group = known.guards.of(subscription.constants).group
+            self._behind[group][subscription.since] = subscription
+            self._groups[change.key] = group, subscription.since
         if known.guards.program is None or not (known.guards.sure or _nothing_of_nothing(known, subscription)):
             self._open.add(known.change.key)
         if known.change.key in self._shapes:

@@ -47,18 +47,32 @@ def guard(shape: Shape) -> Guard | None:
     return made and replace(made, sure=counted is None)
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """What all branches of a union have: a predicate, and its constants in them, where it has one in each."""
+
+    predicate: Const
+    objects: tuple[Param, ...] = ()
+
+    def pattern(self, number: int) -> Pattern:
+        """With variables of its own."""
+        return Pattern(Var(f".of{number}"), self.predicate, Var(f".among{number}"))
+
+    def conditions(self, number: int) -> tuple[Expression, ...]:
+        same = tuple(Apply("sameterm", (self.pattern(number).object, each)) for each in self.objects)
+        return (Apply("||", same),) if same else ()
+
+
 def _guarding(
-    patterns: Sequence[Pattern], choices: Sequence[tuple[Pattern, Expression]], conditions: Sequence[Expression]
+    patterns: Sequence[Pattern], choices: Sequence[_Choice], conditions: Sequence[Expression]
 ) -> Guard | None:
     rows = [replace(each, graph=None) for each in patterns if header_of(each) is None][:MOST_PATTERNS]
     more = choices[: MOST_PATTERNS - len(rows)]
     if not more and not any(_tells(each) for each in rows):
         return None
-    filters = (*(condition for _, condition in more if condition is not _NOTHING), *naming(rows, conditions))
-    return Guard(written(Conjunction("ask", (*rows, *(pattern for pattern, _ in more)), filters)))
-
-
-_NOTHING = Apply("&&", ())
+    chosen = (condition for number, each in enumerate(more) for condition in each.conditions(number))
+    every = (*rows, *(each.pattern(number) for number, each in enumerate(more)))
+    return Guard(written(Conjunction("ask", every, (*chosen, *naming(rows, conditions)))))
 
 
 def _selected(query: Query) -> Operator:
@@ -102,9 +116,8 @@ def _conditions(operator: Operator) -> Iterator[Expression]:
             yield from _conditions(inner)
 
 
-def _alternatives(operator: Operator) -> Iterator[tuple[Pattern, Expression]]:
-    """For unions without which there is no solution: a pattern of which every branch has one, and what its object may
-    be."""
+def _alternatives(operator: Operator) -> Iterator[_Choice]:
+    """For unions without which there is no solution."""
     match operator:
         case Union():
             yield from _common([[*required(each)] for each in _branches(operator)])
@@ -125,24 +138,20 @@ def _branches(operator: Operator) -> Iterator[Operator]:
         yield operator
 
 
-def _common(branches: Sequence[Sequence[Pattern]]) -> Iterator[tuple[Pattern, Expression]]:
+def _common(branches: Sequence[Sequence[Pattern]]) -> Iterator[_Choice]:
     """The first predicate with a constant in every branch; else, the first that is in all of them."""
-    predicates = [each.predicate for each in branches[0] if isinstance(each.predicate, Const)]
-    for predicate in predicates:
-        found = [_object(branch, predicate) for branch in branches]
-        objects = [each for each in found if each is not None]
+    stored = [[each for each in branch if header_of(each) is None] for branch in branches]
+    predicates = [each.predicate for each in stored[0] if isinstance(each.predicate, Const)]
+    shared = [each for each in predicates if all(any(its.predicate == each for its in branch) for branch in stored)]
+    for predicate in shared:
+        objects = [each for branch in stored if (each := _object(branch, predicate)) is not None]
         if len(objects) == len(branches):
-            value = Var(".among")
-            same = [Apply("sameterm", (value, each)) for each in objects]
-            yield Pattern(Var(".of"), predicate, value), Apply("||", tuple(same))
+            yield _Choice(predicate, tuple(objects))
             return
-    for predicate in predicates:
-        if all(any(each.predicate == predicate and header_of(each) is None for each in branch) for branch in branches):
-            yield Pattern(Var(".of"), predicate, Var(".among")), _NOTHING
-            return
+    yield from map(_Choice, shared[:1])
 
 
 def _object(branch: Sequence[Pattern], predicate: Const) -> Param | None:
     """A constant that a predicate has in a branch."""
-    named = (each.object for each in branch if each.predicate == predicate and header_of(each) is None)
+    named = (each.object for each in branch if each.predicate == predicate)
     return next((each for each in named if isinstance(each, Param)), None)
