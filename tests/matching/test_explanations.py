@@ -114,7 +114,7 @@ def test_a_question_that_would_take_forever_is_cut_off() -> None:
         trial.count(cross)
 
 
-@examples(25)
+@examples(12)
 @given(data, one_event | one_graph)
 def test_it_says_matched_exactly_if_the_evaluator_matches(given: Data, question: Question) -> None:
     try:

@@ -328,7 +328,7 @@ STEPS = st.one_of(
 
 
 def test_step_by_step_is_the_same_as_at_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    @examples(25)
+    @examples(12)
     @given(st.lists(STEPS, min_size=4, max_size=16))
     def answers(steps: Sequence[tuple[str, str, str]]) -> None:
         world, directory = World(), tmp_path_factory.mktemp("index")

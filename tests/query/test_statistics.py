@@ -173,7 +173,7 @@ QUERIES = (
 )
 
 
-@settings(deadline=None, max_examples=15, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=8, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(files)
 def test_answers_are_those_without_statistics(
     tmp_path_factory: pytest.TempPathFactory, given: list[list[list[str]]]

@@ -105,7 +105,7 @@ def engines() -> Iterator[tuple[OnDuckDB, Unplanned]]:
         each.close()
 
 
-@examples(150)
+@examples(80)
 @given(data, questions)
 def test_answers_are_those_without_rules(engines: tuple[OnDuckDB, Unplanned], given: Data, question: Question) -> None:
     """Which rows a slice takes is open, so nothing is sliced."""
