@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.matching.singles.judges import EX, PREFIXES, batch, event, lifted, singly
-from triplewire.matching.singles import decide
+from triplewire.matching.singles import Batch, single_of
 from triplewire.matching.singles.singles import MATCH
 from triplewire.model import MATCHES, Event, Kind, Subscription
 
@@ -18,7 +18,9 @@ def subscription(since: int) -> Subscription:
 
 def test_pairs_are_decided_or_given_back() -> None:
     two, one = subscription(2), subscription(1)
-    found, left = decide(EVENTS, [(2, two), (0, two), (0, one), (1, one), (3, one)], lifted(ASKED).shape)
+    found, left = Batch(EVENTS).decide(
+        [(2, two), (0, two), (0, one), (1, one), (3, one)], single_of(lifted(ASKED).shape)
+    )
     assert found.schema == MATCHES
     told = [(row["position"], row["subscription"], row["terms"]) for row in found.to_pylist()]
     assert told == [(10, 1, ["", f"<{EX}o>"]), (10, 2, ["", f"<{EX}o>"]), (12, 2, ["", f"<{EX}o>"])]
@@ -26,13 +28,15 @@ def test_pairs_are_decided_or_given_back() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    found, left = decide(EVENTS, [], lifted(ASKED).shape)
+    found, left = Batch(EVENTS).decide([], single_of(lifted(ASKED).shape))
     assert (found.num_rows, found.schema, left) == (0, MATCHES, [])
 
 
 def test_a_shape_that_is_not_known_is_given_back_whole() -> None:
     pairs = [(0, subscription(1))]
-    found, left = decide(EVENTS, pairs, lifted(PREFIXES + "SELECT (NOW() AS ?n) { ?o :value ?v }").shape)
+    found, left = Batch(EVENTS).decide(
+        pairs, single_of(lifted(PREFIXES + "SELECT (NOW() AS ?n) { ?o :value ?v }").shape)
+    )
     assert (found.num_rows, left) == (0, pairs)
 
 

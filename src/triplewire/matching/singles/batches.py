@@ -7,21 +7,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from triplewire.matching.shapes import Shape
 from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.runs import Known
-from triplewire.matching.singles.singles import Rows, Single, single_of
+from triplewire.matching.singles.singles import Rows, Single
 from triplewire.model import MATCHES, Subscription
 from triplewire.model.events import MATTER
 
 Pair: TypeAlias = tuple[int, Subscription]
 """The place of an event in its batch, and a subscription."""
 NOTHING: pa.Table = MATCHES.empty_table()
-
-
-def decide(entries: pa.Table, pairs: Sequence[Pair], shape: Shape) -> tuple[pa.Table, list[Pair]]:
-    """`Batch.decide` for whoever has one shape and no use for either again."""
-    return Batch(entries).decide(pairs, single_of(shape))
 
 
 class Batch:
