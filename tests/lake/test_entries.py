@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from tests.lake.test_delta import entries
 from triplewire.config import limits
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import RECALLED, LakeEntries
-from triplewire.lake.ports import Batch, DataFile, Snapshot, Span
+from triplewire.lake.ports import Batch, DataFile, Moment, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.model import MATTER, Event
 
@@ -100,34 +101,29 @@ def test_a_page_is_cut_by_the_size_of_its_text(tmp_path: Path) -> None:
 def test_an_empty_lake_has_nothing(tmp_path: Path) -> None:
     lake = LakeEntries(DeltaLake(tmp_path))
     assert (lake.upto(), lake.page(0, 7, 5)[1]) == (0, 7)
-    assert DeltaLake(tmp_path).spans() == ()
+    assert DeltaLake(tmp_path).files().files == ()
 
 
-def test_spans_follow_the_table(tmp_path: Path) -> None:
+def test_files_come_in_the_order_of_positions(tmp_path: Path) -> None:
     lake = DeltaLake(tmp_path)
-    assert lake.spans() == ()
     writer = stored(tmp_path, [[4, 7]])
-    assert [(each.first, each.last) for each in lake.spans()] == [(4, 7)]
+    assert [(each.first, each.last) for each in lake.files().files] == [(4, 7)]
     writer.commit(Batch("q", 1, 9), [written(tmp_path, [2, 3])])
-    assert [(each.first, each.last) for each in lake.spans()] == [(2, 3), (4, 7)]
-    assert {each.path for each in lake.spans()} == set(lake.files().files)
+    assert [(each.first, each.last) for each in lake.files().files] == [(2, 3), (4, 7)]
 
 
 class Listed:
-    """A lake that has spans and nothing in them."""
+    """A lake that has files at positions and nothing in them."""
 
-    def __init__(self, spans: tuple[Span, ...]) -> None:
-        self._spans = spans
+    def __init__(self, *positions: tuple[int, int]) -> None:
+        self._files = tuple(DataFile("nowhere", 1, 1, {"position": each}) for each in positions)
 
-    def files(self) -> Snapshot:
-        return Snapshot(0, 0, tuple(each.path for each in self._spans))
-
-    def spans(self) -> tuple[Span, ...]:
-        return self._spans
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return replace(Snapshot.empty("nowhere"), files=self._files)
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
 @settings(max_examples=30, deadline=None)
 def test_where_no_file_lies_nothing_is_opened(after: int, more: int) -> None:
-    lake = LakeEntries(Listed((Span("nowhere", 30, 40), Span("nowhere", 90, 99))))
+    lake = LakeEntries(Listed((30, 40), (90, 99)))
     assert lake.page(40 + after, 40 + after + more, 5)[1] == 40 + after + more

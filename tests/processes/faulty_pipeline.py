@@ -15,7 +15,7 @@ from triplewire.compose.pipeline import run_application
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.log import SqliteOutbox
 from triplewire.log.ports import Chunk
 
@@ -65,8 +65,11 @@ class DeadlyLake:
             die_at("after-lake", self.point)
         return done
 
-    def files(self) -> Snapshot:
-        return self.lake.files()
+    def replace(self, change: Change) -> None:
+        self.lake.replace(change)
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return self.lake.files(at)
 
 
 def open_outbox(settings: Settings, point: str, run: str) -> DeadlyOutbox:

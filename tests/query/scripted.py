@@ -6,14 +6,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Event as Flag
 
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.lake.ports import Batch, DataFile, Snapshot
+from triplewire.lake.ports import Moment, Snapshot
 from triplewire.query.confines import confine
 from triplewire.query.engines import over_time
 from triplewire.query.history import History
@@ -41,11 +41,8 @@ def launch(counter: Path | None = None) -> Launch:
 
 
 class NoLake:
-    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
-        raise NotImplementedError
-
-    def files(self) -> Snapshot:
-        return Snapshot(-1, 0, ())
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return Snapshot.empty()
 
 
 class Scripted:

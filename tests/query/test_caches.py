@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_a_lake_that_has_become_too_large_is_read_from_its_files(
     first = lake.grow(*FILES[0])
     assert sum(asked(duck, first, "SELECT * { ?s ?p ?o }").values()) == 3
     assert copied(duck, first)
-    monkeypatch.setattr(limits, "CACHED_BYTES", sum(Path(each).stat().st_size for each in first.files))
+    monkeypatch.setattr(limits, "CACHED_BYTES", first.size)
     second = lake.grow(*FILES[1])
     assert sum(asked(duck, second, "SELECT * { ?s ?p ?o }").values()) == 5
     assert not copied(duck, second)
@@ -132,7 +133,8 @@ def test_a_file_that_is_gone_is_gone_from_the_copy(lake: Growing, duck: Duck) ->
     whole = lake.grow(*FILES[2])
     assert sum(asked(duck, whole, QUERIES[0]).values()) == 6
     for gone in whole.files:
-        rest = Snapshot(whole.version + 1, whole.upto, tuple(each for each in whole.files if each != gone))
+        kept = tuple(each for each in whole.files if each != gone)
+        rest = replace(whole, version=whole.version + 1, removals=1, files=kept)
         assert sum(asked(duck, rest, QUERIES[0]).values()) == 3
         assert asked(duck, rest, QUERIES[1]) == asked(Duck(lake.path), rest, QUERIES[1])
         assert copied(duck, rest)
@@ -164,5 +166,5 @@ def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
 
 
 def test_an_empty_lake_is_ready(lake: Growing, duck: Duck) -> None:
-    assert not duck.prepare(Snapshot(-1, 0, ()))
-    assert not asked(duck, Snapshot(-1, 0, ()), "SELECT * { ?s ?p ?o }")
+    assert not duck.prepare(Snapshot.empty())
+    assert not asked(duck, Snapshot.empty(), "SELECT * { ?s ?p ?o }")

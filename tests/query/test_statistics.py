@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -22,10 +23,10 @@ ONE, TWO = typed("1", "integer"), typed("2", "integer")
 
 
 def counted(counting: Counting, snapshot: Snapshot) -> Statistics:
-    for path in counting.missing(snapshot.files):
+    for path in counting.missing(snapshot.paths):
         counting.take(path)
     counting.finish()
-    return counting.of(snapshot.files)
+    return counting.of(snapshot.paths)
 
 
 @pytest.fixture
@@ -100,8 +101,8 @@ def test_over_the_limit_nothing_is_unique_any_more(
 def test_a_file_that_is_gone_begins_everything_anew(counting: Counting, lake: Growing) -> None:
     whole = [lake.grow([triple("s", "p", object_)]) for object_ in ("o", '"a"', "o")][-1]
     assert counted(counting, whole).kind(iri("p")).families == {Family.IRI, Family.STRING}
-    rest = Snapshot(whole.version + 1, whole.upto, whole.files[:1])
-    assert not counting.of(rest.files).complete
+    rest = replace(whole, version=whole.version + 1, removals=1, files=whole.files[:1])
+    assert not counting.of(rest.paths).complete
     found = counted(counting, rest)
     assert found.kind(iri("p")) == Kind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
     assert found.predicates[iri("p")].rows == 1
@@ -111,12 +112,12 @@ def test_what_is_not_summed_up_yet_is_not_told(counting: Counting, lake: Growing
     """Else a triple that came again would still be called unique."""
     counted(counting, lake.grow([triple("s", "p", "o")]))
     snapshot = lake.grow([triple("s", "p", "o")])
-    assert not counting.of(snapshot.files).complete
-    (fresh,) = counting.missing(snapshot.files)
+    assert not counting.of(snapshot.paths).complete
+    (fresh,) = counting.missing(snapshot.paths)
     counting.take(fresh)
-    assert not counting.of(snapshot.files).complete
+    assert not counting.of(snapshot.paths).complete
     counting.finish()
-    assert not counting.of(snapshot.files).kind(iri("p")).unique
+    assert not counting.of(snapshot.paths).kind(iri("p")).unique
 
 
 def test_estimates_are_about_right_and_follow_the_lake(counting: Counting, lake: Growing) -> None:

@@ -249,6 +249,10 @@ SERVICE_BYTES = 8 * 1024 * 1024
 SERVICE_ROWS = 10_000
 """Solutions of one SERVICE. They become a part of the query's SQL."""
 
+RANGE_CHARACTERS = 192
+"""Of the least and the greatest text of a column, in the account that the lake's table gives of a file: IRIs tell
+themselves apart late. At worst some 8 kB for each file, which every reader of the table holds."""
+
 LOG_AGE_SECONDS = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""
 

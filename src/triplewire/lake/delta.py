@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -11,31 +10,37 @@ from threading import Lock
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
-from triplewire.errors import StorageFull
-from triplewire.lake.ports import Batch, DataFile, Snapshot, Span
-from triplewire.lake.quads import QUADS
+from triplewire.errors import Conflict, NotFound, StorageFull
+from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
+from triplewire.lake.quads import TABLE, ZONE
+from triplewire.lake.ranges import RANGED, from_actions, to_statistics
 
 UPTO = "triplewire.upto"
 """The application transaction whose version is the position up to which the table is complete."""
+REMOVALS = "triplewire.removals"
+"""Likewise, how many changes took rows away."""
+ZONES = "triplewire.zones"
+"""Likewise, the version of the zone map."""
+CHANGES = "triplewire.changes"
+"""Likewise, how many changes there were. Two that were made of the same table cannot both be committed."""
 
-# Files tell the least and the greatest position alone. A reader that is not told so takes the statistics of other
-# columns for empty, and finds no row where it filters by them.
-_CONFIGURATION = {"delta.dataSkippingStatsColumns": "position"}
+_CONFIGURATION = {
+    # A reader that is not told so takes the statistics of other columns for empty, and finds no row by them.
+    "delta.dataSkippingStatsColumns": ",".join(RANGED),
+}
 
 
 class DeltaLake:
-    """One Delta table. Every commit carries two application transactions: the query's batch number, by which a
-    replayed batch is recognised, and the position up to which the table now speaks."""
+    """One Delta table. Every batch that is committed carries two application transactions: its number, by which it is
+    recognised when it is replayed, and the position up to which the table now speaks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
         self._table: DeltaTable | None = None
         self._snapshot: Snapshot | None = None
-        self._spans: tuple[int, tuple[Span, ...]] = (-1, ())
-        """Those of a version."""
         self._lock = Lock()
 
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
@@ -44,45 +49,54 @@ class DeltaLake:
             done = table.transaction_version(batch.query)
             if done is not None and done >= batch.number:
                 return False
-            try:
-                self._add(table, batch, files)
-            except OSError as error:
-                raise StorageFull(f"the lake took no commit: {error}") from error
+            marks = [Transaction(batch.query, batch.number), Transaction(UPTO, batch.upto)]
+            self._write(table, [_added(each, new=True) for each in files], marks)
             return True
 
-    def files(self) -> Snapshot:
+    def replace(self, change: Change) -> None:
         with self._lock:
+            table = self._current() or self._created()
+            there = {each.path for each in self._seen(table).files}
+            if gone := [each.path for each in change.removed if each.path not in there]:
+                raise Conflict(f"the lake has no file {gone[0]} any more: look at it again")
+            added = [_added(each, new=change.lost) for each in change.added]
+            removed = [_removed(each, lost=change.lost) for each in change.removed]
+            self._write(table, [*removed, *added], _marks(table, change))
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        with self._lock:
+            if at is not None:
+                return _past(self._path, at)
             if self._snapshot is None or self._is_newer(self._snapshot.version):
                 self._snapshot = self._seen(self._current())
             return self._snapshot
 
-    def spans(self) -> tuple[Span, ...]:
-        version = self.files().version
-        with self._lock:
-            if self._spans[0] < version and self._table is not None:
-                self._spans = (self._table.version(), _spans(self._table, self._path))
-            return self._spans[1]
-
     def _is_newer(self, version: int) -> bool:
         """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one
-        look does; to read the log costs more the more files the table has."""
-        return version < 0 or _commit(self._path, version + 1).exists()
+        look does; to read the log costs more the more files the table has. Old ones are cleaned away: who has one of
+        these is far behind."""
+        if version < 0 or _commit(self._path, version + 1).exists():
+            return True
+        return not _commit(self._path, version).exists()
 
-    @staticmethod
-    def _seen(table: DeltaTable | None) -> Snapshot:
+    def _seen(self, table: DeltaTable | None) -> Snapshot:
         if table is None:
-            return Snapshot(-1, 0, ())
-        upto = table.transaction_version(UPTO) or 0
-        return Snapshot(table.version(), upto, tuple(sorted(table.file_uris())))
+            return Snapshot.empty(str(self._path))
+        return _snapshot(table, self._path, self._snapshot)
 
-    def _add(self, table: DeltaTable, batch: Batch, files: Sequence[DataFile]) -> None:
-        marks = [Transaction(batch.query, batch.number), Transaction(UPTO, batch.upto)]
-        table.create_write_transaction(
-            [_action(each) for each in files],
-            mode="append",
-            schema=QUADS,
-            commit_properties=CommitProperties(app_transactions=marks),
-        )
+    def _write(self, table: DeltaTable, actions: list[AddAction | RemoveAction], marks: list[Transaction]) -> None:
+        try:
+            table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=TABLE,
+                partition_by=[ZONE],
+                commit_properties=CommitProperties(app_transactions=marks),
+            )
+        except CommitFailedError as error:
+            raise Conflict(f"the lake was changed by another at the same time: {error}") from error
+        except OSError as error:
+            raise StorageFull(f"the lake took no commit: {error}") from error
         table.update_incremental()
         _sync(_commit(self._path, table.version()))
 
@@ -99,25 +113,62 @@ class DeltaLake:
 
     def _created(self) -> DeltaTable:
         self._path.mkdir(parents=True, exist_ok=True)
-        self._table = DeltaTable.create(self._path, QUADS, mode="ignore", name="quads", configuration=_CONFIGURATION)
+        self._table = DeltaTable.create(
+            self._path, TABLE, mode="ignore", name="quads", partition_by=[ZONE], configuration=_CONFIGURATION
+        )
         return self._table
 
 
-def _spans(table: DeltaTable, path: Path) -> tuple[Span, ...]:
-    """By what the commits tell of each file; no file is opened."""
-    told = pa.table(table.get_add_actions(flatten=True)).select(["path", "min.position", "max.position"])
-    found = [Span(str(path / name), first, last) for name, first, last in zip(*told.to_pydict().values(), strict=True)]
-    return tuple(sorted(found, key=lambda each: each.first))
+def _snapshot(table: DeltaTable, path: Path, before: Snapshot | None = None) -> Snapshot:
+    """Of the table as it was loaded. Files that were in a snapshot before are taken from it."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    known = {each.path: each for each in before.files} if before else {}
+    fresh = actions.filter(pa.array([name not in known for name in actions["path"].to_pylist()], pa.bool_()))
+    known |= {each.path: each for each in from_actions(fresh)}
+    files = (known[name] for name in actions["path"].to_pylist())
+    return Snapshot(
+        str(path),
+        table.version(),
+        table.transaction_version(UPTO) or 0,
+        table.transaction_version(REMOVALS) or 0,
+        _or(table.transaction_version(ZONES), -1),
+        tuple(sorted(files, key=lambda each: (each.first, each.path))),
+    )
 
 
-def _action(file: DataFile) -> AddAction:
-    stats = {
-        "numRecords": file.rows,
-        "minValues": {"position": file.first},
-        "maxValues": {"position": file.last},
-        "nullCount": {"position": 0},
-    }
-    return AddAction(file.path, file.size, {}, int(time.time() * 1_000), True, json.dumps(stats))
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _past(path: Path, at: Moment) -> Snapshot:
+    try:
+        table = DeltaTable(path)
+        table.load_as_version(at)
+    except DeltaError as error:
+        raise NotFound(f"the lake has no version {at}: {error}") from error
+    return _snapshot(table, path)
+
+
+def _marks(table: DeltaTable, change: Change) -> list[Transaction]:
+    marks = [Transaction(CHANGES, _or(table.transaction_version(CHANGES), 0) + 1)]
+    if change.lost:
+        marks.append(Transaction(REMOVALS, _or(table.transaction_version(REMOVALS), 0) + 1))
+    if change.zones is not None:
+        marks.append(Transaction(ZONES, change.zones))
+    return marks
+
+
+def _added(file: DataFile, *, new: bool) -> AddAction:
+    """`new` says to those who follow the table that there is something for them in it."""
+    return AddAction(file.path, file.size, {ZONE: file.zone}, _milliseconds(), new, to_statistics(file))
+
+
+def _removed(file: DataFile, *, lost: bool) -> RemoveAction:
+    return RemoveAction(file.path, lost, _milliseconds(), file.size, {ZONE: file.zone})
+
+
+def _milliseconds() -> int:
+    return int(time.time() * 1_000)
 
 
 def _commit(table: Path, version: int) -> Path:

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.lake.ports import Shelf, Span
+from triplewire.lake.ports import Shelf, Snapshot
 from triplewire.model import ENTRIES, MATTER
 
 RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
@@ -63,7 +63,7 @@ class LakeEntries:
         position up to which these are all. Only events that have all of some predicates, if any are named. Few files
         are opened, so there may be none where more are to come."""
         # Each file has an event for the page, or nearly each.
-        files, end = _chosen(self._lake.spans(), after, upto, min(limit, limits.PAST_FILES))
+        files, end = _chosen(self._lake.files(), after, upto, min(limit, limits.PAST_FILES))
         if not files:
             return RECALLED.empty_table(), upto
         asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
@@ -82,8 +82,9 @@ def _named(predicates: Sequence[str]) -> dict[str, str]:
     return {f"p{number}": each for number, each in enumerate(predicates)}
 
 
-def _chosen(spans: Sequence[Span], after: int, upto: int, most: int) -> tuple[list[str], int]:
-    """The files to open for what comes first, and the position up to which they hold everything."""
-    inside = [each for each in spans if each.last > after and each.first <= upto]
+def _chosen(snapshot: Snapshot, after: int, upto: int, most: int) -> tuple[list[str], int]:
+    """The files to open for what comes first, and the position up to which they hold everything. Those of one stretch
+    of time are one in each zone, and go together."""
+    inside = [each for each in snapshot.files if each.last > after and each.first <= upto]
     end = upto if len(inside) <= most else min(upto, max(each.last for each in inside[:most]))
-    return [each.path for each in inside if each.first <= end], end
+    return [f"{snapshot.table}/{each.path}" for each in inside if each.first <= end], end

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+Value: TypeAlias = int | float | str | datetime
+Range: TypeAlias = tuple[Value, Value] | tuple[None, None]
+"""The least and the greatest value of a column, or that it has none. Bounds need not be met, but hold."""
+
+Moment: TypeAlias = int | datetime
+"""A version of the table, or a time: the version that was the newest then."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file that was written beside the table and waits to be committed. `path` is relative to the table."""
+    """A Parquet file of the table, or one that was written beside it and waits to be committed."""
 
     path: str
+    """Relative to the table."""
     size: int
     rows: int
-    first: int
-    last: int
-    """The lowest and the highest position in it."""
+    ranges: Mapping[str, Range] = field(compare=False)
+    """By column. Of a column that is not there nothing is known."""
+    zone: str | None = None
+    """None while it is fresh: appended as it came, and in no zone yet."""
+
+    @property
+    def first(self) -> int:
+        """The lowest position in it."""
+        return int(self._positions[0])
+
+    @property
+    def last(self) -> int:
+        return int(self._positions[1])
+
+    @property
+    def _positions(self) -> tuple[int, int]:
+        least, greatest = self.ranges["position"]
+        assert isinstance(least, int)
+        assert isinstance(greatest, int)
+        return least, greatest
 
 
 @dataclass(frozen=True)
@@ -29,39 +55,67 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The table at one version: the absolute paths of its files, and the position up to which it is complete."""
+class Change:
+    """Files in place of others. Rows only move, unless some are `lost`; `zones` is the version of the zone map that
+    holds from then on, where it is another."""
 
-    version: int
-    upto: int
-    files: tuple[str, ...]
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+    lost: bool = False
+    zones: int | None = None
 
 
 @dataclass(frozen=True)
-class Span:
-    """A file of the table, by its absolute path, and the lowest and the highest position in it."""
+class Snapshot:
+    """The table at one version."""
 
-    path: str
-    first: int
-    last: int
+    table: str
+    """Where it lies."""
+    version: int
+    upto: int
+    """The position up to which it is complete."""
+    removals: int
+    """How many changes took rows away. Where it is the same in two snapshots, the later one has all rows of the
+    earlier, and others only at positions after the earlier's `upto`."""
+    zones: int
+    """The version of the zone map that its files follow; -1 while all space is one zone."""
+    files: tuple[DataFile, ...]
+
+    @classmethod
+    def empty(cls, table: str = "") -> Snapshot:
+        """Of a table before its first commit."""
+        return cls(table, -1, 0, 0, -1, ())
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Absolute, in the order of `files`."""
+        return tuple(f"{self.table}/{each.path}" for each in self.files)
+
+    @property
+    def size(self) -> int:
+        """Of all files, in bytes."""
+        return sum(each.size for each in self.files)
 
 
 class Lake(Protocol):
-    """The table. One writer; any number of readers, each of which sees whole commits only."""
+    """The table. One process appends and one keeps house, at the same time; any number of readers see whole commits
+    only."""
 
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
         """Add the files in one transaction, durable on return. False, and nothing done, for a batch that was
         committed before: a batch that is replayed is not stored twice."""
 
-    def files(self) -> Snapshot:
-        """The table as it is now; version -1 and no files before the first commit."""
+    def replace(self, change: Change) -> None:
+        """Change the table in one transaction, durable on return. Files that are removed stay on the disk, for
+        readers of older versions. Raises Conflict where another change came in between; nothing is done then."""
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        """The table as it is now, or as it was; version -1 and no files before the first commit. Raises NotFound for
+        what is no version, or no longer one."""
 
 
 class Shelf(Protocol):
-    """The table for those who look for positions in it."""
+    """The table for those who only look into it."""
 
-    def files(self) -> Snapshot:
-        """The table as it is now."""
-
-    def spans(self) -> tuple[Span, ...]:
-        """Its files, in the order of their lowest positions."""
+    def files(self, at: Moment | None = None) -> Snapshot:
+        """As the lake's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,16 +17,8 @@ from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
 
-FILES = pa.schema(
-    [
-        pa.field("path", pa.string()),
-        pa.field("size", pa.int64()),
-        pa.field("rows", pa.int64()),
-        pa.field("first", pa.int64()),
-        pa.field("last", pa.int64()),
-    ]
-)
-"""Data files as rows: what a task tells the driver of what it wrote."""
+FILES = pa.schema([pa.field("file", pa.binary())])
+"""Data files as rows, pickled: what a task tells the driver of what it wrote."""
 
 _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""
@@ -37,7 +30,11 @@ def stored(blocks: DataFrame, table: Path, costs: Costs) -> DataFrame:
 
 
 def files(rows: pa.Table) -> list[DataFile]:
-    return [DataFile(**row) for row in rows.to_pylist()]
+    return [pickle.loads(row) for row in rows["file"].to_pylist()]
+
+
+def row(file: DataFile) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([pickle.dumps(file)], pa.binary())], schema=FILES)
 
 
 def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,4 +46,4 @@ def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iter
             keep()
         with spending(costs.store):
             file = _writers[table].write(pa.concat_tables(filled))
-        yield pa.RecordBatch.from_pylist([vars(file)], schema=FILES)
+        yield row(file)

@@ -15,7 +15,7 @@ from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
 from triplewire.query.caches import COPY, NOTHING, Cache
-from triplewire.query.engines import estimated_bytes, over_memory, over_time
+from triplewire.query.engines import over_memory, over_time
 from triplewire.query.profiles import Profile, of_duckdb
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
@@ -47,12 +47,13 @@ class Duck:
     def statistics(self, snapshot: Snapshot) -> Statistics:
         """Waits for what is quickly counted. Of a lake with much in it that is new, nothing is known yet."""
         with _translated(self._bounds):
-            fresh = {path for part in self._parts(snapshot) for path in part.missing(snapshot.files)}
-            if estimated_bytes(tuple(fresh)) <= limits.CATCH_UP_BYTES:
+            fresh = {path for part in self._parts(snapshot) for path in part.missing(snapshot.paths)}
+            sizes = (file.size for path, file in zip(snapshot.paths, snapshot.files, strict=True) if path in fresh)
+            if sum(sizes) <= limits.CATCH_UP_BYTES:
                 while self.prepare(snapshot):
                     pass
             self._see(snapshot)
-            found = self._counting.of(snapshot.files)
+            found = self._counting.of(snapshot.paths)
             return self._with_numbers(found) if self._copied else found
 
     def _with_numbers(self, found: Statistics) -> Statistics:
@@ -64,14 +65,14 @@ class Duck:
     def prepare(self, snapshot: Snapshot) -> bool:
         """Count and copy one file more; whether there was one to be."""
         for part in self._parts(snapshot):
-            if missing := part.missing(snapshot.files):
+            if missing := part.missing(snapshot.paths):
                 part.take(missing[0])
                 return True
             part.finish()
         return False
 
     def _parts(self, snapshot: Snapshot) -> tuple[Counting | Cache, ...]:
-        small = estimated_bytes(snapshot.files) <= limits.CACHED_BYTES
+        small = snapshot.size <= limits.CACHED_BYTES
         return (self._counting, self._cache) if small else (self._counting,)
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
@@ -106,7 +107,7 @@ class Duck:
 
     def _see(self, snapshot: Snapshot) -> None:
         """Make the views, if the table has changed since: over the copy, if it is whole, else over the files."""
-        self._copied = self._cache.holds(snapshot.files)
+        self._copied = self._cache.holds(snapshot.paths)
         if (snapshot.version, self._copied) == self._version:
             return
         relation = f"FROM {COPY}" if self._copied else _quads(snapshot)
@@ -150,4 +151,4 @@ def _quads(snapshot: Snapshot) -> str:
     if not snapshot.files:
         return f"SELECT {NOTHING} WHERE false"
     plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
-    return f"SELECT * REPLACE ({plain}) FROM {parquet(snapshot.files)}"
+    return f"SELECT * REPLACE ({plain}) FROM {parquet(snapshot.paths)}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -50,12 +48,6 @@ def over_memory(memory: str) -> QueryLimit:
     return QueryLimit(f"the query needs more than {memory} of memory; ask for less at a time")
 
 
-@lru_cache(maxsize=4)
-def estimated_bytes(files: tuple[str, ...]) -> int:
-    """How much there is to read at worst. A file that is not on a local disk does not count."""
-    return sum(os.path.getsize(path) for path in files if os.path.isabs(path) and os.path.exists(path))
-
-
 def is_for_spark(engine: str, snapshot: Snapshot, spark_bytes: int) -> bool:
     """Whether a query that wishes for `engine` is one for Spark: by its wish, or because there is much to read."""
-    return engine == "spark" or (engine == "auto" and estimated_bytes(snapshot.files) > spark_bytes)
+    return engine == "spark" or (engine == "auto" and snapshot.size > spark_bytes)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.errors import AnswerTooLarge
-from triplewire.lake.ports import Lake, Snapshot
+from triplewire.lake.ports import Shelf, Snapshot
 from triplewire.query.alarms import Alarm
 from triplewire.query.compilers import Compiler
 from triplewire.query.engines import Elsewhere, Engine, is_for_spark
@@ -38,7 +38,7 @@ class History:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: Shelf,
         engine: Engine,
         bounds: Bounds | None = None,
         *,

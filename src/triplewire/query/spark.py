@@ -35,7 +35,7 @@ def configure(session: SparkSession) -> None:
 
 def load(session: SparkSession, snapshot: Snapshot) -> None:
     """The lake as the relations `quads` and `events`, with times as they are in UTC."""
-    frame = session.read.parquet(*snapshot.files) if snapshot.files else _empty(session)
+    frame = session.read.parquet(*snapshot.paths) if snapshot.files else _empty(session)
     for name in TIMES:
         frame = frame.withColumn(name, frame[name].cast("timestamp_ntz"))
     frame.createOrReplaceTempView("quads")
