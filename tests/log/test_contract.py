@@ -207,3 +207,36 @@ def test_how_far_some_bytes_reach(stores: Twin) -> None:
     assert found == [3, 3, 3, 5, 5, 5, head, head]
     assert [stores.log.reach(after, head, 1) for after in range(head + 1)] == [3, 3, 5, 5, 7, 7, 7, 7]
     assert stores.log.reach(1, 4, 1_000) == 4
+
+
+def keyed(key: str | None, *numbers: int) -> Publication:
+    return Publication("test", [event(number) for number in numbers], key)
+
+
+def test_a_key_that_comes_again_stores_nothing_and_gets_the_same_range(stores: Twin) -> None:
+    assert stores.log.append([keyed("a", 1, 2), keyed("b", 3)]) == [range(1, 3), range(3, 4)]
+    again = [keyed(None, 4), keyed("b", 3), keyed("c", 5), keyed("a", 1, 2), keyed("c", 5), keyed(None, 4)]
+    assert stores.log.append(again) == [range(4, 5), range(3, 4), range(5, 6), range(1, 3), range(5, 6), range(6, 7)]
+    assert stores.log.append([keyed("c", 5)]) == [range(5, 6)]
+    assert ids(stores) == ["1", "2", "3", "4", "5", "4"]
+    assert stores.log.head() == 6
+
+
+def test_a_key_is_known_for_as_long_as_its_last_event_is_kept(stores: Twin) -> None:
+    stores.log.append([keyed("a", 1, 2)])
+    stores.log.append([keyed("b", 3)])
+    stores.log.trim(Retention(size=0), before=2)
+    assert stores.log.append([keyed("a", 1, 2)]) == [range(1, 3)]
+    stores.log.trim(Retention(size=0), before=3)
+    assert stores.log.append([keyed("b", 3), keyed("a", 1, 2)]) == [range(3, 4), range(4, 6)]
+
+
+def test_one_of_many_that_bring_the_same_key_stores_it(stores: Twin) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(lambda n: stores.log.append([keyed(str(n % 3), n)])[0], range(30)))
+    assert len(set(taken)) == stores.log.head() == 3
+
+
+def test_events_of_one_publication_may_be_of_several_streams(stores: Twin) -> None:
+    assert stores.log.append([Publication(["b", "a", "b"], [event(1), event(2), event(3)])]) == [range(1, 4)]
+    assert stores.log.read(0, END, 10).column("stream").to_pylist() == ["b", "a", "b"]

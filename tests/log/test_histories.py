@@ -43,7 +43,7 @@ class Model:
     changes: list[tuple[int, str, str, Any]] = field(default_factory=list)
 
     def append(self, publications: list[Publication]) -> list[int]:
-        flat = [(publication.stream, event.text) for publication in publications for event in publication.events]
+        flat = [(str(publication.stream), event.text) for publication in publications for event in publication.events]
         taken = [self.head + 1 + number for number in range(len(flat))]
         self.entries += [(at, stream, text, self.now) for at, (stream, text) in zip(taken, flat, strict=True)]
         self.head += len(flat)

@@ -14,7 +14,7 @@ from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.codec import N_QUADS, TURTLE
-from triplewire.model import Event, Kind
+from triplewire.model import Addressed, Event, Kind
 
 Result = TypeVar("Result")
 
@@ -61,6 +61,9 @@ class Client:
         **headers: str,
     ) -> Json:
         return self._run(self._client.publish(stream, body, content_type, **headers))
+
+    def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
+        return self._run(self._client.publish_addressed(events, key))
 
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
         return self._each(self._client.consume(stream, after, on_gap=on_gap))

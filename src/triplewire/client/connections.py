@@ -17,14 +17,21 @@ from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
 from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
-from triplewire.codec import N_QUADS, TURTLE, encode
+from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
-from triplewire.model import Event, Kind
+from triplewire.model import Addressed, Event, Kind
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
 """A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
-_HEADERS = {"id": "Event-Id", "source": "Source-Id", "application": "Application-Id", "time": "Timestamp"}
+_KEY = "Idempotency-Key"
+_HEADERS = {
+    "id": "Event-Id",
+    "source": "Source-Id",
+    "application": "Application-Id",
+    "time": "Timestamp",
+    "key": _KEY,
+}
 
 Json = dict[str, Any]
 OnGap = Callable[[Json], None]
@@ -72,7 +79,7 @@ class AsyncClient:
         """The receipt, once the events are durable: `events`, `first`, `last`, `position`.
 
         `body` is RDF text in the syntax of `content_type`, or events. `headers` are `id`, `source`, `application`
-        and `time`; each is that of a single event.
+        and `time`, each that of a single event, and `key`: what was published with it is not published again.
         """
         data = body.encode() if isinstance(body, str) else body
         if not isinstance(data, bytes):
@@ -80,6 +87,13 @@ class AsyncClient:
         given = {_HEADERS[name]: value for name, value in headers.items()}
         sent = {"Content-Type": content_type, **given}
         receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
+        return receipt
+
+    async def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
+        """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published
+        with the key is not published again, for as long as the log keeps it: the receipt is the first one's."""
+        sent = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
+        receipt: Json = await self._call("POST", "/events", data=BytesIO(encode_addressed(events)), headers=sent)
         return receipt
 
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:

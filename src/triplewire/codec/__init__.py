@@ -1,7 +1,7 @@
 """RDF text to events and back."""
 
 from triplewire.codec.ids import check_id, new_id
-from triplewire.codec.readers import decode
+from triplewire.codec.readers import decode, decode_addressed
 from triplewire.codec.syntaxes import (
     JSON_LD,
     N_QUADS,
@@ -15,7 +15,7 @@ from triplewire.codec.syntaxes import (
     syntax_of,
     syntax_of_file,
 )
-from triplewire.codec.writers import encode, nquads, ntriples
+from triplewire.codec.writers import encode, encode_addressed, nquads, ntriples
 
 __all__ = [
     "JSON_LD",
@@ -28,7 +28,9 @@ __all__ = [
     "Syntax",
     "check_id",
     "decode",
+    "decode_addressed",
     "encode",
+    "encode_addressed",
     "negotiate",
     "new_id",
     "nquads",

@@ -19,6 +19,7 @@ import pyoxigraph as ox
 from triplewire.codec import ids
 from triplewire.codec.depths import check_depth
 from triplewire.codec.faults import malformed
+from triplewire.codec.headers import NOTHING, Said, parse_headers
 from triplewire.codec.skolems import skolemize
 from triplewire.codec.syntaxes import Syntax
 from triplewire.config import limits
@@ -68,6 +69,32 @@ def decode(
     names = _names(graphs, event_id, new_id)
     headers = replace(headers, syntax=syntax.media_type)
     return list(_events(graphs, names, headers, new_id))
+
+
+def decode_addressed(
+    body: bytes, syntax: Syntax, *, new_id: Callable[[], str] = ids.new_id
+) -> list[tuple[Said, Event]]:
+    """The events of a body, each with what the triples outside of graphs say of it; these are no event then.
+
+    Raises what `decode` does, and BadRequest for a triple outside of graphs that is no header, for one of an event
+    that is not there, and for a graph that a blank node names.
+    """
+    graphs = _graphs(body.removeprefix(BOM_UTF8), syntax, None)
+    said = parse_headers(graphs.pop("", ()))
+    names = {graph: graph for graph in graphs}
+    if stray := next((f"the header of {id}" for id in said if f"<{id}>" not in graphs), None):
+        raise BadRequest(f"{stray} is that of no event of the body")
+    if nameless := next((graph for graph in graphs if not graph.startswith("<")), None):
+        raise BadRequest(f"the graph {nameless} names no event; an event's id is an IRI")
+    if not graphs:
+        raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
+    events = _events(graphs, names, Headers(syntax=syntax.media_type), new_id)
+    return [_with_headers(event, said.get(event.id, NOTHING)) for event in events]
+
+
+def _with_headers(event: Event, said: Said) -> tuple[Said, Event]:
+    headers = replace(event.headers, source=said.source, application=said.application, time=said.time)
+    return said, replace(event, headers=headers)
 
 
 def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:

@@ -7,9 +7,10 @@ from xml.parsers import expat
 
 import pyoxigraph as ox
 
+from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.syntaxes import N_QUADS, N_TRIPLES, RDF_XML, Syntax
 from triplewire.errors import BadRequest
-from triplewire.model import Event
+from triplewire.model import Addressed, Event
 
 
 def nquads(event_id: str, text: str) -> str:
@@ -36,6 +37,16 @@ def encode(events: Iterable[Event], syntax: Syntax) -> bytes:
     if syntax == plain:
         return lines.encode()
     return _rewritten(lines.encode(), plain, syntax)
+
+
+def encode_addressed(events: Iterable[Addressed]) -> bytes:
+    """The events as N-Quads, each after triples that say its stream and its headers."""
+    return "".join(_addressed(each.stream, each.event) for each in events).encode()
+
+
+def _addressed(stream: str, event: Event) -> str:
+    said = Said(stream, event.headers.source, event.headers.application, event.headers.time)
+    return format_headers(event.id, said) + nquads(event.id, event.text)
 
 
 def _union(events: Iterable[Event]) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from aiohttp import web
 
 from triplewire.codec import Syntax, check_id, syntax_of
+from triplewire.codec.headers import clean, instant
 from triplewire.config import limits
 from triplewire.errors import BadRequest, BodyTooLarge
 from triplewire.model import Headers, parse_token
 from triplewire.registry.streams import stream_name
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FORBIDDEN = "\"'\\"
+KEY = "Idempotency-Key"
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,24 @@ class Arrival:
     syntax: Syntax
     event_id: str | None
     headers: Headers
+    key: str | None
+    """By which the same publication is known when it comes again."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a request says beside a body whose events say the rest themselves."""
+
+    syntax: Syntax
+    key: str | None
+
+
+_OF_EVENTS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
 
 
 def arrival(request: web.Request) -> Arrival:
     """Raises BadRequest, UnknownMediaType or BodyTooLarge; what it returns may be stored and sent on."""
-    if (request.content_length or 0) > limits.BODY_BYTES:
-        raise BodyTooLarge("the body", limits.BODY_BYTES)
+    _check_length(request)
     syntax = syntax_of(request.headers.get("Content-Type"))
     headers = Headers(
         source=_clean(request, "Source-Id"),
@@ -38,7 +49,24 @@ def arrival(request: web.Request) -> Arrival:
         time=_time(request),
         syntax=syntax.media_type,
     )
-    return Arrival(stream_name(request.match_info["stream"]), syntax, _event_id(request), headers)
+    stream = stream_name(request.match_info["stream"])
+    return Arrival(stream, syntax, _event_id(request), headers, _clean(request, KEY))
+
+
+def delivery(request: web.Request) -> Delivery:
+    """Raises BadRequest, also for a header that would speak of all events at once, UnknownMediaType or BodyTooLarge."""
+    _check_length(request)
+    syntax = syntax_of(request.headers.get("Content-Type"))
+    if not syntax.graphs:
+        raise BadRequest(f"{syntax.name} has no graphs to tell events apart; use TriG, N-Quads or JSON-LD")
+    if given := next((name for name in _OF_EVENTS if name in request.headers), None):
+        raise BadRequest(f"the header {given} is said of each event in the body here; leave it out")
+    return Delivery(syntax, _clean(request, KEY))
+
+
+def _check_length(request: web.Request) -> None:
+    if (request.content_length or 0) > limits.BODY_BYTES:
+        raise BodyTooLarge("the body", limits.BODY_BYTES)
 
 
 def resumption(request: web.Request) -> int | str | None:
@@ -51,16 +79,9 @@ def resumption(request: web.Request) -> int | str | None:
 
 def _clean(request: web.Request, name: str) -> str | None:
     values = request.headers.getall(name, [])
-    if not values:
-        return None
     if len(values) > 1:
         raise BadRequest(f"the header {name} is given {len(values)} times; give it once")
-    text: str = values[0]
-    if len(text) > limits.HEADER_CHARACTERS:
-        raise BadRequest(f"the header {name} has {len(text)} characters; at most {limits.HEADER_CHARACTERS} are taken")
-    if not text or not text.isprintable() or any(character in _FORBIDDEN for character in text):
-        raise BadRequest(f"the header {name} must hold printable text without quotes and backslashes, not {text!r}")
-    return text
+    return clean(f"the header {name}", values[0]) if values else None
 
 
 def _event_id(request: web.Request) -> str | None:
@@ -70,11 +91,4 @@ def _event_id(request: web.Request) -> str | None:
 
 def _time(request: web.Request) -> int | None:
     text = _clean(request, "Timestamp")
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadRequest(f"the header Timestamp must be ISO 8601, such as 2026-11-15T08:30:00Z, not {text!r}") from None
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return None if text is None else instant("the header Timestamp", text)

@@ -7,7 +7,7 @@ from aiohttp import web
 
 _INDEX = {
     "name": "Triplewire",
-    "publish": "POST /streams/{stream}",
+    "publish": "POST /streams/{stream}, POST /events",
     "consume": "GET /streams/{stream}",
     "subscribe": "POST /subscriptions",
     "notifications": "GET /subscriptions/{id}/notifications",

@@ -1,23 +1,29 @@
-"""`POST /streams/{stream}`: publish."""
+"""`POST /streams/{stream}` and `POST /events`: publish."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import orjson
 from aiohttp import web
 
 from triplewire.clock import Clock
-from triplewire.codec import decode
+from triplewire.codec import decode, decode_addressed
+from triplewire.codec.headers import Said
 from triplewire.config import limits
-from triplewire.edge.doors import Arrival, arrival
+from triplewire.edge.doors import arrival, delivery
 from triplewire.edge.ports import Commits
 from triplewire.edge.workers import Workers
-from triplewire.errors import BodyTooLarge
+from triplewire.errors import BadRequest, BodyTooLarge
 from triplewire.log.ports import Publication
 from triplewire.model import Event, token
+from triplewire.registry.streams import stream_name
 from triplewire.telemetry.metrics import Metrics
+
+Found = TypeVar("Found")
 
 
 class Publications:
@@ -34,30 +40,45 @@ class Publications:
         self._published = published
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/streams/{stream}", self.publish)]
+        return [web.post("/streams/{stream}", self.publish), web.post("/events", self.publish_addressed)]
 
     async def publish(self, request: web.Request) -> web.Response:
         """201 with the positions of the events. Nothing of a body is stored when any of it is refused."""
         said = arrival(request)
         body = await _body(request)
         began = self._clock.ticks()
-        positions = await self._commits.append(Publication(said.stream, await self._events(body, said)))
+        events = await self._run(partial(decode, body, said.syntax, said.headers, event_id=said.event_id), body)
+        positions = await self._stored(Publication(said.stream, events, said.key), body, began)
+        return _created({"stream": said.stream}, positions)
+
+    async def publish_addressed(self, request: web.Request) -> web.Response:
+        """The same for events that say their streams and headers themselves, by triples outside of their graphs."""
+        said = delivery(request)
+        body = await _body(request)
+        began = self._clock.ticks()
+        found = await self._run(partial(decode_addressed, body, said.syntax), body)
+        streams = [_stream(each, event) for each, event in found]
+        positions = await self._stored(Publication(streams, [event for _, event in found], said.key), body, began)
+        return _created({}, positions)
+
+    async def _stored(self, publication: Publication, body: bytes, began: float) -> range:
+        positions = await self._commits.append(publication)
         self._published()
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.events.inc(len(positions))
         self._metrics.bytes.inc(len(body))
-        return web.Response(status=201, body=_receipt(said.stream, positions), content_type="application/json")
+        return positions
 
-    async def _events(self, body: bytes, said: Arrival) -> list[Event]:
+    async def _run(self, decoding: Callable[[], list[Found]], body: bytes) -> list[Found]:
         if len(body) <= limits.INLINE_BYTES:
-            return self._decoded(body, said)
-        return await self._workers.run(self._decoded, body, said)
+            return self._decoded(decoding)
+        return await self._workers.run(self._decoded, decoding)
 
-    def _decoded(self, body: bytes, said: Arrival) -> list[Event]:
+    def _decoded(self, decoding: Callable[[], list[Found]]) -> list[Found]:
         began = time.thread_time()
-        events = decode(body, said.syntax, said.headers, event_id=said.event_id)
+        found = decoding()
         self._metrics.cpu.labels("door").inc(time.thread_time() - began)
-        return events
+        return found
 
 
 async def _body(request: web.Request) -> bytes:
@@ -67,6 +88,13 @@ async def _body(request: web.Request) -> bytes:
         raise BodyTooLarge("the body", limits.BODY_BYTES) from None
 
 
-def _receipt(stream: str, positions: range) -> bytes:
+def _stream(said: Said, event: Event) -> str:
+    if said.stream is None:
+        raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
+    return stream_name(said.stream)
+
+
+def _created(told: dict[str, str], positions: range) -> web.Response:
     first, last = token(positions[0]), token(positions[-1])
-    return orjson.dumps({"stream": stream, "events": len(positions), "first": first, "last": last, "position": last})
+    receipt = {**told, "events": len(positions), "first": first, "last": last, "position": last}
+    return web.Response(status=201, body=orjson.dumps(receipt), content_type="application/json")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import repeat
 from typing import TypeAlias
 
 import orjson
@@ -25,8 +26,8 @@ def nothing() -> pa.Table:
 def rows(publications: Iterable[Publication], positions: Iterator[int], received: int) -> Iterator[Row]:
     """What is stored for publications whose events take the next positions, one after the other."""
     for publication in publications:
-        stream = publication.stream
-        for event in publication.events:
+        streams = repeat(publication.stream) if isinstance(publication.stream, str) else publication.stream
+        for stream, event in zip(streams, publication.events, strict=False):
             headers = event.headers
             yield (
                 next(positions),
@@ -54,14 +55,28 @@ def table(pages: Iterable[Sequence[Row]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=ENTRIES)
 
 
-def ranges(publications: Sequence[Publication], first: int) -> list[range]:
-    """The positions of each publication when the first event of all takes `first`."""
-    found = []
+def fresh(publications: Sequence[Publication], known: Mapping[str, range]) -> list[Publication]:
+    """Those to store: of a key, the first, if it is not known."""
+    keyed = {publication.key: publication for publication in reversed(publications)}
+    return [each for each in publications if each.key is None or (each.key not in known and keyed[each.key] is each)]
+
+
+def ranges(publications: Sequence[Publication], first: int, known: Mapping[str, range]) -> list[range]:
+    """The positions of each publication when the first event of those that are stored takes `first`."""
+    found, had = [], dict(known)
     for publication in publications:
-        following = first + len(publication.events)
-        found.append(range(first, following))
-        first = following
+        taken = had.get(publication.key or "")
+        if taken is None:
+            taken = range(first, first + len(publication.events))
+            first = taken.stop
+        found.append(taken)
+        if publication.key is not None:
+            had[publication.key] = taken
     return found
+
+
+def keys(publications: Sequence[Publication]) -> list[str]:
+    return [publication.key for publication in publications if publication.key is not None]
 
 
 def size(text: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from math import inf
 from operator import itemgetter
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -30,12 +31,19 @@ class MemoryLog:
         self._positions = positions
         # Only ever grows; a trim puts another list in its place, so that readers need no lock.
         self._rows: list[Row] = []
+        self._keys: dict[str, range] = {}
+        self._turn = Lock()
 
     def append(self, publications: Sequence[Publication]) -> list[range]:
         received = self._clock.now()
-        with self._positions.taking(sum(len(publication.events) for publication in publications)) as taken:
-            self._rows.extend(list(entries.rows(publications, iter(taken), received)))
-        return entries.ranges(publications, taken.start)
+        with self._turn:
+            known = {key: self._keys[key] for key in entries.keys(publications) if key in self._keys}
+            fresh = entries.fresh(publications, known)
+            with self._positions.taking(sum(len(publication.events) for publication in fresh)) as taken:
+                self._rows.extend(list(entries.rows(fresh, iter(taken), received)))
+            found = entries.ranges(publications, taken.start, known)
+            self._keys |= {each.key: at for each, at in zip(publications, found, strict=True) if each.key is not None}
+        return found
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         rows = self._rows
@@ -65,6 +73,9 @@ class MemoryLog:
         with self._positions.taking(0):
             going = list(takewhile(lambda row: row[0] < before, self._expired(retention)))
             self._rows = self._rows[len(going) :]
+        if going:
+            with self._turn:
+                self._keys = {key: taken for key, taken in self._keys.items() if taken.stop > going[-1][0] + 1}
         return len(going)
 
     def _expired(self, retention: Retention) -> Iterator[Row]:

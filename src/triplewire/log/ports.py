@@ -13,10 +13,13 @@ from triplewire.model import Event
 
 @dataclass(frozen=True)
 class Publication:
-    """Events to append to one stream, together and in order."""
+    """Events to append, together and in order."""
 
-    stream: str
+    stream: str | Sequence[str]
+    """Of all of them, or of each."""
     events: Sequence[Event]
+    key: str | None = None
+    """By which it is known when it comes again."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Log(Protocol):
     def append(self, publications: Sequence[Publication]) -> list[range]:
         """Store all of them in one transaction; one range of positions for each publication, in order.
 
-        Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored.
+        Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored. Where a key
+        is known nothing is stored again: the publication gets the range that it had, while the log keeps its events.
         """
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:

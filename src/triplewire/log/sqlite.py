@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from sqlite3 import Connection
 
 import orjson
 import pyarrow as pa
@@ -25,7 +26,11 @@ SCHEMA = sqlite.POSITIONS | {
             position INTEGER PRIMARY KEY, stream TEXT NOT NULL, event TEXT NOT NULL, source TEXT, application TEXT,
             time INTEGER NOT NULL, received INTEGER NOT NULL, syntax TEXT NOT NULL, extensions TEXT,
             start INTEGER NOT NULL, text TEXT NOT NULL
-        )"""
+        )""",
+    # Of publications that may come again; they go with the last of their events.
+    "keys": """
+        CREATE TABLE keys (key TEXT PRIMARY KEY, first INTEGER NOT NULL, following INTEGER NOT NULL) WITHOUT ROWID""",
+    "keys_following": "CREATE INDEX keys_following ON keys (following)",
 }
 
 _COLUMNS = "position, stream, event, text, source, application, time, received, syntax, extensions"
@@ -37,6 +42,9 @@ _START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY
 _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
+_KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
+_KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
+_FORGET = "DELETE FROM keys WHERE following <= ?"
 
 _PAGE = 500
 """Rows that are tuples at the same time while a table is made of them."""
@@ -52,14 +60,21 @@ class SqliteLog:
     def append(self, publications: Sequence[Publication]) -> list[range]:
         count = sum(len(publication.events) for publication in publications)
         if not count:
-            return entries.ranges(publications, self.head() + 1)
+            return entries.ranges(publications, self.head() + 1, {})
         received = self._clock.now()
         with self._database.writing() as connection:
-            taken = sqlite.take(connection, count)
+            known = _known(connection, entries.keys(publications))
+            fresh = entries.fresh(publications, known)
+            taken = sqlite.take(connection, sum(len(publication.events) for publication in fresh))
             start = connection.execute(_TOTAL).fetchone() or (0,)
-            rows = entries.rows(publications, iter(taken), received)
+            rows = entries.rows(fresh, iter(taken), received)
             connection.executemany(_INSERT, _measured(rows, *start))
-        return entries.ranges(publications, taken.start)
+            found = entries.ranges(publications, taken.start, known)
+            kept = {
+                each.key: at for each, at in zip(publications, found, strict=True) if each.key not in {None, *known}
+            }
+            connection.executemany(_KEEP, [(key, at.start, at.stop) for key, at in kept.items()])
+        return found
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         return self._select(_READ, after, upto, limit)
@@ -113,9 +128,17 @@ class SqliteLog:
             return 0
         with self._database.writing() as connection:
             dropped = connection.execute(_DROP, (gone[-1],)).rowcount
+            connection.execute(_FORGET, (gone[-1] + 1,))
         # SQLite gives its write lock to whoever asks first: as long again without it lets the others have their turn.
         time.sleep(self._clock.ticks() - began)
         return dropped
+
+
+def _known(connection: Connection, keys: Sequence[str]) -> dict[str, range]:
+    if not keys:
+        return {}
+    rows = connection.execute(_KNOWN, (orjson.dumps(keys).decode(),)).fetchall()
+    return {key: range(first, following) for key, first, following in rows}
 
 
 def _measured(rows: Iterable[entries.Row], start: int) -> Iterator[tuple[object, ...]]:

@@ -1,6 +1,6 @@
 """The words of the system as types: terms, events, positions, subscriptions."""
 
-from triplewire.model.events import ENTRIES, MATTER, Entry, Event, Headers, Quad
+from triplewire.model.events import ENTRIES, MATTER, Addressed, Entry, Event, Headers, Quad
 from triplewire.model.matches import MATCHES, Reached
 from triplewire.model.positions import END, START, Position, parse_token, token
 from triplewire.model.subscriptions import Kind, Subscription
@@ -11,6 +11,7 @@ __all__ = [
     "MATCHES",
     "MATTER",
     "START",
+    "Addressed",
     "Entry",
     "Event",
     "Headers",

@@ -50,6 +50,14 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Addressed:
+    """An event, and the stream that it is for."""
+
+    stream: str
+    event: Event
+
+
+@dataclass(frozen=True)
 class Entry:
     """An event as the log holds it: at a position of a stream, with the time at which it was taken in."""
 
