@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.lake.maps import everywhere
+from tests.lake.terms import place, rows_of
+from tests.lake.test_assignments import QUADS
 from tests.lake.test_delta import entries
+from triplewire.lake.assignments import assignment
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
 from triplewire.model import Event
 from triplewire.query import spark
-from triplewire.sparql import compile_query, parse_query
+from triplewire.sparql import compile_query, parse_query, to_sql
 
 pytestmark = pytest.mark.spark
 
@@ -47,3 +52,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def test_paths_that_begin_at_a_constant(session: SparkSession, where: str, found: set[str]) -> None:
     compiled = compile_query(parse_query(f"SELECT ?x {{ {where} }}"), "spark")
     assert set(spark.run(session, compiled).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
+
+
+@pytest.mark.parametrize("order", ["none", "prefix", "reversed"])
+def test_rows_lie_in_the_zones_that_a_map_says(session: SparkSession, tmp_path: Path, order: str) -> None:
+    found = everywhere(order)
+    written = FileWriter(tmp_path).write(rows_of(QUADS))
+    rows = session.read.parquet(str(tmp_path / written.path)).orderBy("position")
+    answered = rows.selectExpr(to_sql(assignment(found), "spark")).collect()
+    assert [zone for (zone,) in answered] == [found.locate(found.placed(place(quad))) for quad in QUADS]
+    assert len({zone for (zone,) in answered}) > 40

@@ -197,6 +197,12 @@ def _let(name: str, value: Sql, make: Callable[[Sql], Sql]) -> Sql:
     return call("LIST_EXTRACT", listed, number(1))
 
 
+def _reversed(value: Sql) -> Sql:
+    """By code points; DuckDB's own function keeps what makes up one visible character together."""
+    letters = call("REGEXP_EXTRACT_ALL", value, text("(?s)."))
+    return call("ARRAY_TO_STRING", call("LIST_REVERSE", letters), text(""))
+
+
 SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_STARTS": lambda value, start: call("STARTS_WITH", value, start),
     "TW_ENDS": lambda value, end: call("ENDS_WITH", value, end),
@@ -224,6 +230,8 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_DOUBLE_TEXT": lambda value: _floating_text(value, value),
     "TW_FLOAT_TEXT": lambda value: _floating_text(value, try_cast(value, FLOAT)),
     "TW_INSTANT": _instant,
+    "TW_MICROS": lambda value: call("EPOCH_US", value),
+    "TW_REVERSED": _reversed,
     "TW_RANDOM": lambda serial: call("RANDOM"),
     "TW_UUID": lambda serial: cast(call("UUID"), VARCHAR),
     "TW_EXPLODE": lambda *rows: call("UNNEST", exp.Array(expressions=list(rows))),

@@ -204,6 +204,8 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, VARCHAR), "E"),
     "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(try_cast(value, FLOAT), VARCHAR), "E"),
     "TW_INSTANT": _instant,
+    "TW_MICROS": lambda value: call("UNIX_MICROS", value),
+    "TW_REVERSED": lambda value: call("REVERSE", value),
     "TW_RANDOM": lambda serial: call("RAND"),
     "TW_UUID": lambda serial: call("UUID"),
     "TW_EXPLODE": lambda *rows: call("EXPLODE", exp.Array(expressions=list(rows))),

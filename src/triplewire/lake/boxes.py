@@ -1,0 +1,109 @@
+"""Boxes: parts of the (graph, subject, predicate, object) space, half open on every side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from triplewire.lake.keys import DIMENSIONS, Point, after, key, number_key, time_key
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The keys k with `least <= k < below`; None is above all keys."""
+
+    least: str = ""
+    below: str | None = None
+
+    def __contains__(self, found: str) -> bool:
+        return self.least <= found and (self.below is None or found < self.below)
+
+    def meets(self, other: Interval) -> bool:
+        """Is there a text in both?"""
+        return _under(self.least, other.below) and _under(other.least, self.below)
+
+    def within(self, other: Interval) -> bool:
+        return other.least <= self.least and (
+            other.below is None or (self.below is not None and self.below <= other.below)
+        )
+
+    def cuts(self, bound: str) -> bool:
+        """Is the bound inside, so that both parts have a text?"""
+        return self.least < bound and _under(bound, self.below)
+
+    def cut(self, bound: str) -> tuple[Interval, Interval]:
+        if not self.cuts(bound):
+            raise ValueError(f"{bound!r} is not inside {self}")
+        return Interval(self.least, bound), Interval(bound, self.below)
+
+    @property
+    def point(self) -> str | None:
+        """The only key in it, if it has only one."""
+        return self.least if self.below == self.least + "\0" else None
+
+
+def _under(least: str, below: str | None) -> bool:
+    return below is None or least < below
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the space: an interval of keys in each dimension."""
+
+    graph: Interval = Interval()
+    subject: Interval = Interval()
+    predicate: Interval = Interval()
+    object: Interval = Interval()
+
+    @property
+    def sides(self) -> tuple[Interval, Interval, Interval, Interval]:
+        return self.graph, self.subject, self.predicate, self.object
+
+    def side(self, dimension: str) -> Interval:
+        return self.sides[DIMENSIONS.index(dimension)]
+
+    def __contains__(self, place: Point) -> bool:
+        return all(found in side for found, side in zip(place, self.sides, strict=True))
+
+    def meets(self, region: Region) -> bool:
+        """May a quad of the region lie in it?"""
+        return all(any(self.side(name).meets(each) for each in sought) for name, sought in region.items())
+
+    def cut(self, dimension: str, bound: str) -> tuple[Box, Box]:
+        """The part under the bound and the rest. Raises ValueError if one of them would be empty."""
+        low, high = self.side(dimension).cut(bound)
+        return replace(self, **{dimension: low}), replace(self, **{dimension: high})
+
+    def joined(self, other: Box) -> tuple[Box, str] | None:
+        """The box that both make together and the dimension in which they are neighbours; None if it is no box."""
+        apart = [name for name in DIMENSIONS if self.side(name) != other.side(name)]
+        if len(apart) != 1:
+            return None
+        mine, theirs = self.side(apart[0]), other.side(apart[0])
+        low, high = (mine, theirs) if mine.least < theirs.least else (theirs, mine)
+        if low.below != high.least:
+            return None
+        return replace(self, **{apart[0]: Interval(low.least, high.below)}), apart[0]
+
+
+SPACE = Box()
+"""Everything."""
+
+Region: TypeAlias = Mapping[str, Sequence[Interval]]
+"""What a question says of quads: for some dimensions, intervals in one of which the key must lie."""
+
+
+def terms(*texts: str) -> tuple[Interval, ...]:
+    """Just these terms."""
+    return tuple(Interval(found, found + "\0") for found in map(key, texts))
+
+
+def numbers(least: float = float("-inf"), greatest: float = float("inf")) -> tuple[Interval, ...]:
+    """All numbers whose double lies between, both included; NaN is never between."""
+    return (Interval(number_key(least), after(number_key(greatest))),)
+
+
+def times(least: int, greatest: int) -> tuple[Interval, ...]:
+    """All times between two instants in microseconds since 1970, both included."""
+    return (Interval(time_key(least), after(time_key(greatest))),)
