@@ -167,6 +167,46 @@ def registration(
         console.print(_table(report, "registration"))
 
 
+@benches.command()
+def history(
+    quads: Annotated[int, typer.Option(help="Quads to take in, eight in an event.", min=10_000)] = 1_000_000,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw what was reached, beside the aims, into this SVG file.", dir_okay=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The lake: how fast `store` takes quads in, beside pyoxigraph's bulk load, and what they take on the disk.
+
+    A day of sensor observations is written to a log first. Then the pipeline's own `store` query takes it in, on Spark,
+    and pyoxigraph loads the same quads to the same disk. 5,000,000 quads need some minutes and 8 GB of disk.
+    """
+    import orjson
+
+    from triplewire.bench.history import Plan, run
+    from triplewire.bench.history_aims import svg
+
+    progress = Console(stderr=True)
+    report = run(Plan(quads), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    if plot is not None:
+        plot.write_text(svg(report))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(_table(report, "history"), _aims(report))
+
+
+def _aims(report: dict[str, Any]) -> Table:
+    from triplewire.bench.history_aims import AIMS
+
+    table = Table("measure", "reached", "aim", title="aims")
+    for aim in AIMS:
+        colour = "green" if aim.met(report) else "yellow"
+        table.add_row(aim.title, f"[{colour}]{aim.reached(report):,g}{aim.unit}[/{colour}]", aim.told())
+    return table
+
+
 def _costs(report: dict[str, Any]) -> Table:
     table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
     for operator, row in report["operators"].items():
