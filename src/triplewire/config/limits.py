@@ -253,6 +253,24 @@ RANGE_CHARACTERS = 192
 """Of the least and the greatest text of a column, in the account that the lake's table gives of a file: IRIs tell
 themselves apart late. At worst some 8 kB for each file, which every reader of the table holds."""
 
+FRESH_FILES = 64
+"""Fresh files of the lake from which on they are sorted into zones: a query reads all of them, some 20 ms."""
+
+COMPACTED_QUADS = 1_000_000
+"""Quads that are sorted into zones at once. They are in the memory of a worker then: some 400 MB."""
+
+TASK_QUADS = 100_000
+"""Quads that one task of the housekeeping sorts, about: half a second, for which other tasks may wait."""
+
+FILES_WANTED = 1_000
+"""Files that hold the whole lake, about: fewer tell a query less of where it must look, more take longer to list."""
+
+FILE_QUADS = 4_096
+"""Quads of a file of a small lake. Fewer would take more bytes each."""
+
+SMALL_FILES = 32
+"""Files of one zone that are smaller than they should be and still do not become one, because their sizes differ."""
+
 LOG_AGE_SECONDS = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""
 

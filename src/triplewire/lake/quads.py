@@ -59,6 +59,9 @@ class FileWriter:
         self.duck.execute("SET TimeZone = 'UTC'")
         self._exploded = to_sql(explode("entries", columns=tuple(QUADS.names)), "duckdb")
 
+    def close(self) -> None:
+        self.duck.close()
+
     def write(self, entries: pa.Table) -> DataFile:
         """One fresh file with all quads of a table of `ENTRIES`, on the disk when this returns. A file that is never
         committed is not part of the table."""
