@@ -33,6 +33,9 @@ PRAGMAS = (
     "PRAGMA wal_autocheckpoint = 4096",
     # After a burst the write-ahead log gives its disk space back.
     f"PRAGMA journal_size_limit = {WAL_BYTES}",
+    # What is deleted is overwritten with zeros, at the price of writing the pages that retention lets go once more:
+    # what is erased later must not lie in pages that nobody has used since.
+    "PRAGMA secure_delete = ON",
     # A file that is cut short under a memory map kills the process; without one it is an error that can be told.
     "PRAGMA mmap_size = 0",
 )
@@ -96,6 +99,14 @@ class Database:
             # What was committed stands, also where the disk has no room left for tidying up.
             with suppress(sqlite3.OperationalError):
                 self._start_over(connection)
+
+    def scrub(self) -> None:
+        """Move everything into the file and empty the write-ahead log, in which what was overwritten would still be.
+        Raises Unavailable where somebody reads or writes for too long; then try again."""
+        with self._lent(_READING) as connection, self._turn:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise Unavailable(f"{self.path.name}: somebody is in the way of its write-ahead log being emptied")
 
     def close(self) -> None:
         """Close what is not in use. Whoever closes a file last moves its write-ahead log into it."""

@@ -56,6 +56,9 @@ class Cutting:
     def reach(self, after: int, upto: int, size: int) -> int:
         return self.log.reach(after, upto, size)
 
+    def begin(self) -> int:
+        return self.log.begin()
+
     def head(self) -> int:
         return self.log.head()
 

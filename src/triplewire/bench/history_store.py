@@ -46,6 +46,9 @@ class Gated:
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         return self.log.read(after, upto, limit)
 
+    def begin(self) -> int:
+        return self.log.begin()
+
     def reach(self, after: int, upto: int, size: int) -> int:
         return self.log.reach(after, upto, size)
 

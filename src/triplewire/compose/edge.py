@@ -15,7 +15,9 @@ import uvloop
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
+from triplewire.control import receipts
 from triplewire.control.beginnings import Beginnings
+from triplewire.control.erasures import Erasures
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
@@ -24,13 +26,14 @@ from triplewire.edge.app import Parts, application
 from triplewire.edge.server import serve_until_signalled
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
-from triplewire.log import GroupCommit, SqliteLog, SqliteOutbox, Watch
+from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
 from triplewire.matching.chronicles import Chronicle
 from triplewire.query.pools import Pool
 from triplewire.query.processes import Launch
 from triplewire.query.queries import Queries
 from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
+from triplewire.registry.erasures import pending
 from triplewire.telemetry.heartbeats import last
 from triplewire.telemetry.metrics import Metrics
 
@@ -61,16 +64,17 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
     """The embedded twins, opened for an edge, and closed after it."""
     clock = SystemClock()
     with ExitStack() as closing:
-        log = SqliteLog(settings.log, clock)
-        closing.callback(log.close)
+        whole = SqliteLog(settings.log, clock)
+        closing.callback(whole.close)
         registry = SqliteRegistry(settings.log, clock)
         closing.callback(registry.close)
+        log = GuardedLog(whole, partial(pending, registry))
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
         slow = SqliteOutbox(settings.slow_outbox)
         closing.callback(slow.close)
         lake = DeltaLake(settings.lake)
-        archive = LakeEntries(lake)
+        archive = LakeEntries(lake, pending=partial(pending, registry))
         queries = _queries(settings)
         closing.callback(queries.close)
         commits = GroupCommit(log)
@@ -80,6 +84,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         metrics.cpu.labels("all").set_function(time.process_time)
         chronicle = Chronicle(log, archive)
         subscriptions = Subscriptions(registry, clock, head=log.head, beginnings=Beginnings(chronicle, clock))
+        insights = Insights(subscriptions, registry, chronicle, clock)
         yield Parts(
             commits=commits,
             log=log,
@@ -94,7 +99,10 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
-            routes=routes(subscriptions, Ontologies(registry), Insights(subscriptions, registry, chronicle, clock)),
+            routes=[
+                *routes(subscriptions, Ontologies(registry), insights),
+                *receipts.routes(Erasures(registry, clock)),
+            ],
             services=settings.services,
             metrics=metrics,
         )

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.lake.delta import DeltaLake
+from triplewire.log.guards import GuardedLog
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
 from triplewire.pipeline.ports import Ports
+from triplewire.registry.erasures import pending
 from triplewire.registry.sqlite import SqliteRegistry
+
+
+def open_log(path: Path) -> GuardedLog:
+    """The log without what is being erased: a batch that is replayed does not bring it back."""
+    registry = SqliteRegistry(path, SystemClock())
+    return GuardedLog(SqliteLog(path, SystemClock()), partial(pending, registry))
 
 
 def pipeline_ports(settings: Settings) -> Ports:
     """The embedded twins, as openers that pickle."""
     return Ports(
-        open_log=partial(SqliteLog, settings.log.absolute(), SystemClock()),
+        open_log=partial(open_log, settings.log.absolute()),
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
         open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),

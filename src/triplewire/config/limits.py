@@ -280,6 +280,10 @@ LOG_BYTES = 8 * 1024**3
 TRIM_EVENTS = 1_000
 """Log entries that one transaction drops. Appends wait for it: some 10 ms with events of 1 kB."""
 
+ERASE_EVENTS = 10_000
+"""Positions of the log that are looked through at once for what is to be erased: under 100 ms with events of 1 kB, and
+what of them goes is one transaction, for which appends wait."""
+
 INLINE_BYTES = 16 * 1024
 """A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
 

@@ -10,13 +10,13 @@ from triplewire.registry.ports import Registry
 def gap_after(log: Entries, registry: Registry, after: int) -> int | None:
     """The first position that is kept, if events after the given one were let go; else None.
 
-    Positions have no holes: what is neither an event that is kept nor a change of the registry was an event that
-    is kept no more. Who asks for `earliest` asks for what is kept, so there is no gap.
+    Positions have no holes: what lies before all that is kept and is no change of the registry was an event that is
+    kept no more. What was erased is no gap: nobody is to be told of it. Who asks for `earliest` asks for what is kept,
+    so there is no gap.
     """
     head = log.head()
     if after == START or after >= head:
         return None
-    first = log.read(START, head, 1)
-    begin: int = first.column("position")[0].as_py() if first.num_rows else head + 1
+    begin = log.begin()
     between = begin - 1 - after
     return begin if between > 0 and len(registry.changes(after, begin - 1)) < between else None

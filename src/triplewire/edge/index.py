@@ -13,6 +13,8 @@ _INDEX = {
     "notifications": "GET /subscriptions/{id}/notifications",
     "templates": "PUT|GET|DELETE /templates/{name}",
     "query": "GET|POST /sparql",
+    "erase": "DELETE /events/{id}, DELETE /events?source=|subject=",
+    "receipts": "GET /erasures/{id}",
     "ontologies": "PUT|GET|DELETE /ontologies/{name}",
     "health": "GET /health",
     "metrics": "GET /metrics",

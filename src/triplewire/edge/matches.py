@@ -155,4 +155,5 @@ class MatchHistory:
 
 def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speaker:
     positions = np.unique(np.concatenate([group.positions for group in groups]))
-    return Speaker(Pieces(log.entries(positions.tolist())), Solutions(matches))
+    pieces = Pieces(log.entries(positions.tolist()))
+    return Speaker(pieces, Solutions(matches), log.begin())

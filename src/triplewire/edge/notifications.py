@@ -151,21 +151,27 @@ class Speaker:
 
     pieces: Pieces
     solutions: Solutions
+    begin: int = START
+    """Where the log begins: what is not there before it was trimmed away, and after it erased."""
 
     def frames(self, subscription: Subscription, shape: Shape, group: Group) -> Frames:
         """One message for each match."""
         opening = members({"subscription": subscription.id, "kind": subscription.kind.value})
         known = self.pieces.rows
-        parts = []
+        told: list[int] = []
+        parts: list[bytes] = []
         for position, rows in zip(group.positions, group.rows, strict=True):
             if position not in known:
-                # The log let the event go before this listener came for it.
-                parts.append(gap(position - 1, position))
+                if position < self.begin:
+                    # The log let the event go before this listener came for it.
+                    told.append(position)
+                    parts.append(gap(position - 1, position))
                 continue
             rest = self._rest(subscription, shape, position, rows)
             data = b"{%b,%b%b}" % (opening, self.pieces.brief(position), rest)
+            told.append(position)
             parts.append(message(b"notification", data, position))
-        return Frames(group.positions, parts)
+        return Frames(told, parts)
 
     def _rest(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> bytes:
         limit = self.solutions.limit(rows)

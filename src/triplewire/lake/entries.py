@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 import duckdb
@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.lake.ports import Shelf, Snapshot
-from triplewire.model import ENTRIES, MATTER
+from triplewire.model import ENTRIES, MATTER, Erasure
+from triplewire.model.erasures import left
 
 RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
 """The columns of `ENTRIES` that the lake keeps: what is matched and told, not how an event was written."""
@@ -47,10 +48,14 @@ _HAVING = """ WHERE position IN (
 class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
-    def __init__(self, lake: Shelf, size: int = limits.PAST_BYTES) -> None:
-        """A page has at most `size` bytes of text, and what of one event goes over that."""
+    def __init__(
+        self, lake: Shelf, size: int = limits.PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
+    ) -> None:
+        """A page has at most `size` bytes of text, and what of one event goes over that. What is being erased, as
+        `pending` tells, is left out."""
         self._lake = lake
         self._size = size
+        self._pending = pending
         self._turn = Lock()
         self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
 
@@ -70,7 +75,7 @@ class LakeEntries:
         with self._turn:
             found = pa.table(self._duck.sql(_sql(len(predicates)), params=asked | _named(predicates))).cast(RECALLED)
         whole = found.num_rows < limit and found.nbytes < self._size
-        return found, end if whole else found["position"][-1].as_py()
+        return left(found, self._pending()), end if whole else found["position"][-1].as_py()
 
 
 def _sql(predicates: int) -> str:

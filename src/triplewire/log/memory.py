@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from math import inf
 from operator import itemgetter
 from threading import Lock
@@ -16,10 +16,14 @@ from triplewire.clock import Clock
 from triplewire.log import entries
 from triplewire.log.entries import Row
 from triplewire.log.ports import Publication, Retention
+from triplewire.model import START, Erasure
+from triplewire.model.erasures import losses
 from triplewire.sequences import Positions
 
 _POSITION = itemgetter(0)
 _TEXT: Final = 3
+_EVENT: Final = 2
+_SOURCE: Final = 4
 _RECEIVED: Final = 7
 
 
@@ -49,12 +53,13 @@ class MemoryLog:
         rows = self._rows
         first = bisect_right(rows, after, key=_POSITION)
         last = bisect_right(rows, upto, key=_POSITION)
-        return entries.table([rows[first : min(last, first + limit)]])
+        there = (row for row in islice(rows, first, last) if row[_EVENT])
+        return entries.table([list(islice(there, limit))])
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
-        return entries.table([[row for row in self._rows if row[0] in wanted]])
+        return entries.table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
 
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not
@@ -65,6 +70,17 @@ class MemoryLog:
                 return int(row[0]) - 1
             held += entries.size(row[_TEXT])
         return upto
+
+    def begin(self) -> int:
+        head, rows = self.head(), self._rows
+        return rows[0][0] if rows else head + 1
+
+    def losses(self, erasure: Erasure) -> pa.Table:
+        return losses(self.read(START, erasure.position - 1, len(self._rows)), erasure)
+
+    def erase(self, erasure: Erasure) -> None:
+        with self._positions.taking(0):
+            self._rows = [row if row[0] >= erasure.position else _left(row, erasure) for row in self._rows]
 
     def head(self) -> int:
         return self._positions.head
@@ -87,3 +103,13 @@ class MemoryLog:
                 return
             yield row
             kept -= entries.size(row[_TEXT])
+
+
+def _left(row: Row, erasure: Erasure) -> Row:
+    """The row with what is left of its text; one without an event where nothing is, in its place."""
+    if not row[_EVENT]:
+        return row
+    text = erasure.left(row[_EVENT], row[_SOURCE], row[_TEXT])
+    if text is None:
+        return (row[0], "", "", "", None, None, 0, row[_RECEIVED], "", None)
+    return (*row[:_TEXT], text, *row[_SOURCE:])

@@ -9,6 +9,7 @@ A write moves all three at once. What a write brings at or below `head` was brou
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from triplewire import sqlite
 from triplewire.log.ports import Chunk
-from triplewire.model import MATCHES
+from triplewire.model import END, MATCHES
 
 SCHEMA = {
     "progress": "CREATE TABLE progress AS SELECT 0 AS head",
@@ -33,6 +34,10 @@ _BATCH = "SELECT batch FROM runs WHERE run = ?"
 _DONE = "INSERT OR REPLACE INTO runs (run, batch) VALUES (?, ?)"
 _INSERT = "INSERT INTO chunks (upto, matches) VALUES (?, ?)"
 _READ = "SELECT upto, matches FROM chunks WHERE upto > ? ORDER BY upto LIMIT ?"
+_FROM = "SELECT upto FROM chunks WHERE upto >= ? ORDER BY upto"
+_ONE = "SELECT matches FROM chunks WHERE upto = ?"
+_LEAVE = "UPDATE chunks SET matches = ? WHERE upto = ?"
+_DROP = "DELETE FROM chunks WHERE upto = ?"
 _TRIM = "DELETE FROM chunks WHERE upto < ?"
 
 
@@ -70,8 +75,30 @@ class SqliteOutbox:
         with self._database.writing() as connection:
             return connection.execute(_TRIM, (before,)).rowcount
 
+    def erase(self, positions: Collection[int]) -> int:
+        with self._database.reading() as connection:
+            chunks = [upto for (upto,) in connection.execute(_FROM, (min(positions, default=END),)).fetchall()]
+        gone = pa.array(sorted(positions), pa.int64())
+        dropped = sum(self._erased(upto, gone) for upto in chunks)
+        self._database.scrub()
+        return dropped
+
     def close(self) -> None:
         self._database.close()
+
+    def _erased(self, upto: int, gone: pa.Array) -> int:
+        """From one chunk: each in a transaction of its own, so that no batch waits for long."""
+        with self._database.writing() as connection:
+            (chunk,) = connection.execute(_ONE, (upto,)).fetchone() or (None,)
+            if chunk is None:
+                return 0
+            matches = _decoded(chunk)
+            kept = _without(matches, gone)
+            if kept.num_rows == 0:
+                connection.execute(_DROP, (upto,))
+            elif kept.num_rows < matches.num_rows:
+                connection.execute(_LEAVE, (_encoded(kept), upto))
+            return int(matches.num_rows - kept.num_rows)
 
 
 @dataclass
@@ -111,6 +138,14 @@ class MemoryOutbox:
     def head(self) -> int:
         return self._shelf.head
 
+    def erase(self, positions: Collection[int]) -> int:
+        shelf, gone = self._shelf, pa.array(sorted(positions), pa.int64())
+        with shelf.lock:
+            left = [Chunk(each.sequence, each.upto, _without(each.matches, gone)) for each in shelf.chunks]
+            dropped = _matches(shelf.chunks) - _matches(left)
+            shelf.chunks = [each for each in left if each.matches.num_rows]
+        return dropped
+
     def trim(self, before: int) -> int:
         shelf = self._shelf
         with shelf.lock:
@@ -118,6 +153,14 @@ class MemoryOutbox:
             dropped = len(shelf.chunks) - len(kept)
             shelf.chunks = kept
         return dropped
+
+
+def _matches(chunks: Sequence[Chunk]) -> int:
+    return sum(each.matches.num_rows for each in chunks)
+
+
+def _without(matches: pa.Table, gone: pa.Array) -> pa.Table:
+    return matches.filter(pc.invert(pc.is_in(matches["position"], gone)))
 
 
 def _after(matches: pa.Table, head: int) -> pa.Table:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.model import Event
+from triplewire.model import Erasure, Event
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,25 @@ class Log(Protocol):
 class Measured(Log, Protocol):
     """A log that also knows how long it is."""
 
+    def begin(self) -> int:
+        """The position of the oldest entry that was not trimmed away, erased or not; one above the head if there is
+        none. What is not there above it was erased."""
+
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
         `size` bytes of text, not counting the last of them. At least the first entry is among them."""
+
+
+class Erasable(Measured, Protocol):
+    """A log that can forget for good."""
+
+    def losses(self, erasure: Erasure) -> pa.Table:
+        """What its entries would lose, as `LOSSES`."""
+
+    def erase(self, erasure: Erasure) -> None:
+        """Delete what an erasure names, so that no byte of it is left. An entry that goes whole is read no more; its
+        position is not given to another. Doing it again does nothing. Raises StorageFull, or Unavailable where
+        somebody is in the way; then it is to be done again."""
 
 
 class Outbox(Protocol):
@@ -86,6 +102,14 @@ class Outbox(Protocol):
 
     def trim(self, before: int) -> int:
         """Drop chunks that end below position `before`; the number of chunks dropped."""
+
+
+class ErasableOutbox(Outbox, Protocol):
+    """An outbox that can forget for good."""
+
+    def erase(self, positions: Collection[int]) -> int:
+        """Delete the matches of the events at these positions, so that no byte of them is left; how many there were.
+        Doing it again does nothing. Raises what a log raises."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.log import entries
 from triplewire.log.ports import Publication, Retention
+from triplewire.model import Erasure, Scope
+from triplewire.model.erasures import LOSSES, concerned, left, losses
+from triplewire.model.terms import iri
 
 SCHEMA = sqlite.POSITIONS | {
     # `start` is the running total of text bytes before the entry: where the newest n bytes begin needs no sum.
@@ -35,8 +38,9 @@ SCHEMA = sqlite.POSITIONS | {
 
 _COLUMNS = "position, stream, event, text, source, application, time, received, syntax, extensions"
 _INSERT = f"INSERT INTO events ({_COLUMNS}, start) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_READ = f"SELECT {_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
-_AT = f"SELECT {_COLUMNS} FROM events WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position"
+_READ = f"SELECT {_COLUMNS} FROM events WHERE position > ? AND position <= ? AND event <> '' ORDER BY position LIMIT ?"
+_AT = f"""SELECT {_COLUMNS} FROM events
+    WHERE position IN (SELECT value FROM json_each(?)) AND event <> '' ORDER BY position"""
 _TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY position DESC LIMIT 1"
 _START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT 1"
 _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
@@ -45,6 +49,18 @@ _DROP = "DELETE FROM events WHERE position <= ?"
 _KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
 _KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
 _FORGET = "DELETE FROM keys WHERE following <= ?"
+_BEGIN = "SELECT position FROM events ORDER BY position LIMIT 1"
+
+_PART = f"SELECT {_COLUMNS} FROM events WHERE position > :after AND position <= :upto AND"
+_NAMED = {
+    Scope.EVENT: f"{_PART} event = :name",
+    Scope.SOURCE: f"{_PART} source = :name",
+    Scope.SUBJECT: f"{_PART} (event = :name OR instr(text, :term))",
+}
+# A row without a text stays where an event was: positions that nobody takes for trimmed away, and the total of bytes.
+_ERASE = """UPDATE events SET stream = '', event = '', source = NULL, application = NULL, time = 0, syntax = '',
+    extensions = NULL, text = '' WHERE position = ?"""
+_LEAVE = "UPDATE events SET text = ? WHERE position = ?"
 
 _PAGE = 500
 """Rows that are tuples at the same time while a table is made of them."""
@@ -107,8 +123,37 @@ class SqliteLog:
             dropped += step
         return dropped
 
+    def begin(self) -> int:
+        with self._database.reading() as connection:
+            head = sqlite.head(connection)
+            (oldest,) = connection.execute(_BEGIN).fetchone() or (head + 1,)
+        return int(oldest)
+
+    def losses(self, erasure: Erasure) -> pa.Table:
+        return pa.concat_tables([LOSSES.empty_table(), *(losses(part, erasure) for part in self._named(erasure))])
+
+    def erase(self, erasure: Erasure) -> None:
+        for part in self._named(erasure):
+            texts = left(part, [erasure])
+            rests = dict(zip(texts["position"].to_pylist(), texts["text"].to_pylist(), strict=True))
+            gone = part["position"].take(concerned(part, erasure)).to_pylist()
+            with self._database.writing() as connection:
+                for position in gone:
+                    _rest(connection, position, rests.get(position))
+        self._database.scrub()
+
     def close(self) -> None:
         self._database.close()
+
+    def _named(self, erasure: Erasure) -> Iterator[pa.Table]:
+        """Entries in which the name of what is erased occurs, some positions at a time: nobody waits for the whole."""
+        asked = {"name": erasure.name, "term": iri(erasure.name)}
+        last = min(erasure.position - 1, self.head())
+        for after in range(self.begin() - 1, last, limits.ERASE_EVENTS):
+            upto = min(after + limits.ERASE_EVENTS, last)
+            with self._database.reading() as connection:
+                cursor = connection.execute(_NAMED[erasure.scope], {**asked, "after": after, "upto": upto})
+                yield entries.table(iter(partial(cursor.fetchmany, _PAGE), []))
 
     def _select(self, sql: str, *values: int | str) -> pa.Table:
         with self._database.reading() as connection:
@@ -139,6 +184,14 @@ def _known(connection: Connection, keys: Sequence[str]) -> dict[str, range]:
         return {}
     rows = connection.execute(_KNOWN, (orjson.dumps(keys).decode(),)).fetchall()
     return {key: range(first, following) for key, first, following in rows}
+
+
+def _rest(connection: Connection, position: int, text: str | None) -> None:
+    """Leave a text where an event was, or nothing."""
+    if text is None:
+        connection.execute(_ERASE, (position,))
+    else:
+        connection.execute(_LEAVE, (text, position))
 
 
 def _measured(rows: Iterable[entries.Row], start: int) -> Iterator[tuple[object, ...]]:

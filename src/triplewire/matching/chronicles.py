@@ -86,7 +86,5 @@ class Chronicle:
         return Page(entries, reached, max(after, known), begin)
 
     def begin(self) -> int:
-        """The position of the oldest event in the log."""
-        head = self.log.head()
-        oldest = self.log.read(START, head, 1)
-        return oldest["position"][0].as_py() if oldest.num_rows else head + 1
+        """The position of the oldest event in the log, even if that was erased."""
+        return self.log.begin()

@@ -1,5 +1,6 @@
 """The words of the system as types: terms, events, positions, subscriptions."""
 
+from triplewire.model.erasures import Erasure, Scope
 from triplewire.model.events import ENTRIES, MATTER, Addressed, Entry, Event, Headers, Quad
 from triplewire.model.matches import MATCHES, Reached
 from triplewire.model.positions import END, START, Position, parse_token, token
@@ -13,12 +14,14 @@ __all__ = [
     "START",
     "Addressed",
     "Entry",
+    "Erasure",
     "Event",
     "Headers",
     "Kind",
     "Position",
     "Quad",
     "Reached",
+    "Scope",
     "Subscription",
     "parse_token",
     "token",

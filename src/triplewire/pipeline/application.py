@@ -110,9 +110,9 @@ class Application:
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:
             log.trim(Retention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
-            for oldest in log.read(0, done, 1)["position"].to_pylist():
-                outbox.trim(before=oldest)
-                slow.trim(before=oldest)
+            oldest = min(log.begin(), done)
+            outbox.trim(before=oldest)
+            slow.trim(before=oldest)
         except TriplewireError as error:
             logger.warning("the log was not trimmed: %s", error)
 

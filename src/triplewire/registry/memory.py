@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -47,10 +48,19 @@ class MemoryRegistry:
         last = bisect_right(self._changes, upto, key=_POSITION)
         return self._changes[first : last if most is None else min(last, first + most)]
 
+    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+        with self._positions.taking(0):
+            self._changes = [_blotted(each, value) if each.position == position else each for each in self._changes]
+            self._things = _applied({}, self._changes)
+
 
 def _applied(things: Mapping[tuple[str, str], Change], made: Sequence[Change]) -> dict[tuple[str, str], Change]:
     newest = {**things, **{(change.kind, change.key): change for change in made}}
     return {name: change for name, change in newest.items() if change.value is not None}
+
+
+def _blotted(change: Change, value: Mapping[str, Any]) -> Change:
+    return replace(change, value=_copy(value))
 
 
 def _copy(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -43,3 +43,12 @@ class Registry(Protocol):
 
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
         """Every change at positions p with `after < p <= upto`, in order, removals included; or the first of them."""
+
+
+class Blottable(Registry, Protocol):
+    """A registry in which what a change said can be made illegible."""
+
+    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+        """Put another value into the place of what was set at a position, so that no byte of that is left. The only
+        change to the past that there is: for what nobody may know any more. Raises what `put` raises, and Unavailable
+        where somebody is in the way; then it is to be done again."""

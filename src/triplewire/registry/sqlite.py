@@ -39,6 +39,8 @@ _LIST_BELOW = f"""SELECT {_COLUMNS} FROM changes NATURAL JOIN
     ORDER BY position"""
 _CHANGES = f"SELECT {_COLUMNS} FROM changes WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
 
+_BLOT = "UPDATE changes SET value = ? WHERE position = ?"
+
 
 class SqliteRegistry:
     """Named things in a file that any number of processes change and read at once."""
@@ -74,6 +76,11 @@ class SqliteRegistry:
 
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
         return self._select(_CHANGES, after, upto, -1 if most is None else most)
+
+    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+        with self._database.writing() as connection:
+            connection.execute(_BLOT, (_text(value), position))
+        self._database.scrub()
 
     def close(self) -> None:
         self._database.close()

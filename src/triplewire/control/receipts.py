@@ -1,0 +1,84 @@
+"""`DELETE /events` and `/erasures`: the routes of erasure. Errors are raised; whoever serves them says them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.control.erasures import Erasures, Wanted
+from triplewire.errors import BadRequest
+from triplewire.matching.expansion import timestamp
+from triplewire.model import parse_token, token
+from triplewire.registry.erasures import STEPS, Receipt
+
+
+def routes(erasures: Erasures) -> list[web.RouteDef]:
+    receipts = _Receipts(erasures)
+    return [
+        web.delete("/events/{id}", receipts.erase_event),
+        web.delete("/events", receipts.erase_many),
+        web.get("/erasures", receipts.page),
+        web.get("/erasures/{id}", receipts.find),
+    ]
+
+
+def document(receipt: Receipt) -> dict[str, Any]:
+    """What is told of an erasure: never what it erases, but for a digest of its name."""
+    return {
+        "id": receipt.id,
+        "erases": receipt.scope.value,
+        "sha256": receipt.digest,
+        "by": receipt.by,
+        "requested": timestamp(receipt.requested),
+        "position": token(receipt.position),
+        "steps": [_step(receipt, each) for each in STEPS],
+        "counts": dict(receipt.counts),
+        "completed": None if receipt.completed is None else timestamp(receipt.completed),
+    }
+
+
+def _step(receipt: Receipt, step: str) -> dict[str, Any]:
+    at = receipt.steps.get(step)
+    waiting = {"step": step, "state": "waiting", "at": None}
+    return waiting if at is None else {"step": step, "state": "done", "at": timestamp(at)}
+
+
+class _Receipts:
+    def __init__(self, erasures: Erasures) -> None:
+        self._erasures = erasures
+
+    async def erase_event(self, request: web.Request) -> web.Response:
+        return await self._accepted(Wanted.of_event(request.match_info["id"], request.query))
+
+    async def erase_many(self, request: web.Request) -> web.Response:
+        return await self._accepted(Wanted.of_many(request.query))
+
+    async def _accepted(self, wanted: Wanted) -> web.Response:
+        """202: it is durable that it will be done, and from now on nobody is shown it."""
+        receipt = await asyncio.to_thread(self._erasures.ask, wanted)
+        headers = {"Location": f"/erasures/{receipt.id}"}
+        return _response(document(receipt), status=202, headers=headers)
+
+    async def find(self, request: web.Request) -> web.Response:
+        return _response(document(await asyncio.to_thread(self._erasures.find, request.match_info["id"])))
+
+    async def page(self, request: web.Request) -> web.Response:
+        cursor = parse_token(request.query.get("cursor", "earliest"))
+        page = await asyncio.to_thread(self._erasures.page, cursor, _limit(request))
+        following = None if page.next is None else token(page.next)
+        return _response({"erasures": [document(each) for each in page.receipts], "next": following})
+
+
+def _limit(request: web.Request) -> int:
+    text = request.query.get("limit", str(limits.PAGE))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
+        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
+    return int(text)
+
+
+def _response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)

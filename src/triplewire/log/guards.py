@@ -1,0 +1,68 @@
+"""Guards: a log that shows nobody what is being erased, from the moment on at which that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from triplewire.log.ports import Erasable, Publication, Retention
+from triplewire.model import Erasure
+from triplewire.model.erasures import left, untouched
+
+Pending = Callable[[], Sequence[Erasure]]
+"""Which erasures go on. Asked at every reading: what was asked for by way of another process holds here, too."""
+
+
+class Found(Erasable, Protocol):
+    """A log that also finds single entries."""
+
+    def entries(self, positions: Sequence[int]) -> pa.Table:
+        """The entries at these positions that are still there, in order of position."""
+
+
+class GuardedLog:
+    """A log without what is being erased. It does not erase: until that is done, it leaves it out."""
+
+    def __init__(self, log: Found, pending: Pending) -> None:
+        self._log = log
+        self._pending = pending
+
+    def append(self, publications: Sequence[Publication]) -> list[range]:
+        return self._log.append(publications)
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        found = self._log.read(after, upto, limit)
+        # Asked after the reading: what was read before somebody asked is not shown either.
+        erasures = self._pending()
+        if not erasures:
+            return found
+        pages = [left(found, erasures)]
+        # Fewer than asked for would mean that there are no more.
+        while found.num_rows == limit and (missing := limit - sum(page.num_rows for page in pages)):
+            found = self._log.read(found["position"][-1].as_py(), upto, limit)
+            pages.append(left(found, erasures).slice(0, missing))
+        return pa.concat_tables(pages)
+
+    def entries(self, positions: Sequence[int]) -> pa.Table:
+        """The entries at these positions of which nothing is erased: what was matched goes by the whole of an event."""
+        return untouched(self._log.entries(positions), self._pending())
+
+    def reach(self, after: int, upto: int, size: int) -> int:
+        return self._log.reach(after, upto, size)
+
+    def head(self) -> int:
+        return self._log.head()
+
+    def begin(self) -> int:
+        return self._log.begin()
+
+    def trim(self, retention: Retention, before: int) -> int:
+        return self._log.trim(retention, before)
+
+    def losses(self, erasure: Erasure) -> pa.Table:
+        return self._log.losses(erasure)
+
+    def erase(self, erasure: Erasure) -> None:
+        self._log.erase(erasure)

@@ -1,0 +1,173 @@
+"""What is erased is gone: from every twin of log and outbox, and to the last byte where there are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplewire.clock import ManualClock
+from triplewire.log import GuardedLog, Log, Publication, Retention, SqliteLog, SqliteOutbox
+from triplewire.model import END, MATCHES, Erasure, Event, Headers, Scope
+from triplewire.testing import KINDS, Twin, event, publication, twin
+from triplewire.testing.events import EXAMPLE
+
+ANNA = f"{EXAMPLE}anna"
+KNOWS = f"<{EXAMPLE}bob>\t<{EXAMPLE}knows>\t<{ANNA}>"
+NAMED = f'<{ANNA}>\t<{EXAMPLE}name>\t"Anna Secretperson"'
+SAID = f"<{EXAMPLE}bob>\t<{EXAMPLE}said>\t<<( <{ANNA}> <{EXAMPLE}is> <{EXAMPLE}here> )>>"
+OTHER = f'<{EXAMPLE}bob>\t<{EXAMPLE}name>\t"Bob, not <{ANNA}>"'
+LONGER = f"<{ANNA}s>\t<{EXAMPLE}p>\t<{EXAMPLE}o>"
+LINES = (KNOWS, NAMED, SAID, OTHER, LONGER)
+
+
+def erasure(scope: Scope, name: str, position: int = END) -> Erasure:
+    return Erasure("e", scope, name, position)
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
+    with twin(request.param) as made:
+        yield made
+
+
+def rows(log: Log, after: int = 0, limit: int = 100) -> list[tuple[int, str]]:
+    found = log.read(after, END, limit)
+    return list(zip(found["position"].to_pylist(), found["text"].to_pylist(), strict=True))
+
+
+def test_an_event_goes_and_its_position_is_nobody_elses(stores: Twin) -> None:
+    stores.log.append([publication(1, 2, 3)])
+    stores.log.erase(erasure(Scope.EVENT, event(2).id))
+    assert [at for at, _ in rows(stores.log)] == [1, 3]
+    assert stores.log.entries([1, 2])["position"].to_pylist() == [1]
+    assert stores.log.append([publication(4)]) == [range(4, 5)]
+    assert stores.log.reach(0, 4, 1_000_000) == 4
+
+
+def test_what_was_erased_at_the_beginning_is_not_taken_for_trimmed(stores: Twin) -> None:
+    stores.log.append([publication(1, 2, 3)])
+    for number in (1, 2):
+        stores.log.erase(erasure(Scope.EVENT, event(number).id))
+    assert stores.log.begin() == 1
+    stores.clock.advance(10)
+    assert stores.log.trim(Retention(age=1), before=3) == 2
+    assert stores.log.begin() == 3
+    stores.log.trim(Retention(age=1), before=END)
+    assert stores.log.begin() == 4
+
+
+def test_a_source_goes_with_all_its_events_and_no_other(stores: Twin) -> None:
+    sources = ("a", "b", None, "a")
+    events = [Event(event(n).id, event(n).text, Headers(source=each)) for n, each in enumerate(sources)]
+    stores.log.append([Publication("s", events)])
+    assert stores.log.losses(erasure(Scope.SOURCE, "a")).to_pylist() == [
+        {"position": 1, "quads": 2, "first": None},
+        {"position": 4, "quads": 2, "first": None},
+    ]
+    stores.log.erase(erasure(Scope.SOURCE, "a"))
+    assert [at for at, _ in rows(stores.log)] == [2, 3]
+
+
+def test_what_is_published_after_the_erasure_stays(stores: Twin) -> None:
+    stores.log.append([publication(1)])
+    (position,) = stores.registry.put([("erasing", "e", {})])
+    stores.log.append([publication(1)])
+    stores.log.erase(erasure(Scope.EVENT, event(1).id, position))
+    assert [at for at, _ in rows(stores.log)] == [position + 1]
+
+
+def test_an_event_that_is_the_subject_itself_goes_whole(stores: Twin) -> None:
+    stores.log.append([Publication("s", [Event(ANNA, OTHER)])])
+    stores.log.erase(erasure(Scope.SUBJECT, ANNA))
+    assert rows(stores.log) == []
+
+
+@given(st.lists(st.lists(st.sampled_from(LINES), min_size=1, max_size=4, unique=True), max_size=5), st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_of_a_subject_the_quads_that_name_it_go_and_a_guard_shows_what_will_be_left(
+    events: list[list[str]], limit: int
+) -> None:
+    expected = [
+        (at, "\n".join(kept))
+        for at, lines in enumerate(events, 1)
+        if (kept := [line for line in lines if line in (OTHER, LONGER)])
+    ]
+    lost = [(at, n) for at, lines in enumerate(events, 1) if (n := sum(line not in (OTHER, LONGER) for line in lines))]
+    asked = erasure(Scope.SUBJECT, ANNA)
+    for kind in KINDS:
+        with twin(kind) as stores:
+            stores.log.append([Publication("s", [Event(f"urn:{n}", "\n".join(e)) for n, e in enumerate(events)])])
+            guarded = GuardedLog(stores.log, lambda: [asked])
+            assert paged(guarded, limit) == rows(guarded) == expected
+            whole = [at for at in range(1, len(events) + 1) if at not in dict(lost)]
+            assert guarded.entries(range(1, 9))["position"].to_pylist() == whole
+            found = stores.log.losses(asked)
+            assert [(each["position"], each["quads"]) for each in found.to_pylist()] == lost
+            for _ in range(2):
+                stores.log.erase(asked)
+                assert rows(stores.log) == expected
+            assert stores.log.losses(asked).num_rows == 0
+
+
+def paged(log: GuardedLog, limit: int) -> list[tuple[int, str]]:
+    """Page by page, as everyone reads: fewer than asked for are the last."""
+    found: list[tuple[int, str]] = []
+    while page := rows(log, found[-1][0] if found else 0, limit):
+        found += page
+        if len(page) < limit:
+            break
+    return found
+
+
+def test_no_byte_of_it_is_left_in_the_log(tmp_path: Path) -> None:
+    """Events of all sizes, so that rows lie in one page, in several, and move when their neighbours shrink or go."""
+    clock = ManualClock()
+    log = SqliteLog(tmp_path / "log.db", clock)
+    for number in range(300):
+        text = "\n".join((OTHER, f'<{ANNA}>\t<{EXAMPLE}name>\t"Secretperson {"x" * (number * 37 % 9_000)}"'))
+        clock.advance(1)
+        log.append([Publication("s", [Event(f"urn:{number}", text, Headers(source="Secretsource"))])])
+    log.trim(Retention(age=250), before=END)
+    log.erase(erasure(Scope.SUBJECT, ANNA, 200))
+    assert b"Secretperson" in everything(tmp_path)
+    log.erase(erasure(Scope.SUBJECT, ANNA))
+    assert b"Secretperson" not in everything(tmp_path)
+    assert b"Secretsource" in everything(tmp_path)
+    log.erase(erasure(Scope.SOURCE, "Secretsource"))
+    assert b"Secretsource" not in everything(tmp_path)
+    log.close()
+
+
+def test_no_byte_of_it_is_left_in_the_outbox(tmp_path: Path) -> None:
+    outbox = SqliteOutbox(tmp_path / "outbox.db")
+    for batch in range(4):
+        found = [
+            {"position": 10 * batch + at, "subscription": 7, "terms": [f"Secret{at}{'x' * 3_000}"]} for at in (1, 2)
+        ]
+        outbox.write(batch, 10 * batch + 5, pa.Table.from_pylist(found, schema=MATCHES))
+    assert outbox.erase([1, 2, 11, 21, 31]) == 5
+    assert [chunk.matches["position"].to_pylist() for chunk in outbox.read(0, 9)] == [[12], [22], [32]]
+    assert outbox.erase([1, 2, 11, 21, 31]) == outbox.erase([]) == 0
+    assert b"Secret1" not in everything(tmp_path)
+    assert b"Secret2" in everything(tmp_path)
+    assert outbox.head() == 35
+    outbox.close()
+
+
+def test_matches_of_erased_events_are_not_handed_out(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    rows = [{"position": at, "subscription": 7} for at in (1, 2, 3)]
+    outbox.write(0, 5, pa.Table.from_pylist(rows, schema=MATCHES))
+    assert outbox.erase([2]) == 1
+    assert [chunk.matches["position"].to_pylist() for chunk in outbox.read(0, 9)] == [[1, 3]]
+    assert outbox.erase([1, 3]) == 2
+    assert outbox.read(0, 9) == []
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
