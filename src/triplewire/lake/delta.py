@@ -146,7 +146,10 @@ def _past(path: Path, at: Moment) -> Snapshot:
         table.load_as_version(at)
     except DeltaError as error:
         raise NotFound(f"the lake has no version {at}: {error}") from error
-    return _snapshot(table, path)
+    found = _snapshot(table, path)
+    if gone := sum(not Path(each).exists() for each in found.paths):
+        raise NotFound(f"version {found.version} of the lake can no longer be read: {gone} of its files are gone")
+    return found
 
 
 def _marks(table: DeltaTable, change: Change) -> list[Transaction]:

@@ -20,7 +20,7 @@ class Rewrite:
     rows: int
     """How many a file should have, about."""
     zones: tuple[str, ...]
-    """Those whose rows are written."""
+    """Those whose rows are written; an empty one is for what stays fresh."""
     assigned: str = ""
     """An expression that gives the zone of a row, where there are several."""
     kept: str = "true"
@@ -35,7 +35,7 @@ def rewritten(table: Path, rewrite: Rewrite) -> Iterator[DataFile]:
         for zone, rows in _found(writer):
             for low, high in _pieces(writer, zone, rows, rewrite.rows):
                 inside = f"zone = {quoted(zone)} AND position > {low} AND position <= {high}"
-                yield writer.write_quads(f"(FROM moved WHERE {inside})", zone)
+                yield writer.write_quads(f"(FROM moved WHERE {inside})", zone or None)
     finally:
         writer.close()
 
@@ -44,7 +44,7 @@ def _load(writer: FileWriter, table: Path, rewrite: Rewrite) -> None:
     zone = rewrite.assigned or quoted(rewrite.zones[0])
     files = ", ".join(quoted(str(table / each)) for each in rewrite.inputs)
     zones = ", ".join(map(quoted, rewrite.zones))
-    # without statistics of partitions in paths: the zone is what we say, not what the path of an input says
+    # The zone is what we say, not what the path of an input says.
     source = f"read_parquet([{files}], hive_partitioning = false)"
     writer.duck.execute(
         f"CREATE OR REPLACE TEMP TABLE moved AS SELECT *, {zone} AS zone FROM {source} "

@@ -1,0 +1,103 @@
+"""Retention: events go whole, by age, stream and size, and in one commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from triplewire.config import limits
+from triplewire.errors import BadRequest
+from triplewire.lake.compactions import compact
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.houses import House
+from triplewire.lake.maps import ZoneMaps
+from triplewire.lake.ports import Batch
+from triplewire.lake.quads import FileWriter
+from triplewire.lake.retentions import Retention, retain
+from triplewire.log.entries import table
+from triplewire.testing import event
+
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Ten events, one an hour, the last an hour ago, in turn of the streams a and b; compacted but for the last two."""
+    monkeypatch.setattr(limits, "FILE_QUADS", 8)
+    lake, writer = DeltaLake(tmp_path / "quads"), FileWriter(tmp_path / "quads")
+    made = House(lake, tmp_path / "quads", ZoneMaps(tmp_path / "zones"))
+    now = int(NOW.timestamp() * 1_000_000)
+    for batch, positions in enumerate((range(1, 5), range(5, 9), range(9, 11))):
+        rows = [
+            (at, "ab"[at % 2], f"urn:{at}", event(at).text, None, None, 0, now - (11 - at) * HOUR, "", None)
+            for at in positions
+        ]
+        lake.commit(Batch("q", batch, positions[-1]), [writer.write(table([rows]))])
+        if batch == 1:
+            compact(made)
+    return made
+
+
+def left(house: House) -> Counter[int]:
+    """Quads of each position."""
+    paths = list(house.lake.files().paths)
+    if not paths:
+        return Counter()
+    query = "SELECT position, count(*) FROM read_parquet($files, hive_partitioning = false) GROUP BY ALL"
+    return Counter(dict(duckdb.execute(query, {"files": paths}).fetchall()))
+
+
+@pytest.mark.parametrize(
+    ("ages", "kept"),
+    [
+        ([], range(1, 11)),
+        (["5h"], range(6, 11)),
+        (["12h"], range(1, 11)),
+        (["a=2h"], [1, 3, 5, 7, 9, 10]),
+        (["a=2h", "4h"], [7, 9, 10]),
+        (["b=3h", "1w"], [2, 4, 6, 8, 9, 10]),
+        (["c=1m"], range(1, 11)),
+        (["1m"], []),
+    ],
+)
+def test_what_is_too_old_goes_whole(house: House, ages: list[str], kept: list[int]) -> None:
+    before = house.lake.files()
+    lost = retain(house, Retention.parsed(ages), NOW)
+    assert left(house) == Counter(dict.fromkeys(kept, 2))
+    assert lost == 2 * (10 - len(kept))
+    after = house.lake.files()
+    assert after.removals == (1 if lost else 0)
+    assert after.version <= before.version + 1
+    assert after.upto == before.upto
+    assert retain(house, Retention.parsed(ages), NOW) == 0
+
+
+def test_of_what_is_too_much_the_oldest_goes(house: House) -> None:
+    size = house.lake.files().size
+    assert retain(house, Retention(size=size), NOW) == 0
+    assert retain(house, Retention(size=size - 1), NOW) > 0
+    positions = sorted(left(house))
+    assert positions == list(range(positions[0], 11))
+    assert set(left(house).values()) == {2}
+    assert house.lake.files().size < size
+
+
+def test_what_is_fresh_stays_fresh(house: House) -> None:
+    retain(house, Retention.parsed(["90m"]), NOW + timedelta(minutes=1))
+    assert [(each.zone, each.rows) for each in house.lake.files().files] == [(None, 2)]
+
+
+@pytest.mark.parametrize("text", ["", "5", "d", "0d", "5y", "a=b=5d", "a= 5d", "-5d"])
+def test_what_is_no_age_is_named(text: str) -> None:
+    with pytest.raises(BadRequest, match="no age to keep events for"):
+        Retention.parsed([text])
+
+
+def test_the_shortest_age_counts() -> None:
+    assert Retention.parsed(["a=2h", "1d"]).shortest == 7_200
+    assert Retention.parsed([]).shortest is None
