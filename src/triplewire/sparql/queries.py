@@ -13,12 +13,14 @@ from triplewire.model.terms import XSD, literal
 from triplewire.sparql.algebra import Apply, Query
 from triplewire.sparql.compile.closures import Closure
 from triplewire.sparql.compile.contexts import Build, Context
-from triplewire.sparql.compile.definitions import defined, definitions, with_definitions
+from triplewire.sparql.compile.definitions import definitions, with_definitions
 from triplewire.sparql.compile.forms import formed
 from triplewire.sparql.compile.operators import operated
+from triplewire.sparql.compile.readings import readings
 from triplewire.sparql.compile.statics import Known, static
 from triplewire.sparql.compile.values import Value
 from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.readings import Reading
 from triplewire.sparql.rewriting import parts
 from triplewire.sparql.rules import planned
 from triplewire.sparql.statistics import Statistics
@@ -50,6 +52,8 @@ class Compiled:
     projection: tuple[str, ...]
     sql: str
     steps: tuple[Step, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    """Which rows each scan can use. What is scanned without being named here can use any."""
 
 
 def compile_query(
@@ -63,7 +67,8 @@ def compile_query(
     found, sql = _template(lifted.structure, known, frozenset(lifted.fillings))
     if sql is None:
         return compile_afresh(query, dialect, known, datetime.now(UTC))
-    return replace(found, sql=sql.filled(lifted.fillings))
+    read = tuple(each.filled(lifted.fillings) for each in found.readings)
+    return replace(found, sql=sql.filled(lifted.fillings), readings=read)
 
 
 @lru_cache(maxsize=512)
@@ -77,10 +82,12 @@ def compile_afresh(query: Query, dialect: Dialect, known: Statistics, now: datet
     """The same, without a look at what was compiled before."""
     build = Build(operated, known, _moment(now))
     main = formed(planned(query, known), Context(build, query.dataset))
+    named = definitions(build)
+    read = readings((main, *named.values()), single=known.single)
     if dialect == "duckdb":
-        return Compiled(query.form, query.projection, to_sql(defined(build, main), dialect))
-    steps, rest = _stepped(build, definitions(build))
-    return Compiled(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps)
+        return Compiled(query.form, query.projection, to_sql(with_definitions(main, named), dialect), readings=read)
+    steps, rest = _stepped(build, named)
+    return Compiled(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps, read)
 
 
 def _moment(now: datetime) -> Value:

@@ -60,6 +60,8 @@ class Statistics:
     """Does `quads` have columns that hold a number for each subject and object, the same for the same term?"""
     complete: bool = False
     blank: bool = True
+    single: bool = False
+    """Has no event the id of another?"""
 
     def repeated(self, predicate: str) -> bool:
         """Do events say the same triples of this predicate again and again?"""

@@ -13,9 +13,11 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Expression
 from triplewire.sparql.compile.columns import Named, Stored
+from triplewire.sparql.compile.computed import Metadata, Moment
 from triplewire.sparql.compile.contexts import Context, same_keys
 from triplewire.sparql.compile.lets import Inline
 from triplewire.sparql.compile.relations import Joined, Relation, Rows, Table, Unit
+from triplewire.sparql.compile.scans import same
 from triplewire.sparql.compile.sql import Sql, equal, every, is_null, is_true, negate, some, truth
 from triplewire.sparql.compile.statics import Known
 from triplewire.sparql.compile.values import Value, facet_of
@@ -67,6 +69,8 @@ def alike(left: Value, right: Value) -> Sql:
     """Are both the same term? By numbers that tell, or by the text, which is the same for the same term."""
     if not left.families & right.families:
         return truth(False)
+    if isinstance(left, Metadata | Moment) and isinstance(right, Known):
+        return same(left, right)
     one, other = left.identity(), right.identity()
     if is_null(one) or is_null(other):
         one, other = left.text(), right.text()

@@ -102,12 +102,19 @@ def _meet_as_floats(left: Value, right: Value) -> Sql:
 
 def _bound(op: str, left: Value, right: Value) -> Sql | None:
     """A simple comparison of columns that follows from the precise one, for hash joins, ranges and statistics."""
-    if isinstance(left, Number) or isinstance(right, Number) or (op == "=" and _may_meet_as_floats(left, right)):
+    if isinstance(left, Number) or isinstance(right, Number):
         return None
+    if op == "=" and _may_meet_as_floats(left, right):
+        return _near(left, right) if isinstance(right, Known) and right.families == {Family.EXACT} else None
     strict = {"<": "<=", ">": ">="}.get(op, op)
     if op in ("<", ">", "=") or not _may_meet_as_floats(left, right):
         return compare(strict, left.number(), right.number())
     return compare(op, left.number(), _loosened(op, right)) if right.families == {Family.EXACT} else None
+
+
+def _near(left: Value, right: Known) -> Sql:
+    """The constant itself, or what is left of it as a float."""
+    return every(*(compare(op, left.number(), _loosened(op, right)) for op in (">=", "<=")))
 
 
 def _loosened(op: str, value: Value) -> Sql:

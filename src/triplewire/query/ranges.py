@@ -1,0 +1,127 @@
+"""Ranges: which files of the lake can hold a row that a scan can use, by the least and the greatest of their columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import inf, isnan
+from typing import Any, TypeAlias
+
+from triplewire.lake.ports import DataFile
+from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
+
+Ends: TypeAlias = tuple[Any, Any]
+"""The least and the greatest; of one kind, so that they can be compared."""
+
+_KINDS: dict[str, Kind] = {
+    "object_number": "number",
+    "object_time": "time",
+    "time": "time",
+    "received": "time",
+}
+_WHOLE: dict[Kind, Ends] = {
+    "text": ("", chr(0x10FFFF) * 2),
+    "number": (-inf, inf),
+    "time": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
+}
+"""What holds every value. No term begins with the last of all characters."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The files that have values in a column, by number, with these; and those of which that is not known."""
+
+    spans: tuple[tuple[int, Any, Any], ...]
+    unknown: frozenset[int]
+
+
+class Ranges:
+    """Of the files of one snapshot. What was looked for once is remembered."""
+
+    def __init__(self, files: Sequence[DataFile]) -> None:
+        self._files = files
+        self._columns: dict[str, _Column] = {}
+        self._found: dict[Bound, frozenset[int]] = {}
+
+    def within(self, reading: Reading) -> tuple[int, ...]:
+        """The numbers of the files that a scan has to read, in order."""
+        chosen = set[int]()
+        for way in reading.ways:
+            chosen |= self._within(way)
+        return tuple(sorted(chosen))
+
+    def _within(self, way: tuple[Bound, ...]) -> set[int]:
+        chosen = set(range(len(self._files)))
+        for bound in way:
+            if bound not in self._found:
+                self._found[bound] = self._touched(bound)
+            chosen &= self._found[bound]
+        return chosen
+
+    def _touched(self, bound: Bound) -> frozenset[int]:
+        intervals = [_ends(each, _kind(bound.column)) for each in bound.intervals]
+        kept = _merged([each for each in intervals if each[0] <= each[1]])
+        if not kept:
+            return frozenset()
+        column = self._column(bound.column)
+        if len(kept) == 1:
+            ((least, greatest),) = kept
+            return column.unknown.union(n for n, first, last in column.spans if first <= greatest and last >= least)
+        starts, ends = [each[0] for each in kept], [each[1] for each in kept]
+        return column.unknown.union(n for n, first, last in column.spans if _meets(starts, ends, first, last))
+
+    def _column(self, name: str) -> _Column:
+        if name not in self._columns:
+            told = [(number, file.ranges.get(name)) for number, file in enumerate(self._files)]
+            spans = tuple((number, *found) for number, found in told if found is not None and found[0] is not None)
+            unknown = frozenset(number for number, found in told if found is None)
+            self._columns[name] = _Column(spans, unknown)
+        return self._columns[name]
+
+
+def _kind(column: str) -> Kind:
+    return _KINDS.get(column, "text")
+
+
+def _ends(interval: Interval, kind: Kind) -> Ends:
+    """The last of what it must at least be, and the first of what at most. A constant of another kind, or one that is
+    not a number, says nothing."""
+    whole = _WHOLE[kind]
+    least = [_value(each, each.hours < 0) for each in interval.least if each.kind == kind]
+    greatest = [_value(each, each.hours < 0) for each in interval.greatest if each.kind == kind]
+    return (
+        max((each for each in least if each is not None), default=whole[0]),
+        min((each for each in greatest if each is not None), default=whole[1]),
+    )
+
+
+def _value(constant: Constant, early: bool) -> Any:  # noqa: ANN401 - of the kind that the constant says
+    match constant.kind:
+        case "text":
+            return constant.text
+        case "number":
+            number = float(constant.text)
+            return None if isnan(number) else number
+    try:
+        return datetime.fromisoformat(constant.text).replace(tzinfo=UTC) + timedelta(hours=constant.hours)
+    except OverflowError:
+        return _WHOLE["time"][0 if early else 1]
+
+
+def _merged(intervals: list[Ends]) -> list[Ends]:
+    """In order, with none that meets another."""
+    made: list[Ends] = []
+    for least, greatest in sorted(intervals):
+        if made and least <= made[-1][1]:
+            made[-1] = (made[-1][0], max(made[-1][1], greatest))
+        else:
+            made.append((least, greatest))
+    return made
+
+
+def _meets(starts: list[Any], ends: list[Any], first: Any, last: Any) -> bool:  # noqa: ANN401 - values of one kind
+    """Does the first interval that does not end before the file begins start before the file ends?"""
+    place = bisect_left(ends, first)
+    return place < len(starts) and starts[place] <= last

@@ -1,0 +1,160 @@
+"""Readings: which rows of `quads` and `events` each scan in a compiled query can use.
+
+Conditions are followed from a SELECT into its sources, out of these, and from one side of an equality to the other. The
+condition of an outer join, of a semi-join or of its opposite says something about the joined side alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from triplewire.sparql.compile.bounds import Bounds, Found, bounds, conjoined
+from triplewire.sparql.compile.classes import Classes
+from triplewire.sparql.compile.outputs import Outside, columns, is_opaque, listed, names, renamed
+from triplewire.sparql.compile.sql import Sql
+from triplewire.sparql.readings import Bound, Intervals, Reading
+
+Wanted: TypeAlias = Callable[[str], tuple[Intervals, ...]]
+
+TABLES = ("quads", "events")
+COLUMNS = (
+    *("graph", "subject", "predicate", "object", "object_number", "object_time"),
+    *("stream", "source", "application", "time", "received"),
+)
+
+
+def readings(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[Reading, ...]:
+    """Of all scans in these that have an alias. With `single` no two events have one graph."""
+    walk = _Walk(single)
+    for query in queries:
+        walk.query(query, {})
+        walk.sweep(query)
+    return tuple(Reading(*named, tuple(dict.fromkeys(ways))) for named, ways in walk.found.items())
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What stands in FROM, and where it is joined by a condition of its own, that."""
+
+    relation: exp.Expr
+    on: Sql | None = None
+
+    @property
+    def alias(self) -> str:
+        return str(self.relation.alias_or_name)
+
+    @property
+    def is_scan(self) -> bool:
+        return isinstance(self.relation, exp.Table) and self.relation.name in TABLES
+
+
+@dataclass
+class _Walk:
+    single: bool
+    found: dict[tuple[str, str], list[tuple[Bound, ...]]] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def query(self, query: exp.Expr, outside: Outside) -> None:
+        match query:
+            case exp.Select():
+                self._select(query, {} if is_opaque(query) else outside)
+            case exp.SetOperation():
+                wanted = outside if type(query) is exp.Union and not is_opaque(query) else {}
+                self.query(query.left, wanted)
+                self.query(query.right, renamed(wanted, query.left, query.right))
+            case exp.Subquery():
+                self.query(query.this, outside)
+        for each in query.ctes if isinstance(query, exp.Query) else ():
+            self.query(each.this, {})
+
+    def sweep(self, query: exp.Query) -> None:
+        """Scans in places that are not followed can use any row."""
+        for table in query.find_all(exp.Table):
+            if id(table) not in self._seen and table.name in TABLES and table.alias:
+                self.found.setdefault((table.name, table.alias), []).append(())
+
+    def _select(self, select: exp.Select, outside: Outside) -> None:
+        sources, held, classes = _parts(select, self.single)
+        base = conjoined([held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
+        for source in sources:
+            self._take(source, _wanted(source, classes, base))
+
+    def _take(self, source: _Source, wanted: Wanted) -> None:
+        relation = source.relation
+        self._seen.add(id(relation))
+        if source.is_scan and relation.alias:
+            way = tuple(Bound(name, each) for name in COLUMNS for each in wanted(name))
+            self.found.setdefault((relation.name, source.alias), []).append(way)
+        elif not isinstance(relation, exp.Table):
+            self.query(relation, {name: each for name in names(relation) if (each := wanted(name))})
+
+
+def _parts(select: exp.Select, single: bool) -> tuple[list[_Source], Found, Classes]:
+    """The sources of a SELECT, and what its conditions say of these."""
+    sources = [*_sources(select)]
+    where = select.args.get("where")
+    conditions = [*_conjuncts(where.this)] if where else []
+    classes = Classes((each.alias for each in sources if each.is_scan), single=single)
+    classes.join(conditions)
+    facts = (_known(each, single) for each in sources if each.on is None)
+    return sources, conjoined([*facts, *map(bounds, conditions)]), classes
+
+
+def _known(source: _Source, single: bool) -> Bounds:
+    """What holds for the columns of a source whatever is asked of it."""
+    return {(source.alias, name): each for name, each in _facts(source.relation, single).items()}
+
+
+def _facts(query: exp.Expr, single: bool) -> Outside:
+    match query:
+        case exp.Subquery():
+            return _facts(query.this, single)
+        case exp.Values():
+            return listed(query)
+        case exp.Select():
+            return _selected(query, single)
+    return {}
+
+
+def _selected(select: exp.Select, single: bool) -> Outside:
+    _, held, classes = _parts(select, single)
+    if held is None:
+        return dict.fromkeys(names(select), ((),))
+    spread = classes.spread(held)
+    made = ((name, spread.get(classes.root(key), ())) for name, key in columns(select))
+    return {name: each for name, each in made if each}
+
+
+def _wanted(source: _Source, classes: Classes, base: Found) -> Wanted:
+    if source.on is not None:
+        on = [*_conjuncts(source.on)]
+        classes, base = classes.copied(), conjoined([base, *map(bounds, on)])
+        classes.join(on)
+    if base is None:
+        return lambda name: ((),)
+    spread = classes.spread(base)
+    return lambda name: spread.get(classes.root((source.alias, name)), ())
+
+
+def _sources(select: exp.Select) -> Iterator[_Source]:
+    start = select.args.get("from_")
+    if start is not None:
+        yield _Source(start.this)
+    for join in select.args.get("joins") or ():
+        on = join.args.get("on")
+        yield _Source(join.this, None if join.kind == "CROSS" else on if on is not None else exp.true())
+
+
+def _conjuncts(condition: Sql) -> Iterator[Sql]:
+    match condition:
+        case exp.Paren():
+            yield from _conjuncts(condition.this)
+        case exp.And():
+            yield from _conjuncts(condition.left)
+            yield from _conjuncts(condition.right)
+        case _:
+            yield condition
