@@ -19,6 +19,7 @@ from triplewire.query.engines import over_time
 from triplewire.query.history import History
 from triplewire.query.processes import Launch
 from triplewire.query.profiles import Profile
+from triplewire.query.prunings import Scanned
 from triplewire.query.requests import Bounds
 from triplewire.query.worker import Worker
 from triplewire.sparql import Compiled
@@ -70,8 +71,7 @@ class Scripted:
         return Profile(
             rows=sum(batch.num_rows for batch in self.batches(compiled, snapshot, bounds)),
             seconds=0.0,
-            files_read=0,
-            files=0,
+            scanned=Scanned(snapshot),
             plan="",
         )
 

@@ -15,10 +15,12 @@ from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.errors import BadRequest, QueryLimit
 from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import DataFile, Snapshot
 from triplewire.query.duck import Duck
 from triplewire.query.explanations import Explanation
 from triplewire.query.history import History
 from triplewire.query.profiles import Profile
+from triplewire.query.prunings import Scanned
 from triplewire.query.requests import Bounds, QueryRequest
 from triplewire.sparql import compile_query, parse_query
 
@@ -120,10 +122,15 @@ def test_an_explanation_ends_with_its_time(tmp_path: Path) -> None:
 def test_steps_of_the_other_engine_are_parts_of_it() -> None:
     query = parse_query(PREFIXES + "SELECT * { ?s :p+ ?o }")
     compiled = compile_query(query, "spark")
-    said = Explanation("spark", query, query, compiled, 0.001, Profile(3, 0.002, 1, 4, "as it liked"))
+    files = tuple(DataFile(f"{number}.parquet", 1, 1, {}, zone) for number, zone in enumerate((None, "a", "a", "b")))
+    scanned = Scanned(Snapshot("lake", 1, 1, 0, 0, files), {"q1": (0, 2), "q2": (0,)})
+    said = Explanation("spark", query, query, compiled, 0.001, Profile(3, 0.002, scanned, "as it liked"))
     assert [step["name"] for step in said.value()["steps"]] == [step.name for step in compiled.steps]
     assert len(compiled.steps) == said.text().count("\nStep ") > 0
-    assert "3 rows, 1 of 4 files read, 2.0 ms, compiled in 1.0 ms" in said.text()
+    assert "3 rows, 2 of 4 files and 1 of 2 zones read (q1 2, q2 1), 2.0 ms, compiled in 1.0 ms" in said.text()
+    assert said.value()["files"] == {"read": 2, "of": 4, "copied": False}
+    assert said.value()["zones"] == {"read": 1, "of": 2}
+    assert said.value()["scans"] == {"q1": 2, "q2": 1}
 
 
 def test_a_form_that_nobody_knows_is_refused() -> None:

@@ -16,9 +16,10 @@ from tests.lake.test_assignments import QUADS
 from tests.lake.test_delta import entries
 from triplewire.lake.assignments import assignment
 from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
+from triplewire.lake.ports import Batch, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.model import Event
+from triplewire.model.terms import XSD
 from triplewire.query import spark
 from triplewire.sparql import compile_query, parse_query, to_sql
 
@@ -27,30 +28,52 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """With a lake in which d is a part of c, c of b, and b of a."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]").appName("lake")
     for name, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
-    table = tmp_path_factory.mktemp("lake")
-    events = [Event(f"urn:e:{part}", f"<urn:{part}>\t<urn:in>\t<urn:{whole}>") for part, whole in ("dc", "cb", "ba")]
-    DeltaLake(table).commit(Batch("q", 0, 7), [FileWriter(table).write(entries(*events))])
-    spark.load(made, DeltaLake(table).files())
+    spark.configure(made)
     yield made
     made.stop()
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    """In it d is a part of c, c of b, and b of a; each event has a file, and there is one more of something else."""
+    table = tmp_path_factory.mktemp("lake")
+    events = [Event(f"urn:e:{part}", f"<urn:{part}>\t<urn:in>\t<urn:{whole}>") for part, whole in ("dc", "cb", "ba")]
+    events.append(Event("urn:e:v", f'<urn:a>\t<urn:v>\t"2"^^<{XSD}integer>'))
+    written = [FileWriter(table).write(entries(each, first=number)) for number, each in enumerate(events, 1)]
+    DeltaLake(table).commit(Batch("q", 0, 7), written)
+    return DeltaLake(table).files()
+
+
 @pytest.mark.parametrize(
-    ("where", "found"),
+    ("where", "found", "files"),
     [
-        ("?x <urn:in>+ <urn:a>", {"b", "c", "d"}),
-        ("?x <urn:in>* <urn:b>", {"b", "c", "d"}),
-        ("<urn:c> <urn:in>+ ?x", {"a", "b"}),
+        ("?x <urn:in>+ <urn:a>", {"b", "c", "d"}, 3),
+        ("?x <urn:in>* <urn:b>", {"b", "c", "d"}, 3),
+        ("<urn:c> <urn:in>+ ?x", {"a", "b"}, 3),
+        ("?x <urn:in> <urn:c>", {"d"}, 1),
+        ("?x <urn:v> ?v FILTER(?v > 1)", {"a"}, 1),
+        ("?x <urn:v> ?v FILTER(?v > 2)", set(), 1),
+        ("?x <urn:v> ?v FILTER(?v > 3)", set(), 0),
+        (
+            "?x <urn:in> ?y . ?e <https://triplewire.dev/ns#stream> 'quads' ; <https://triplewire.dev/ns#time> ?t",
+            set(),
+            3,
+        ),
     ],
 )
-def test_paths_that_begin_at_a_constant(session: SparkSession, where: str, found: set[str]) -> None:
+def test_a_query_reads_the_files_that_it_needs(
+    session: SparkSession, lake: Snapshot, where: str, found: set[str], files: int
+) -> None:
     compiled = compile_query(parse_query(f"SELECT ?x {{ {where} }}"), "spark")
+    placed, scanned = spark.pruned(session, compiled, lake)
+    assert set(spark.run(session, placed).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
+    assert len(scanned.files) == files
+    spark.load(session, lake)
     assert set(spark.run(session, compiled).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
 
 

@@ -1,8 +1,8 @@
-"""DuckDB as an engine: one connection, kept, with the files of the lake's newest version as its only relations."""
+"""DuckDB as an engine: one connection, kept, which reads the lake's files, or its copy of them, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,16 @@ from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
 from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import over_memory, over_time
-from triplewire.query.profiles import Profile, of_duckdb
+from triplewire.query.profiles import Profile, measured
+from triplewire.query.prunings import Pruning, Scanned
+from triplewire.query.ranges import Ranges
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
-from triplewire.query.views import EVENTS, TIMES, parquet, quoted
+from triplewire.query.views import EVENTS, HEADERS, TIMES, parquet, quoted
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.dialects.duckdb import prepare
+
+_PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
 
 
 class Duck:
@@ -30,8 +34,7 @@ class Duck:
     def __init__(self, directory: Path, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
-        self._version: tuple[int, bool] | None = None
-        self._copied = False
+        self._ranges: tuple[Snapshot, Ranges] | None = None
         self._numbered: tuple[Statistics, Statistics] | None = None
         prepare(self._duck)
         # Files never change once they are written.
@@ -39,6 +42,8 @@ class Duck:
         self._duck.execute("SET TimeZone = 'UTC'")
         self._counting = Counting(self._duck)
         self._cache = Cache(self._duck)
+        self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
+        self._duck.execute(f"CREATE TEMP VIEW events AS {EVENTS}")
         # From here on only the lake can be read, and nothing of this can be changed.
         self._duck.execute(f"SET allowed_directories = [{quoted(str(directory.absolute()))}]")
         self._duck.execute("SET enable_external_access = false")
@@ -52,9 +57,8 @@ class Duck:
             if sum(sizes) <= limits.CATCH_UP_BYTES:
                 while self.prepare(snapshot):
                     pass
-            self._see(snapshot)
             found = self._counting.of(snapshot.paths)
-            return self._with_numbers(found) if self._copied else found
+            return self._with_numbers(found) if self._is_copied(snapshot) else found
 
     def _with_numbers(self, found: Statistics) -> Statistics:
         """The same value for the same data, because plans are kept by it."""
@@ -75,10 +79,13 @@ class Duck:
         small = snapshot.size <= limits.CACHED_BYTES
         return (self._counting, self._cache) if small else (self._counting,)
 
+    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
+        return Scanned(snapshot) if self._is_copied(snapshot) else self._over_files(compiled, snapshot)[1]
+
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         with _translated(bounds):
-            self._see(snapshot)
-            reader = self._duck.sql(compiled.sql).to_arrow_reader(limits.BATCH_ROWS)
+            sql = self._placed(compiled, snapshot)[0].sql
+            reader = self._duck.sql(sql).to_arrow_reader(limits.BATCH_ROWS)
         while True:
             with _translated(bounds):
                 try:
@@ -89,15 +96,16 @@ class Duck:
 
     def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
         with _translated(bounds):
-            self._see(snapshot)
-            ((_, found),) = self._duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled.sql}").fetchall()
-            ((_, plan),) = self._duck.execute(f"EXPLAIN {compiled.sql}").fetchall()
+            placed, scanned = self._placed(compiled, snapshot)
+            ((_, found),) = self._duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {placed.sql}").fetchall()
+            ((_, plan),) = self._duck.execute(f"EXPLAIN {placed.sql}").fetchall()
             document = orjson.loads(found)
-            if "operator" not in document:
-                # The engine gives no account of a plan that is constants alone.
-                rows = len(self._duck.execute(compiled.sql).fetchall())
-                return Profile(rows, 0.0, 0, len(snapshot.files), plan, copied=self._copied)
-        return of_duckdb(document, len(snapshot.files), plan, copied=self._copied)
+            # The engine gives no account of a plan that is constants alone.
+            told = measured(document) if "operator" in document else (self._counted(placed.sql), 0.0)
+        return Profile(*told, scanned, plan, copied=self._is_copied(snapshot))
+
+    def _counted(self, sql: str) -> int:
+        return len(self._duck.execute(sql).fetchall())
 
     def interrupt(self) -> None:
         self._duck.interrupt()
@@ -105,15 +113,24 @@ class Duck:
     def close(self) -> None:
         self._duck.close()
 
-    def _see(self, snapshot: Snapshot) -> None:
-        """Make the views, if the table has changed since: over the copy, if it is whole, else over the files."""
-        self._copied = self._cache.holds(snapshot.paths)
-        if (snapshot.version, self._copied) == self._version:
-            return
-        relation = f"FROM {COPY}" if self._copied else _quads(snapshot)
-        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS {relation}")
-        self._duck.execute(f"CREATE OR REPLACE TEMP VIEW events AS {EVENTS}")
-        self._version = (snapshot.version, self._copied)
+    def _is_copied(self, snapshot: Snapshot) -> bool:
+        return self._cache.holds(snapshot.paths)
+
+    def _placed(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
+        """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
+        if self._is_copied(snapshot):
+            return compiled, Scanned(snapshot)
+        return self._over_files(compiled, snapshot)
+
+    def _over_files(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
+        if self._ranges is None or self._ranges[0] is not snapshot:
+            self._ranges = snapshot, Ranges(snapshot.files)
+        paths = snapshot.paths
+
+        def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
+            return f"({_relation(relation, [paths[number] for number in numbers])}) AS {alias}"
+
+        return Pruning(snapshot, self._ranges[1], "duckdb", source).pruned(compiled)
 
 
 def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str]]:
@@ -146,9 +163,7 @@ def _translated(bounds: Bounds) -> Iterator[None]:
         raise Unavailable(f"the engine gave up: {words[:200]}") from error
 
 
-def _quads(snapshot: Snapshot) -> str:
-    """The table's files as one relation."""
-    if not snapshot.files:
-        return f"SELECT {NOTHING} WHERE false"
-    plain = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
-    return f"SELECT * REPLACE ({plain}) FROM {parquet(snapshot.paths)}"
+def _relation(name: str, paths: Sequence[str]) -> str:
+    """The rows of some files as the one or the other relation."""
+    quads = f"SELECT * REPLACE ({_PLAIN}) FROM {parquet(paths)}" if paths else f"SELECT {NOTHING} WHERE false"
+    return quads if name == "quads" else f"SELECT {HEADERS} FROM ({quads}) WHERE quad = 0"

@@ -10,6 +10,7 @@ import orjson
 import sqlglot
 
 from triplewire.query.profiles import Profile
+from triplewire.query.prunings import zones
 from triplewire.sparql import Compiled, Dialect, Query
 from triplewire.sparql.outlines import outline, outlined
 
@@ -32,7 +33,8 @@ class Explanation:
         return "\n".join(f"{title}\n{'─' * len(title)}\n{body}\n" for title, body in self._parts())
 
     def value(self) -> dict[str, Any]:
-        profile = self.profile
+        profile, scanned = self.profile, self.profile.scanned
+        files = scanned.snapshot.files
         return {
             "engine": self.dialect,
             "algebra": outlined(self.asked.where),
@@ -42,24 +44,32 @@ class Explanation:
             "compile_ms": round(1_000 * self.compile_seconds, 3),
             "run_ms": round(1_000 * profile.seconds, 3),
             "rows": profile.rows,
-            "files": {"read": profile.files_read, "of": profile.files, "copied": profile.copied},
+            "files": {"read": len(scanned.files), "of": len(files), "copied": profile.copied},
+            "zones": {"read": len(scanned.zones), "of": len(zones(files))},
+            "scans": {alias: len(numbers) for alias, numbers in scanned.scans.items()},
             "engine_plan": profile.plan,
         }
 
     def _parts(self) -> Iterator[tuple[str, str]]:
-        profile = self.profile
         yield "Algebra", outline(self.asked.where)
         yield "Plan", outline(self.planned.where)
         for step in self.compiled.steps:
             yield f"Step {step.name}", self._pretty(step.sql)
         yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)
-        instead = ", but their copy in memory" if profile.copied else ""
-        yield (
-            "Run",
-            f"{profile.rows} rows, {profile.files_read} of {profile.files} files read{instead}, "
-            f"{1_000 * profile.seconds:.1f} ms, compiled in {1_000 * self.compile_seconds:.1f} ms",
-        )
-        yield f"What {self.dialect} did", profile.plan
+        yield "Run", self._run()
+        yield f"What {self.dialect} did", self.profile.plan
+
+    def _run(self) -> str:
+        profile, scanned = self.profile, self.profile.scanned
+        files = scanned.snapshot.files
+        said = [f"{profile.rows} rows, {len(scanned.files)} of {len(files)} files"]
+        if tiled := zones(files):
+            said.append(f" and {len(scanned.zones)} of {len(tiled)} zones")
+        said.append(" read, but their copy in memory" if profile.copied else " read")
+        if scanned.scans:
+            said.append(f" ({', '.join(f'{alias} {len(numbers)}' for alias, numbers in scanned.scans.items())})")
+        said.append(f", {1_000 * profile.seconds:.1f} ms, compiled in {1_000 * self.compile_seconds:.1f} ms")
+        return "".join(said)
 
     def _pretty(self, sql: str) -> str:
         return sqlglot.parse_one(sql, dialect=self.dialect).sql(dialect=self.dialect, pretty=True)

@@ -6,33 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from triplewire.query.prunings import Scanned
+
 
 @dataclass(frozen=True)
 class Profile:
-    """How many rows came out, how long it took, how many of the lake's files were read of how many there are, whether
-    a copy in memory was read instead, and the engine's own account of its plan."""
+    """How many rows came out, how long it took, which of the lake's files were read, whether a copy in memory was read
+    instead, and the engine's own account of its plan."""
 
     rows: int
     seconds: float
-    files_read: int
-    files: int
+    scanned: Scanned
     plan: str
     copied: bool = False
 
 
-def of_duckdb(document: Mapping[str, Any], files: int, plan: str, *, copied: bool) -> Profile:
-    """From what `EXPLAIN (ANALYZE, FORMAT JSON)` says. A file is one row group, but for very large ones, so that the
-    scan that touched most row groups tells how many files were read."""
-    operators = [*_operators(document["operator"])]
-    scans = [each.get("row_groups_scanned", 0) for each in operators if each["type"] == "TABLE_SCAN"]
-    return Profile(
-        rows=_rows(document["operator"][0]),
-        seconds=sum(each["timing"] for each in operators),
-        files_read=0 if copied else min(files, max(scans, default=0)),
-        files=files,
-        plan=plan,
-        copied=copied,
-    )
+def measured(document: Mapping[str, Any]) -> tuple[int, float]:
+    """Rows and seconds, from what DuckDB's `EXPLAIN (ANALYZE, FORMAT JSON)` says."""
+    operators = document["operator"]
+    return _rows(operators[0]), sum(each["timing"] for each in _operators(operators))
 
 
 def _rows(operator: Mapping[str, Any]) -> int:

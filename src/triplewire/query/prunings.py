@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -33,6 +33,15 @@ class Scanned:
         """Each once, however many scans read it."""
         numbers = sorted({number for each in self.scans.values() for number in each})
         return [self.snapshot.files[number] for number in numbers]
+
+    @property
+    def zones(self) -> frozenset[str]:
+        """Those that the files lie in, but for fresh ones."""
+        return zones(self.files)
+
+
+def zones(files: Iterable[DataFile]) -> frozenset[str]:
+    return frozenset(each.zone for each in files if each.zone is not None)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Ranges: which files of the lake can hold a row that a scan can use, by the least and the greatest of their columns."""
+"""Ranges: which files of the lake can hold a row that a scan can use, by the least and greatest of their columns."""
 
 from __future__ import annotations
 
@@ -89,15 +89,15 @@ def _ends(interval: Interval, kind: Kind) -> Ends:
     """The last of what it must at least be, and the first of what at most. A constant of another kind, or one that is
     not a number, says nothing."""
     whole = _WHOLE[kind]
-    least = [_value(each, each.hours < 0) for each in interval.least if each.kind == kind]
-    greatest = [_value(each, each.hours < 0) for each in interval.greatest if each.kind == kind]
+    least = [_value(each) for each in interval.least if each.kind == kind]
+    greatest = [_value(each) for each in interval.greatest if each.kind == kind]
     return (
         max((each for each in least if each is not None), default=whole[0]),
         min((each for each in greatest if each is not None), default=whole[1]),
     )
 
 
-def _value(constant: Constant, early: bool) -> Any:  # noqa: ANN401 - of the kind that the constant says
+def _value(constant: Constant) -> Any:  # noqa: ANN401 - of the kind that the constant says
     match constant.kind:
         case "text":
             return constant.text
@@ -107,7 +107,7 @@ def _value(constant: Constant, early: bool) -> Any:  # noqa: ANN401 - of the kin
     try:
         return datetime.fromisoformat(constant.text).replace(tzinfo=UTC) + timedelta(hours=constant.hours)
     except OverflowError:
-        return _WHOLE["time"][0 if early else 1]
+        return _WHOLE["time"][0 if constant.hours < 0 else 1]
 
 
 def _merged(intervals: list[Ends]) -> list[Ends]:

@@ -5,7 +5,7 @@ Spark SQL has no recursion over sets, so closures are made before the query, a r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -13,10 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
-from triplewire.query.views import EVENTS, TIMES
+from triplewire.query.prunings import Pruning, Scanned
+from triplewire.query.ranges import Ranges
+from triplewire.query.views import EVENTS, HEADERS, TIMES
 from triplewire.sparql import Compiled, Step
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
+
+_TYPES = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
+_SCHEMA = ", ".join(f"{field.name} {_TYPES.get(field.type, 'TIMESTAMP_LTZ')}" for field in QUADS)
 
 SETTINGS = {
     # Times have no zone in our tables, nor in what the compiler writes.
@@ -34,16 +39,29 @@ def configure(session: SparkSession) -> None:
 
 
 def load(session: SparkSession, snapshot: Snapshot) -> None:
-    """The lake as the relations `quads` and `events`, with times as they are in UTC."""
-    frame = session.read.parquet(*snapshot.paths) if snapshot.files else _empty(session)
-    for name in TIMES:
-        frame = frame.withColumn(name, frame[name].cast("timestamp_ntz"))
-    frame.createOrReplaceTempView("quads")
+    """The whole lake as the relations `quads` and `events`, with times as they are in UTC."""
+    _frame(session, snapshot.paths).createOrReplaceTempView("quads")
     session.sql(EVENTS).createOrReplaceTempView("events")
 
 
-def _empty(session: SparkSession) -> DataFrame:
-    return session.createDataFrame(QUADS.empty_table())
+def pruned(session: SparkSession, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
+    """The query over views of its own, each of those files alone that a scan needs; and which these are. The views are
+    there until another query is prepared."""
+    paths = snapshot.paths
+
+    def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
+        frame = _frame(session, [paths[number] for number in numbers])
+        chosen = frame if relation == "quads" else frame.where("quad = 0").selectExpr(*HEADERS.split(", "))
+        chosen.createOrReplaceTempView(f"{relation}_{alias}")
+        return f"{relation}_{alias} AS {alias}"
+
+    return Pruning(snapshot, Ranges(snapshot.files), "spark", source).pruned(compiled)
+
+
+def _frame(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+    # Told the schema, Spark does not open files to find it.
+    frame = session.read.schema(_SCHEMA).parquet(*paths) if paths else session.createDataFrame([], _SCHEMA)
+    return frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in TIMES})
 
 
 def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:

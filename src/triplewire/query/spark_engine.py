@@ -1,4 +1,4 @@
-"""Spark as the engine of a process of queries: one session, kept, with the lake's newest version as its relations."""
+"""Spark as the engine of a process of queries: one session, kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Spark:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         spark.configure(session)
-        self._version: int | None = None
         self._interrupted = Flag()
 
     def statistics(self, snapshot: Snapshot) -> None:
@@ -40,17 +39,16 @@ class Spark:
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
-            if snapshot.version != self._version:
-                spark.load(self._session, snapshot)
-                self._version = snapshot.version
-            yield from spark.batches(self._session, compiled)
+            placed, _ = spark.pruned(self._session, compiled, snapshot)
+            yield from spark.batches(self._session, placed)
 
     def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
-        began = perf_counter()
-        rows = sum(batch.num_rows for batch in self.batches(compiled, snapshot, bounds))
-        seconds = perf_counter() - began
-        plan = spark.explained(self._session, compiled)
-        return Profile(rows, seconds, len(snapshot.files), len(snapshot.files), plan)
+        self._interrupted.clear()
+        with self._translated(bounds):
+            began = perf_counter()
+            placed, scanned = spark.pruned(self._session, compiled, snapshot)
+            rows = sum(batch.num_rows for batch in spark.batches(self._session, placed))
+            return Profile(rows, perf_counter() - began, scanned, spark.explained(self._session, placed))
 
     def interrupt(self) -> None:
         self._interrupted.set()

@@ -192,5 +192,3 @@ def _prefixed(start: str) -> Interval:
     following = ord(start[-1]) + 1
     after = start[:-1] + chr(0xE000 if following == 0xD800 else following)
     return Interval((Constant("text", start),), (Constant("text", after),))
-
-
