@@ -110,8 +110,11 @@ def test_a_wheel_of_zones_is_a_map_too() -> None:
     "boxes", [WHEEL[:4], (*WHEEL, WHEEL[4]), WHEEL[1:], (SPACE, WHEEL[0]), (box(("", "b"), ("", None)),), ()]
 )
 def test_zones_that_do_not_tile_are_no_map(boxes: tuple[Box, ...]) -> None:
+    found = ZoneMap(tuple(Zone(f"z{number}", each) for number, each in enumerate(boxes)))
     with pytest.raises(ValueError, match="does not tile"):
-        ZoneMap(tuple(Zone(f"z{number}", each) for number, each in enumerate(boxes)))
+        found.locate(("", "", "", ""))
+    with pytest.raises(ValueError, match="does not tile" if boxes else "not enough values"):
+        ZoneMap.from_table(found.to_table())
 
 
 def test_a_transformation_says_what_it_costs() -> None:

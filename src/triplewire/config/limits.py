@@ -349,3 +349,16 @@ turn after every step."""
 PASTS_REMEMBERED = 8
 """Subscriptions whose past is being read that are kept ready for the next step: about 20 MB each. Others are made ready
 again, in some 50 ms."""
+
+ZONES = 256
+"""Zones of the lake: a question with a constant in one dimension reads some sixteenth of it, and a compaction writes as
+many files at most."""
+
+ZONE_QUADS = 8_192
+"""Quads under which a zone is not worth a file of its own: they take some ten milliseconds to read."""
+
+ZONE_SAMPLE = 100_000
+"""Quads that are looked at to decide where zones are cut: about 60 MB while that lasts, and some seconds."""
+
+CENTROID_CHARACTERS = 96
+"""How many of a key's first characters count for a mean of keys. Most IRIs are shorter."""

@@ -43,6 +43,9 @@ class Interval:
         return self.least if self.below == self.least + "\0" else None
 
 
+ALL_KEYS = Interval()
+
+
 def _under(least: str, below: str | None) -> bool:
     return below is None or least < below
 
@@ -51,10 +54,10 @@ def _under(least: str, below: str | None) -> bool:
 class Box:
     """A part of the space: an interval of keys in each dimension."""
 
-    graph: Interval = Interval()
-    subject: Interval = Interval()
-    predicate: Interval = Interval()
-    object: Interval = Interval()
+    graph: Interval = ALL_KEYS
+    subject: Interval = ALL_KEYS
+    predicate: Interval = ALL_KEYS
+    object: Interval = ALL_KEYS
 
     @property
     def sides(self) -> tuple[Interval, Interval, Interval, Interval]:

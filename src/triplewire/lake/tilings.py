@@ -52,25 +52,30 @@ def leaf_of(tree: Tree, place: Point) -> str:
     return tree
 
 
+def leaves_of(tree: Tree) -> list[str]:
+    """The names of the zones of a tree; one that stands on both sides of a cut is named for each."""
+    return [*leaves_of(tree.low), *leaves_of(tree.high)] if isinstance(tree, Cut) else [tree]
+
+
 def _best(tiles: Sequence[Tile], part: Box) -> tuple[str, str] | None:
-    """The cut that leaves the fewest on its fuller side. None if each leaves all of them on one, which it never does
-    where they tile the part: whatever touches a bound from below ends there."""
+    """Of the cuts through the fewest boxes, the one with the fewest on its fuller side. None if each leaves all of them
+    on one, which it never does where they tile the part: whatever touches a bound from below ends there."""
     found = (
         (*counted, dimension, bound)
         for dimension in DIMENSIONS
         for counted, bound in _counted([box.side(dimension) for _, box in tiles], part.side(dimension))
     )
     best = min(found, default=None)
-    return None if best is None or best[0] == len(tiles) else (best[2], best[3])
+    return None if best is None or best[1] == len(tiles) else (best[2], best[3])
 
 
 def _counted(sides: Sequence[Interval], part: Interval) -> list[tuple[tuple[int, int], str]]:
-    """For each bound inside the part: how many lie on the fuller side of it, and on both sides together."""
+    """For each bound inside the part: how many lie on its sides, a box on both twice, and on the fuller one alone."""
     leasts = sorted(side.least for side in sides)
     belows = sorted(side.below for side in sides if side.below is not None)
     found = []
     for bound in {*leasts, *belows}:
         if part.cuts(bound):
             low, high = bisect_left(leasts, bound), len(sides) - bisect_right(belows, bound)
-            found.append(((max(low, high), low + high), bound))
+            found.append(((low + high, max(low, high)), bound))
     return found

@@ -39,7 +39,8 @@ class ZoneMap:
     and the zones that it makes have the greatest from then on.
 
     Boxes, and the points that `locate` takes, are in the order that the map's transformation makes of keys; a region
-    that `touched` takes is in the order of keys. Raises ValueError for zones that do not tile."""
+    that `touched` takes is in the order of keys. `tree` raises ValueError for zones that do not tile; splits and merges
+    of such that do always do."""
 
     zones: tuple[Zone, ...] = (Zone("z0", SPACE),)
     order: str = "none"
@@ -49,7 +50,6 @@ class ZoneMap:
         if len(self._by_id) != len(self.zones):
             raise ValueError("two zones have one id")
         transformation(self.order)
-        self.tree  # noqa: B018 - it is made here, to fail here
 
     @cached_property
     def tree(self) -> Tree:
@@ -101,10 +101,12 @@ class ZoneMap:
 
     @staticmethod
     def from_table(table: pa.Table) -> ZoneMap:
-        """The map of a `ZONES` table, its rows in any order."""
+        """The map of a `ZONES` table, its rows in any order. Raises ValueError if its zones do not tile."""
         rows = table.select(ZONES.names).to_pylist()
         (order,) = {row["transformation"] for row in rows}
-        return ZoneMap(tuple(sorted((_zone(row) for row in rows), key=_number)), order)
+        found = ZoneMap(tuple(sorted((_zone(row) for row in rows), key=_number)), order)
+        leaf_of(found.tree, ("", "", "", ""))
+        return found
 
     def _with(self, gone: Sequence[str], made: Sequence[Zone]) -> ZoneMap:
         return replace(self, zones=(*(zone for zone in self.zones if zone.id not in gone), *made))

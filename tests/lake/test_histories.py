@@ -1,0 +1,110 @@
+"""Histories: any sequence of inserts, splits, merges, compactions and balancing, in a lake of plain lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lake.maps import ORDERS, QUADS, STEPS, Step, taken
+from tests.lake.terms import IRIS, OBJECTS, Quad, place
+from triplewire.lake.balance import Balance
+from triplewire.lake.boxes import Interval, Region, numbers, terms
+from triplewire.lake.criteria import Load, criteria
+from triplewire.lake.keys import DIMENSIONS, Point
+from triplewire.lake.plans import plan
+from triplewire.lake.zones import ZoneMap
+
+BALANCE = Balance(zones=6, criteria=criteria("quads:1.2:0.8"), smallest=2)
+
+ASKED: tuple[Region, ...] = (
+    {},
+    *({"object": terms(term)} for term in OBJECTS[::5]),
+    *({"predicate": terms(term), "object": numbers(-1, 100)} for term in IRIS[:2]),
+    {"subject": (Interval("<http:", "<http;"),), "graph": terms(*IRIS[:3])},
+)
+
+
+@dataclass
+class Lists:
+    """A lake whose files are lists of quads, each of a zone or of none yet."""
+
+    zones: ZoneMap
+    files: list[tuple[str | None, list[Quad]]] = field(default_factory=list)
+
+    def insert(self, quads: Sequence[Quad]) -> None:
+        self.files.append((None, [*quads]))
+
+    def compact(self) -> None:
+        self._rewrite({None})
+
+    def step(self, step: Step) -> None:
+        self._follow(taken(self.zones, step))
+
+    def balance(self) -> None:
+        samples: dict[str, list[Point]] = {}
+        for zone, quads in self.files:
+            if zone is not None:
+                samples.setdefault(zone, []).extend(self.zones.placed(place(quad)) for quad in quads)
+        loads = {zone: Load(len(points)) for zone, points in samples.items()}
+        found = plan(self.zones, loads, samples, BALANCE)
+        for move in found.moves:
+            assert {zone.id for zone in move.gone} <= {zone.id for zone in self.zones.zones}
+        self._follow(found.after)
+
+    def answer(self, region: Region, *, pruned: bool) -> Counter[Quad]:
+        read = {None, *(zone.id for zone in self.zones.touched(region))}
+        quads = (quad for zone, held in self.files if not pruned or zone in read for quad in held)
+        return Counter(quad for quad in quads if satisfies(quad, region))
+
+    def _follow(self, zones: ZoneMap) -> None:
+        gone = {zone.id for zone in self.zones.zones} - {zone.id for zone in zones.zones}
+        self.zones = zones
+        self._rewrite(gone)
+
+    def _rewrite(self, gone: set[str] | set[None]) -> None:
+        """The files of some zones as one for each zone that their quads lie in now."""
+        made: dict[str, list[Quad]] = {}
+        for quad in (quad for zone, quads in self.files if zone in gone for quad in quads):
+            made.setdefault(self.zones.locate(self.zones.placed(place(quad))), []).append(quad)
+        self.files = [*(each for each in self.files if each[0] not in gone), *made.items()]
+
+
+def satisfies(quad: Quad, region: Region) -> bool:
+    keys = dict(zip(DIMENSIONS, place(quad), strict=True))
+    return all(any(keys[name] in each for each in sought) for name, sought in region.items())
+
+
+@given(st.lists(st.one_of(QUADS, STEPS, st.sampled_from(["compact", "compact", "balance"])), max_size=10), ORDERS)
+@settings(max_examples=100, deadline=None)
+def test_zones_tile_hold_every_quad_once_and_lose_no_answer(
+    history: list[list[Quad] | list[Step] | str], order: str
+) -> None:
+    lake, said = Lists(ZoneMap(order=order)), Counter[Quad]()
+    for each in history:
+        said += done(lake, each)
+        ZoneMap.from_table(lake.zones.to_table())
+        assert lake.answer({}, pruned=False) == said
+        for zone, quads in lake.files:
+            for quad in quads if zone else ():
+                holding = [each.id for each in lake.zones.zones if lake.zones.placed(place(quad)) in each.box]
+                assert holding == [zone]
+    for region in ASKED:
+        assert lake.answer(region, pruned=True) == lake.answer(region, pruned=False)
+
+
+def done(lake: Lists, each: list[Quad] | list[Step] | str) -> Counter[Quad]:
+    """Do it, and give the quads that came in."""
+    if isinstance(each, str):
+        lake.compact() if each == "compact" else lake.balance()
+        return Counter()
+    quads = [quad for quad in each if quad[0] not in ("split", "merge")]
+    for step in each:
+        if step[0] in ("split", "merge"):
+            lake.step(step)  # type: ignore[arg-type]
+    if quads:
+        lake.insert(quads)  # type: ignore[arg-type]
+    return Counter(quads)  # type: ignore[arg-type]
