@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from triplewire.lake.facets import INSTANT, Facets
+from triplewire.lake.parquet import QUICK, SMALL, write_durably
 from triplewire.lake.ports import DataFile
 from triplewire.lake.ranges import measured
-from triplewire.sparql import explode, to_sql
-
-_INSTANT = pa.timestamp("us", "UTC")
+from triplewire.lake.rows import rows
 
 QUADS = pa.schema(
     [
@@ -28,12 +26,12 @@ QUADS = pa.schema(
         pa.field("object_datatype", pa.string()),
         pa.field("object_language", pa.string()),
         pa.field("object_number", pa.float64()),
-        pa.field("object_time", _INSTANT),
+        pa.field("object_time", INSTANT),
         pa.field("stream", pa.string()),
         pa.field("source", pa.string()),
         pa.field("application", pa.string()),
-        pa.field("time", _INSTANT),
-        pa.field("received", _INSTANT),
+        pa.field("time", INSTANT),
+        pa.field("received", INSTANT),
     ]
 )
 """One row for each quad, with its place (`position`, and `quad`, its number in the event), the terms as canonical
@@ -46,9 +44,6 @@ TABLE = QUADS.append(pa.field(ZONE, pa.string()))
 SORTED = "predicate, position, quad"
 """The order inside a file, in SQL. Quads lie by predicate, so that a pattern reads little but its own."""
 
-ROW_GROUP = 10_240
-"""Rows that a reader can pass over at once."""
-
 
 class FileWriter:
     """Writes data files under a table's directory. Belongs to one worker."""
@@ -57,7 +52,7 @@ class FileWriter:
         self._table = table
         self.duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
         self.duck.execute("SET TimeZone = 'UTC'")
-        self._exploded = to_sql(explode("entries", columns=tuple(QUADS.names)), "duckdb")
+        self._facets = Facets(self.duck)
 
     def close(self) -> None:
         self.duck.close()
@@ -65,39 +60,20 @@ class FileWriter:
     def write(self, entries: pa.Table) -> DataFile:
         """One fresh file with all quads of a table of `ENTRIES`, on the disk when this returns. A file that is never
         committed is not part of the table."""
-        self.duck.register("entries", entries)
-        try:
-            return self.write_quads(f"({self._exploded})")
-        finally:
-            self.duck.unregister("entries")
+        return self._written(rows(entries, self._facets), None, QUICK)
 
     def write_quads(self, relation: str, zone: str | None = None) -> DataFile:
         """One file with all rows of a relation that `duck` knows, which has the columns of `QUADS`."""
         columns = ", ".join(QUADS.names)
         quads = pa.table(self.duck.sql(f"SELECT {columns} FROM {relation} ORDER BY {SORTED}")).cast(QUADS)
-        self.duck.register("written", quads)
-        ranges = measured(self.duck, "written")
-        self.duck.unregister("written")
+        return self._written(quads, zone, SMALL)
+
+    def _written(self, quads: pa.Table, zone: str | None, level: int) -> DataFile:
         path = _path(zone)
-        size = _write_durably(quads, self._table / path)
-        return DataFile(path, size, quads.num_rows, ranges, zone)
+        size = write_durably(quads, self._table / path, level)
+        return DataFile(path, size, quads.num_rows, measured(quads), zone)
 
 
 def _path(zone: str | None) -> str:
     name = f"quads-{uuid4().hex}.parquet"
     return name if zone is None else f"{ZONE}={zone}/{name}"
-
-
-def _write_durably(quads: pa.Table, path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        pq.write_table(quads, file, compression="zstd", row_group_size=ROW_GROUP)
-        file.flush()
-        os.fsync(file.fileno())
-        size = file.tell()
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    return size

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from triplewire.config.limits import RANGE_CHARACTERS
 from triplewire.lake.ports import DataFile, Range, Value
@@ -30,46 +30,45 @@ RANGED = (
 """The columns that are worth a range."""
 
 TIMES = ("object_time", "time", "received")
-_NUMBERS = ("position", "object_number")
 _LAST = "\U0010ffff"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAID = range((datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1), 253_402_300_800_000_000)
 """The instants, in microseconds, that have a year of four digits."""
 
 
-def _bounds(column: str) -> str:
-    """In SQL: whether there is no value, the least and the greatest; of texts only a beginning."""
-    least, greatest = f"min({column})", f"max({column})"
-    if column in TIMES:
-        return f"{least} IS NULL, epoch_us({least}), epoch_us({greatest})"
-    if column in _NUMBERS:
-        return f"{least} IS NULL, {least}, {greatest}"
-    length = RANGE_CHARACTERS + 1
-    return f"{least} IS NULL, left({least}, {length}), left({greatest}, {length})"
+def measured(quads: pa.Table) -> Mapping[str, Range]:
+    """Of all rows of a table of quads. The values of dictionaries must all be in use."""
+    return dict(_measured(quads))
 
 
-_MEASURE = f"SELECT {', '.join(map(_bounds, RANGED))} FROM "
-
-
-def measured(duck: duckdb.DuckDBPyConnection, relation: str) -> Mapping[str, Range]:
-    """Of all rows of a relation of quads."""
-    (row,) = duck.execute(_MEASURE + relation).fetchall()
-    return dict(_read(row))
-
-
-def _read(row: Sequence[Any]) -> Iterator[tuple[str, Range]]:
-    for at, column in enumerate(RANGED):
-        none, least, greatest = row[3 * at : 3 * at + 3]
-        if none:
+def _measured(quads: pa.Table) -> Iterator[tuple[str, Range]]:
+    for column in RANGED:
+        values = _values(quads[column])
+        least, greatest = pc.min_max(values).values()
+        if not least.is_valid:
             yield column, (None, None)
-        elif (low := _bound(column, least, "")) is not None and (high := _bound(column, greatest, _LAST)) is not None:
+            continue
+        low, high = _bound(least, ""), _bound(greatest, _LAST)
+        if low is not None and high is not None and not _odd(values):
             yield column, (low, high)
 
 
-def _bound(column: str, value: Any, after: str) -> Value | None:  # noqa: ANN401 - as the engine gives it
+def _values(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return pa.chunked_array([chunk.dictionary for chunk in column.chunks], column.type.value_type)
+
+
+def _odd(values: pa.ChunkedArray) -> bool:
+    """Is there a value that is in no order with others?"""
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _bound(scalar: pa.Scalar[Any], after: str) -> Value | None:
     """None where it cannot be said: JSON has no such number, Python no such time."""
-    if column in TIMES:
-        return _EPOCH + timedelta(microseconds=value) if value in _SAID else None
+    if isinstance(scalar, pa.TimestampScalar):
+        return _EPOCH + timedelta(microseconds=scalar.value) if scalar.value in _SAID else None
+    value: str | int | float = scalar.as_py()
     if isinstance(value, str):
         return value if len(value) <= RANGE_CHARACTERS else value[:RANGE_CHARACTERS] + after
     return value if math.isfinite(value) else None

@@ -1,0 +1,61 @@
+"""Parquet: how data files are encoded. Any reader of Parquet knows these encodings.
+
+Rows lie by predicate and position, so that what follows is like what came before: positions, times, graphs and
+subjects are told by their differences, which is a quarter of the bytes and a third of the time of dictionaries. Texts
+that come again and again, and objects, which do for most predicates, stay dictionaries: those are quick to filter.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROW_GROUP = 10_240
+"""Rows that a reader can pass over at once."""
+
+QUICK, SMALL = 1, 6
+"""Levels of compression: of fresh files, which do not live long, and of those that stay."""
+
+_NUMBERS, _TEXTS = "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY"
+DIFFERENCES = {
+    "position": _NUMBERS,
+    "quad": _NUMBERS,
+    "graph": _TEXTS,
+    "subject": _TEXTS,
+    "object_time": _NUMBERS,
+    "time": _NUMBERS,
+    "received": _NUMBERS,
+}
+
+
+def write_durably(quads: pa.Table, path: Path, level: int) -> int:
+    """Write a file, which is on the disk when this returns. Its size."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        pq.write_table(
+            quads,
+            file,
+            row_group_size=ROW_GROUP,
+            use_dictionary=[name for name in quads.column_names if name not in DIFFERENCES],
+            column_encoding=DIFFERENCES,
+            compression="zstd",
+            compression_level=level,
+            # Arrow's own schema would say that texts are dictionaries, at a kilobyte for each file.
+            store_schema=False,
+        )
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.tell()
+    _sync(path.parent)
+    return size
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
