@@ -362,3 +362,23 @@ ZONE_SAMPLE = 100_000
 
 CENTROID_CHARACTERS = 96
 """How many of a key's first characters count for a mean of keys. Most IRIs are shorter."""
+
+EXPORT_EVENTS = 50_000
+"""Events, or positions, that an export reads at once, and after which it can go on."""
+
+EXPORT_BYTES = 32 * 1024 * 1024
+"""Text of such events. About ten times as much is in memory for a moment."""
+
+IMPORT_BYTES = 1024 * 1024
+"""What an import reads of a file at once; one event more may begin within it."""
+
+IMPORT_EVENTS = 5_000
+"""Events that an import publishes at once, of at most as many bytes as it reads: a transaction of some 50 ms, after
+which it can go on."""
+
+IMPORT_ATTEMPTS = 5
+"""How often an import publishes the same events before it gives up where the broker does not answer. It waits a second,
+then twice as long each time."""
+
+FAULTS_SHOWN = 20
+"""Faults of a file that are told one by one on a terminal; the others are counted, and are in the file of rejects."""

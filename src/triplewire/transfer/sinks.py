@@ -1,0 +1,158 @@
+"""Sinks: where an export goes, so that it can be cut off anywhere and go on from the last page that was kept."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from triplewire.errors import Conflict
+from triplewire.lake.quads import QUADS
+from triplewire.sparql import explode, to_sql
+from triplewire.transfer.states import sync, sync_folder
+from triplewire.transfer.texts import TextWriter
+
+LEVEL = 6
+"""Of gzip: 1 is twice as fast and a quarter larger."""
+
+
+class Sink(Protocol):
+    """Takes pages of entries. A mark says how much there is: it begins at 0, and grows with each page."""
+
+    def begin(self, mark: int) -> None:
+        """Go on after a mark; what came later is thrown away. Raises Conflict where there is less than that."""
+
+    def write(self, entries: pa.Table) -> int:
+        """The mark after the page, which is on the disk then."""
+
+    def finish(self) -> None:
+        """Give the whole its name. Who is cut off here does it again."""
+
+    def discard(self) -> None:
+        """Throw away what there is. After `finish`, nothing."""
+
+
+class TextSink:
+    """A file of text that grows behind the name `….part`; a mark is its length. Compressed, each page is a member of
+    its own, so that the file may be cut after any of them."""
+
+    def __init__(self, path: Path, writer: TextWriter, *, zipped: bool) -> None:
+        self._path, self._part = path, path.with_name(path.name + ".part")
+        self._writer, self._zipped = writer, zipped
+
+    def begin(self, mark: int) -> None:
+        if not mark:
+            self._part.write_bytes(b"")
+            self._append(self._writer.head)
+            return
+        if not self._part.exists() or self._part.stat().st_size < mark:
+            raise Conflict(f"{self._part} is not what was left of the export; begin anew with --overwrite")
+        with self._part.open("r+b") as file:
+            file.truncate(mark)
+
+    def write(self, entries: pa.Table) -> int:
+        return self._append(self._writer.write(entries))
+
+    def finish(self) -> None:
+        self._append(b"")
+        self._part.replace(self._path)
+        sync_folder(self._path)
+
+    def discard(self) -> None:
+        self._part.unlink(missing_ok=True)
+
+    def _append(self, text: bytes | memoryview) -> int:
+        """The length of the file, which is on the disk then."""
+        with self._part.open("ab") as file:
+            if text:
+                file.write(gzip.compress(text, LEVEL, mtime=0) if self._zipped else text)
+            file.flush()
+            sync(file.fileno())
+            return file.tell()
+
+
+class StreamSink:
+    """Standard output: what went there cannot be taken back, so it begins at the beginning."""
+
+    def __init__(self, out: BinaryIO, writer: TextWriter) -> None:
+        self._out, self._writer, self._mark = out, writer, 0
+
+    def begin(self, mark: int) -> None:
+        assert mark == 0, "a stream does not go on"
+        self._out.write(self._writer.head)
+
+    def write(self, entries: pa.Table) -> int:
+        self._mark += self._out.write(self._writer.write(entries))
+        self._out.flush()
+        return self._mark
+
+    def finish(self) -> None:
+        self._out.flush()
+
+    def discard(self) -> None:
+        pass
+
+
+class ParquetSink:
+    """A Parquet file. Its directory of contents comes last, so pages wait as small files in `….part`; a mark is their
+    number. In the end they are put together: one row group for each page, so that none parts an event."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._parts = path, path.with_name(path.name + ".part")
+        self._mark = 0
+        self._quads = _exploding()
+
+    def begin(self, mark: int) -> None:
+        self._parts.mkdir(parents=True, exist_ok=True)
+        self._mark = mark
+        if missing := [part for part in map(self._part, range(mark)) if not part.exists()]:
+            raise Conflict(f"{missing[0]} is gone, so that the export cannot go on; begin anew with --overwrite")
+
+    def write(self, entries: pa.Table) -> int:
+        part = self._part(self._mark)
+        with part.open("wb") as file:
+            pq.write_table(self._quads(entries), file, compression="zstd")
+            file.flush()
+            sync(file.fileno())
+        sync_folder(part)
+        self._mark += 1
+        return self._mark
+
+    def finish(self) -> None:
+        whole = self._parts / "whole"
+        with whole.open("wb") as file:
+            with pq.ParquetWriter(file, QUADS, compression="zstd") as writer:
+                for part in map(self._part, range(self._mark)):
+                    page = pq.read_table(part, schema=QUADS)
+                    writer.write_table(page, row_group_size=max(1, page.num_rows))
+            file.flush()
+            sync(file.fileno())
+        whole.replace(self._path)
+        sync_folder(self._path)
+        self.discard()
+
+    def discard(self) -> None:
+        shutil.rmtree(self._parts, ignore_errors=True)
+
+    def _part(self, number: int) -> Path:
+        return self._parts / f"{number:09d}.parquet"
+
+
+def _exploding() -> Callable[[pa.Table], pa.Table]:
+    """Events as quads, a row each, in the columns of the lake's own table and in the order of events."""
+    duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+    sql = f"SELECT * FROM ({to_sql(explode('entries', columns=tuple(QUADS.names)), 'duckdb')}) ORDER BY position, quad"
+
+    def exploded(entries: pa.Table) -> pa.Table:
+        duck.register("entries", entries)
+        quads = pa.table(duck.sql(sql)).cast(QUADS)
+        duck.unregister("entries")
+        return quads
+
+    return exploded
