@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import orjson
 import pytest
@@ -78,6 +79,15 @@ def test_wishes_reach_the_edge() -> None:
     told = query("SELECT * {}", "--engine", "spark", "--timeout", "2.5", "--entailment", "rdfs")
     assert told.asked is not None
     assert (told.asked.engine, told.asked.seconds, told.asked.entailment) == ("spark", 2.5, "rdfs")
+
+
+def test_the_past_is_asked_by_version_or_by_time() -> None:
+    told = query("SELECT * {}", "--version", "3")
+    assert told.asked is not None
+    assert told.asked.moment == 3
+    told = query("SELECT * {}", "--as-of", "2026-11-16T10:00:00+01:00")
+    assert told.asked is not None
+    assert told.asked.moment == datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("truth", "word"), [(True, b"yes\n"), (False, b"no\n")])

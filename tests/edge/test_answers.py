@@ -57,7 +57,7 @@ def test_a_query_is_taken_each_way_of_the_protocol(method: str, options: dict[st
 
 
 GRAPHS = [("default-graph-uri", "urn:a"), ("default-graph-uri", "urn:b"), ("named-graph-uri", "urn:c")]
-OTHERS = [("format", "csv"), ("engine", "duckdb"), ("timeout", "2.5"), ("entailment", "rdfs")]
+OTHERS = [("format", "csv"), ("engine", "duckdb"), ("timeout", "2.5"), ("entailment", "rdfs"), ("version", "7")]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_parameters_are_taken_each_way(method: str, options: dict[str, Any]) -> 
             assert found["default_graphs"] == ["urn:a", "urn:b"]
             assert found["named_graphs"] == ["urn:c"]
             assert (found["format"], found["engine"], found["seconds"]) == ("csv", "duckdb", 2.5)
-            assert found["entailment"] == "rdfs"
+            assert (found["entailment"], found["version"]) == ("rdfs", 7)
 
     run(scene())
 
@@ -100,6 +100,12 @@ def test_every_accept_header_counts() -> None:
         ({"params": {"query": QUERY, "timeout": "-1"}}, 400, "above 0"),
         ({"params": {"query": QUERY, "timeout": "nan"}}, 400, "above 0"),
         ({"params": {"query": QUERY, "engine": "sqlite"}}, 400, "duckdb"),
+        ({"params": {"query": QUERY, "version": "first"}}, 400, "number of a version"),
+        ({"params": {"query": QUERY, "version": "-1"}}, 400, "number of a version"),
+        ({"params": {"query": QUERY, "version": "9" * 30}}, 400, "number of a version"),
+        ({"params": {"query": QUERY, "as_of": "yesterday"}}, 400, "with a zone"),
+        ({"params": {"query": QUERY, "as_of": "2026-11-16T10:00:00"}}, 400, "with a zone"),
+        ({"params": {"query": QUERY, "as_of": "2026-11-16T10:00:00Z", "version": "1"}}, 400, "not both"),
         ({"params": {"query": QUERY, "default-graph-uri": "no iri"}}, 400, "absolute IRI"),
         ({"params": [("query", QUERY), *[("named-graph-uri", "urn:a")] * 300]}, 400, "at most 256"),
         ({"params": {"update": "CLEAR ALL"}}, 422, "SPARQL Update"),

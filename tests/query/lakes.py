@@ -9,12 +9,13 @@ from typing import Any
 
 from tests.lake.test_delta import entries
 from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch, Snapshot
+from triplewire.lake.ports import Batch, Change, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.model import Event
 from triplewire.model.terms import XSD
 from triplewire.query.duck import Duck
 from triplewire.query.requests import Bounds
+from triplewire.query.views import parquet
 from triplewire.sparql import Statistics, compile_query, parse_query
 
 E = "http://example.org/"
@@ -50,6 +51,13 @@ class Growing:
         self.commits, self.events = self.commits + 1, self.events + len(events)
         lake = DeltaLake(self.path)
         lake.commit(Batch("q", self.commits, self.events), [written])
+        return lake.files()
+
+    def compact(self) -> Snapshot:
+        """Put one file in place of all that there are."""
+        lake, writer = DeltaLake(self.path), FileWriter(self.path)
+        found = lake.files()
+        lake.replace(Change(found.files, (writer.write_quads(parquet(found.paths), "z"),)))
         return lake.files()
 
 

@@ -63,6 +63,9 @@ class Scripted:
                 return
         yield _rows(f"<urn:pid:{os.getpid()}>", 1)
 
+    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
+        return Scanned(snapshot)
+
     def prepare(self, snapshot: Snapshot) -> bool:
         """There is nothing to do beforehand."""
         return False

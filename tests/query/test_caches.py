@@ -132,19 +132,46 @@ def test_a_file_that_is_gone_is_gone_from_the_copy(lake: Growing, duck: Duck) ->
     lake.grow(*FILES[0])
     whole = lake.grow(*FILES[2])
     assert sum(asked(duck, whole, QUERIES[0]).values()) == 6
-    for gone in whole.files:
+    for removals, gone in enumerate(whole.files, 1):
         kept = tuple(each for each in whole.files if each != gone)
-        rest = replace(whole, version=whole.version + 1, removals=1, files=kept)
+        rest = replace(whole, version=whole.version + removals, removals=removals, files=kept)
         assert sum(asked(duck, rest, QUERIES[0]).values()) == 3
         assert asked(duck, rest, QUERIES[1]) == asked(Duck(lake.path), rest, QUERIES[1])
         assert copied(duck, rest)
 
 
+def test_compaction_leaves_the_copy_as_it_is(lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in FILES[:3]:
+        before = lake.grow(*file)
+    assert duck.statistics(before).complete
+    compacted = lake.compact()
+    assert not duck.prepare(compacted)
+    assert copied(duck, compacted)
+    lake.grow(*FILES[3])
+    later = lake.compact()
+    assert {text: asked(duck, later, text) for text in QUERIES} == of_files(lake.path, later, monkeypatch)
+    assert copied(duck, later)
+
+
+def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(
+    lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in FILES[:3]:
+        before = lake.grow(*file)
+    assert duck.prepare(before)
+    compacted = lake.compact()
+    for path in before.paths:
+        Path(path).unlink()
+    while not copied(duck, compacted):
+        duck.prepare(compacted)
+    assert {text: asked(duck, compacted, text) for text in QUERIES} == of_files(lake.path, compacted, monkeypatch)
+
+
 def test_preparing_takes_a_file_at_a_time_and_says_when_it_is_done(lake: Growing, duck: Duck) -> None:
     for file in FILES[:3]:
         snapshot = lake.grow(*file)
-    steps = [duck.prepare(snapshot) for _ in range(8)]
-    assert steps == [True] * 6 + [False] * 2
+    steps = [duck.prepare(snapshot) for _ in range(11)]
+    assert steps == [True] * 9 + [False] * 2
     assert copied(duck, snapshot)
     assert duck.statistics(snapshot).complete
 
@@ -162,7 +189,7 @@ def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
         states.append(copied(duck, snapshot))
         if not duck.prepare(snapshot):
             break
-    assert states == [False] * 8 + [True]
+    assert states == [False] * 12 + [True]
 
 
 def test_an_empty_lake_is_ready(lake: Growing, duck: Duck) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pytest
 
 from tests import generated, oracle
 from tests.lake.test_delta import entries
-from triplewire.errors import AnswerTooLarge, QueryLimit, SparqlSyntax, Unsupported
+from tests.query.lakes import Growing, triple
+from triplewire.errors import AnswerTooLarge, NotFound, QueryLimit, SparqlSyntax, Unsupported
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
@@ -31,7 +34,7 @@ def history(path: Path, *events: Event, bounds: Bounds | None = None, compiler: 
     lake, half = DeltaLake(path), len(events) // 2
     for number, part in enumerate((events[:half], events[half:])):
         files = [FileWriter(path).write(entries(*part, first=1 + number * half))] if part else []
-        lake.commit(Batch("q", number, number), files)
+        lake.commit(Batch("q", number, len(events) if number else half), files)
     return over(lake, path, bounds, compiler)
 
 
@@ -112,7 +115,27 @@ def test_a_new_commit_is_seen_by_the_next_query(tmp_path: Path) -> None:
     asked = over(lake, tmp_path)
     for number in range(3):
         assert len(asked.answer_now("SELECT * { GRAPH ?g { ?s ?p ?o } }")["results"]["bindings"]) == 2 * number
-        lake.commit(Batch("q", number, number), [FileWriter(tmp_path).write(entries(event(number), first=1 + number))])
+        lake.commit(
+            Batch("q", number, 1 + number), [FileWriter(tmp_path).write(entries(event(number), first=1 + number))]
+        )
+
+
+def test_the_lake_is_asked_as_it_was(tmp_path: Path) -> None:
+    lake = Growing(tmp_path)
+    versions = [lake.grow([triple("s", "p", f"o{number}")]).version for number in range(3)]
+    versions.append(lake.compact().version)
+    asked = over(DeltaLake(tmp_path), tmp_path)
+
+    def count(**at: Any) -> int:  # noqa: ANN401
+        request = QueryRequest("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", format="csv", **at)
+        return int(take(asked, request).split()[-1])
+
+    assert count() == 3
+    assert [count(version=version) for version in versions] == [1, 2, 3, 3]
+    assert count(as_of=(datetime.now(UTC) + timedelta(days=1)).isoformat()) == 3
+    for never in ({"as_of": "2001-01-01T00:00:00Z"}, {"version": versions[-1] + 1}):
+        with pytest.raises(NotFound, match=f"the newest version is {versions[-1]}"):
+            count(**never)
 
 
 def test_after_a_limit_the_next_query_is_answered(tmp_path: Path) -> None:

@@ -61,6 +61,10 @@ In a script, is there any such reading?
 
     echo 'ASK { ?o <urn:temperature> ?t FILTER(?t > 90) }' | triplewire query --exit-code && alarm
 
+What was known at ten o'clock?
+
+    triplewire query 'SELECT ?v { ?o <urn:temperature> ?v }' --as-of 2026-11-16T10:00:00Z
+
 Why is it slow?
 
     triplewire query --file slow.rq --explain
@@ -94,6 +98,14 @@ def query(
         Optional[str],  # noqa: UP045
         typer.Option("--entailment", help="`rdfs`: sub-classes and sub-properties match, too.", show_default="none"),
     ] = None,
+    version: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--version", min=0, help="Ask this version of the lake.", show_default="the newest"),
+    ] = None,
+    as_of: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--as-of", help="Ask the lake as it was then, like 2026-11-16T10:00:00Z.", show_default="now"),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print how the query is answered.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if an ASK is answered with no.")] = False,
     url: Url = DEFAULT_URL,
@@ -114,6 +126,10 @@ def query(
         how["timeout"] = timeout
     if entailment:
         how["entailment"] = entailment
+    if version is not None:
+        how["version"] = version
+    if as_of:
+        how["as_of"] = as_of
     with Client(url) as client:
         as_it_is = explain or json or format is not None
         positive = _ask(client, text, asked, how, as_it_is=as_it_is, full=full)

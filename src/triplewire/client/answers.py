@@ -31,6 +31,10 @@ class How(TypedDict, total=False):
     """`rdfs`."""
     explain: str
     """`text` or `json`: not the answer, but how it is found."""
+    version: int
+    """The version of the lake to ask, in place of the newest."""
+    as_of: str
+    """The lake as it was then: ISO 8601 with a zone, in place of `version`."""
 
 
 @dataclass(frozen=True)

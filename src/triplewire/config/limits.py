@@ -213,7 +213,7 @@ PREPARE_SECONDS = 5.0
 """How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
 
 HASHED_QUADS = 20_000_000
-"""Quads of the lake of which a process of queries remembers hashes, to know which triples are there only once: at
+"""Quads and events of which a process of queries remembers hashes, to know what is there only once: at
 worst 160 MB. Above it every query makes sure for itself."""
 
 QUERIES_WAITING = 64

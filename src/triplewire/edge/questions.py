@@ -19,6 +19,9 @@ _UPDATE = "application/sparql-update"
 _FIELDS = 2 * limits.DATASET_GRAPHS + 16
 """Fields of a form: the graphs, and whatever else a request may say."""
 
+_DIGITS = 18
+"""Of the number of a version: more than a long holds are those of none."""
+
 
 async def question(request: web.Request) -> QueryRequest | None:
     """The query of a request; None if it asks nothing. Raises InputError."""
@@ -42,6 +45,8 @@ async def question(request: web.Request) -> QueryRequest | None:
         seconds=_seconds(said),
         entailment=_single(said, "entailment"),
         explain=_single(said, "explain"),
+        version=_version(said),
+        as_of=_single(said, "as_of"),
     )
 
 
@@ -114,3 +119,12 @@ def _seconds(said: MultiDict[str]) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         raise BadRequest(f"the parameter timeout must be a number of seconds, not {text!r}") from None
+
+
+def _version(said: MultiDict[str]) -> int | None:
+    text = _single(said, "version")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise BadRequest(f"the parameter version must be the number of a version, not {text!r}")
+    return int(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -146,10 +147,17 @@ def _past(path: Path, at: Moment) -> Snapshot:
         table.load_as_version(at)
     except DeltaError as error:
         raise NotFound(f"the lake has no version {at}: {error}") from error
+    if isinstance(at, datetime) and (made := _made(table)) > at:
+        raise NotFound(f"the lake has no version of {at.isoformat()}: the oldest that is kept is of {made.isoformat()}")
     found = _snapshot(table, path)
     if gone := sum(not Path(each).exists() for each in found.paths):
         raise NotFound(f"version {found.version} of the lake can no longer be read: {gone} of its files are gone")
     return found
+
+
+def _made(table: DeltaTable) -> datetime:
+    """When the version was committed. Of times before the oldest that there is, the table gives that one."""
+    return datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1_000, UTC)
 
 
 def _marks(table: DeltaTable, change: Change) -> list[Transaction]:

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
+from triplewire.query.intakes import Intake, Portion
 from triplewire.query.views import TIMES
 from triplewire.sparql.statistics import IDENTITY, NUMBER
 
@@ -25,12 +27,12 @@ _SUBJECT, _OBJECT = f"subject_{IDENTITY}", f"object_{IDENTITY}"
 # The next number is asked of the table itself, so that an interrupt at any point leaves no number that is used twice.
 _TERMS = """
 INSERT INTO cached_terms SELECT term, row_number() OVER () + (SELECT coalesce(max(id), 0) FROM cached_terms)
-FROM (SELECT subject AS term FROM read_parquet([$1]) UNION SELECT object FROM read_parquet([$1])) AS f
+FROM (SELECT subject AS term FROM {rows} UNION SELECT object FROM {rows}) AS f
 ANTI JOIN cached_terms AS n ON f.term = n.term
 """
 _TAKE = f"""
 INSERT INTO {COPY} SELECT {_COLUMNS}, n.number, s.id, o.id
-FROM read_parquet([$1]) AS f JOIN cached_predicates AS n ON f.predicate = n.predicate
+FROM {{rows}} AS f JOIN cached_predicates AS n ON f.predicate = n.predicate
 JOIN cached_terms AS s ON f.subject = s.term JOIN cached_terms AS o ON f.object = o.term
 """
 _SORTED = 1.25
@@ -38,33 +40,32 @@ _SORTED = 1.25
 
 
 class Cache:
-    """A copy of some files. Belongs to one connection."""
+    """A copy of the lake up to a position. Belongs to one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._files: set[str] = set()
+        self._intake = Intake()
         self._numbers: dict[str, int] = {}
         self._rows = 0
         self._sorted = 0
-        self._begin()
+        self.begin()
 
-    def holds(self, files: Sequence[str]) -> bool:
-        """Are these all that is in it?"""
-        return self._files == set(files)
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Is this what is in it?"""
+        return self._intake.holds(snapshot)
 
-    def missing(self, files: Sequence[str]) -> list[str]:
-        """Those that are yet to be taken in. Where one is gone, everything begins anew."""
-        if not self._files <= set(files):
-            self._begin()
-        return [path for path in files if path not in self._files]
+    def missing(self, snapshot: Snapshot) -> Sequence[Portion]:
+        """What is yet to be taken in. Where rows are gone, everything begins anew."""
+        if not self._intake.follows(snapshot):
+            self.begin()
+        return self._intake.missing(snapshot)
 
-    def take(self, path: str) -> None:
-        """Take in one file."""
-        self._number(path)
-        self._duck.execute(_TERMS, [path])
-        ((count,),) = self._duck.execute(_TAKE, [path]).fetchall()
+    def take(self, portion: Portion) -> None:
+        self._number(portion)
+        self._duck.execute(_TERMS.format(rows=portion.relation))
+        ((count,),) = self._duck.execute(_TAKE.format(rows=portion.relation)).fetchall()
         self._rows += count
-        self._files.add(path)
+        self._intake.took(portion)
 
     def finish(self) -> None:
         """Bring quads of one predicate together, where many have come since that was done last."""
@@ -76,15 +77,16 @@ class Cache:
     def numbers(self) -> Mapping[str, int]:
         return self._numbers
 
-    def _begin(self) -> None:
-        self._files, self._numbers, self._rows, self._sorted = set(), {}, 0, 0
+    def begin(self) -> None:
+        """From nothing."""
+        self._intake, self._numbers, self._rows, self._sorted = Intake(), {}, 0, 0
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
         numbers = ", ".join(f"0 AS {name}" for name in (NUMBER, _SUBJECT, _OBJECT))
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {NOTHING}, {numbers} WHERE false")
 
-    def _number(self, path: str) -> None:
-        found = self._duck.execute("SELECT DISTINCT predicate FROM read_parquet([$1])", [path]).fetchall()
+    def _number(self, portion: Portion) -> None:
+        found = self._duck.execute(f"SELECT DISTINCT predicate FROM {portion.relation}").fetchall()
         fresh = sorted(predicate for (predicate,) in found if predicate not in self._numbers)
         for number, predicate in enumerate(fresh, len(self._numbers)):
             # an interrupt must not leave a number that the table does not have

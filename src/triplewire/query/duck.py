@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,14 +17,18 @@ from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
 from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import over_memory, over_time
+from triplewire.query.intakes import Part, Portion
 from triplewire.query.profiles import Profile, measured
-from triplewire.query.prunings import Pruning, Scanned
+from triplewire.query.prunings import Pruning, Scanned, scanned_by
 from triplewire.query.ranges import Ranges
+from triplewire.query.repetitions import Repetitions
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
 from triplewire.query.views import EVENTS, HEADERS, TIMES, parquet, quoted
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.dialects.duckdb import prepare
+
+logger = logging.getLogger(__name__)
 
 _PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
 
@@ -35,12 +40,14 @@ class Duck:
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._ranges: tuple[Snapshot, Ranges] | None = None
-        self._numbered: tuple[Statistics, Statistics] | None = None
+        self._summed: tuple[tuple[int, frozenset[str | None] | None, int], Statistics, Statistics] | None = None
+        """What `known` told last, with what it was made of."""
         prepare(self._duck)
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
         self._counting = Counting(self._duck)
+        self._repetitions = Repetitions(self._duck)
         self._cache = Cache(self._duck)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
         self._duck.execute(f"CREATE TEMP VIEW events AS {EVENTS}")
@@ -52,35 +59,47 @@ class Duck:
     def statistics(self, snapshot: Snapshot) -> Statistics:
         """Waits for what is quickly counted. Of a lake with much in it that is new, nothing is known yet."""
         with _translated(self._bounds):
-            fresh = {path for part in self._parts(snapshot) for path in part.missing(snapshot.paths)}
-            sizes = (file.size for path, file in zip(snapshot.paths, snapshot.files, strict=True) if path in fresh)
-            if sum(sizes) <= limits.CATCH_UP_BYTES:
+            fresh = {each.path: each.size for part in self._parts(snapshot) for each in part.missing(snapshot)}
+            if sum(fresh.values()) <= limits.CATCH_UP_BYTES:
                 while self.prepare(snapshot):
                     pass
-            found = self._counting.of(snapshot.paths)
-            return self._with_numbers(found) if self._is_copied(snapshot) else found
+            return self.known(snapshot)
 
-    def _with_numbers(self, found: Statistics) -> Statistics:
-        """The same value for the same data, because plans are kept by it."""
-        if self._numbered is None or self._numbered[0] is not found:
-            self._numbered = found, replace(found, numbers=dict(self._cache.numbers), identified=True)
-        return self._numbered[1]
+    def known(self, snapshot: Snapshot) -> Statistics:
+        """What the parts know together: the same value as long as it says the same, because plans are kept by it."""
+        found, repeating = self._counting.of(snapshot), self._repetitions.of(snapshot)
+        numbers = dict(self._cache.numbers) if self._cache.holds(snapshot) and found.complete else {}
+        key = (id(found), repeating, len(numbers))
+        if self._summed is None or self._summed[0] != key:
+            told = found if repeating is None or not found.complete else found.without(repeating)
+            whole = replace(told, numbers=numbers, identified=True) if numbers else told
+            self._summed = key, found, whole
+        return self._summed[2]
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """Count and copy one file more; whether there was one to be."""
         for part in self._parts(snapshot):
-            if missing := part.missing(snapshot.paths):
-                part.take(missing[0])
-                return True
+            if missing := part.missing(snapshot):
+                return self._take(part, missing[0])
             part.finish()
         return False
 
-    def _parts(self, snapshot: Snapshot) -> tuple[Counting | Cache, ...]:
+    def _take(self, part: Part, portion: Portion) -> bool:
+        try:
+            part.take(portion)
+        except duckdb.IOException:
+            # The file was in a version that is no more. What is in the one that there is now holds the same.
+            logger.info("a file has gone while it was taken in: %s", portion.path)
+            part.begin()
+            return False
+        return True
+
+    def _parts(self, snapshot: Snapshot) -> tuple[Part, ...]:
         small = snapshot.size <= limits.CACHED_BYTES
-        return (self._counting, self._cache) if small else (self._counting,)
+        return (self._counting, self._repetitions, self._cache) if small else (self._counting, self._repetitions)
 
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
-        return Scanned(snapshot) if self._is_copied(snapshot) else self._over_files(compiled, snapshot)[1]
+        return scanned_by(compiled, snapshot, self._ranges_of(snapshot), "duckdb")
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         with _translated(bounds):
@@ -114,7 +133,7 @@ class Duck:
         self._duck.close()
 
     def _is_copied(self, snapshot: Snapshot) -> bool:
-        return self._cache.holds(snapshot.paths)
+        return self._cache.holds(snapshot)
 
     def _placed(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
         """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
@@ -123,14 +142,17 @@ class Duck:
         return self._over_files(compiled, snapshot)
 
     def _over_files(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
-        if self._ranges is None or self._ranges[0] is not snapshot:
-            self._ranges = snapshot, Ranges(snapshot.files)
         paths = snapshot.paths
 
         def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
             return f"({_relation(relation, [paths[number] for number in numbers])}) AS {alias}"
 
-        return Pruning(snapshot, self._ranges[1], "duckdb", source).pruned(compiled)
+        return Pruning(snapshot, self._ranges_of(snapshot), "duckdb", source).pruned(compiled)
+
+    def _ranges_of(self, snapshot: Snapshot) -> Ranges:
+        if self._ranges is None or self._ranges[0] is not snapshot:
+            self._ranges = snapshot, Ranges(snapshot.files)
+        return self._ranges[1]
 
 
 def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from triplewire.errors import QueryLimit
 from triplewire.lake.ports import Snapshot
 from triplewire.query.profiles import Profile
+from triplewire.query.prunings import Scanned
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled, Statistics
 
@@ -26,6 +27,9 @@ class Engine(Protocol):
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """Do one step of what makes later queries faster; whether there was one to do."""
+
+    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
+        """The files that hold what a query needs, whether or not there is a copy of them."""
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
@@ -46,8 +50,3 @@ def over_time(seconds: float) -> QueryLimit:
 
 def over_memory(memory: str) -> QueryLimit:
     return QueryLimit(f"the query needs more than {memory} of memory; ask for less at a time")
-
-
-def is_for_spark(engine: str, snapshot: Snapshot, spark_bytes: int) -> bool:
-    """Whether a query that wishes for `engine` is one for Spark: by its wish, or because there is much to read."""
-    return engine == "spark" or (engine == "auto" and snapshot.size > spark_bytes)

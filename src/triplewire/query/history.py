@@ -11,15 +11,15 @@ import orjson
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.errors import AnswerTooLarge
+from triplewire.errors import AnswerTooLarge, NotFound
 from triplewire.lake.ports import Shelf, Snapshot
 from triplewire.query.alarms import Alarm
 from triplewire.query.compilers import Compiler
-from triplewire.query.engines import Elsewhere, Engine, is_for_spark
+from triplewire.query.engines import Elsewhere, Engine
 from triplewire.query.explanations import Explanation
 from triplewire.query.formats import choose
 from triplewire.query.requests import EXPLANATIONS, Bounds, QueryRequest
-from triplewire.sparql import Query, Statistics
+from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.rules import planned
 
@@ -54,34 +54,42 @@ class History:
         self._spark_bytes = spark_bytes
 
     def answer(self, request: QueryRequest, alarm: Alarm) -> Answer:
-        """Raises SparqlSyntax, Unsupported, NotAcceptable or Elsewhere; and QueryLimit, now or while the answer is
-        taken."""
+        """Raises SparqlSyntax, Unsupported, NotAcceptable, NotFound or Elsewhere; and QueryLimit, now or while the
+        answer is taken."""
         bounds = self.bounds.within(request.seconds)
         query = self._compiler.parsed(request)
         chosen = choose(query.form, request.accept, request.format)
-        snapshot = self._lake.files()
-        if self._spark_bytes is not None and is_for_spark(request.engine, snapshot, self._spark_bytes):
+        snapshot = self._at(request)
+        if self._spark_bytes is not None and request.engine == "spark":
             raise Elsewhere
-        statistics = self._engine.statistics(snapshot)
-        if request.explain is not None:
-            return self._explained(query, request.explain, snapshot, statistics, bounds)
+        # What is counted is counted of the lake as it is now.
+        statistics = self._engine.statistics(snapshot) if request.moment is None else None
+        began = perf_counter()
         plan = self._compiler.compiled(query, bounds, statistics)
+        seconds = perf_counter() - began
+        if self._spark_bytes is not None and request.engine == "auto":
+            self._ensure_small(plan, snapshot, self._spark_bytes)
+        if request.explain is not None:
+            profile = self._engine.profile(plan, snapshot, bounds)
+            made = planned(query, statistics or Statistics())
+            explanation = Explanation(self._compiler.dialect, query, made, plan, seconds, profile)
+            return Answer(EXPLANATIONS[request.explain], iter([explanation.write(request.explain)]))
         alarm.check()
         batches = _counted(self._engine.batches(plan, snapshot, bounds), bounds.rows, alarm)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return Answer(chosen.content_type, _measured(chunks, bounds.bytes))
 
-    def _explained(
-        self, query: Query, form: str, snapshot: Snapshot, statistics: Statistics | None, bounds: Bounds
-    ) -> Answer:
-        """How the query is answered; it runs, but its answer is thrown away."""
-        began = perf_counter()
-        compiled = self._compiler.compiled(query, bounds, statistics)
-        seconds = perf_counter() - began
-        profile = self._engine.profile(compiled, snapshot, bounds)
-        plan = planned(query, statistics or Statistics())
-        explanation = Explanation(self._compiler.dialect, query, plan, compiled, seconds, profile)
-        return Answer(EXPLANATIONS[form], iter([explanation.write(form)]))
+    def _ensure_small(self, plan: Compiled, snapshot: Snapshot, most: int) -> None:
+        """Raises Elsewhere where there is much to read: of a large lake, a query may need little."""
+        if snapshot.size > most and sum(each.size for each in self._engine.scanned(plan, snapshot).files) > most:
+            raise Elsewhere
+
+    def _at(self, request: QueryRequest) -> Snapshot:
+        """The lake at the moment that is asked for. Raises NotFound."""
+        try:
+            return self._lake.files(request.moment)
+        except NotFound as error:
+            raise NotFound(f"{error}; the newest version is {self._lake.files().version}") from error
 
     def prepare(self) -> bool:
         """Do one step of what makes later queries faster; whether there was one to do."""

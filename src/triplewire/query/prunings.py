@@ -74,3 +74,8 @@ class Pruning:
             return self.source(relation, alias or relation, numbers)
 
         return _SCANS[self.dialect].sub(written, sql)
+
+
+def scanned_by(compiled: Compiled, snapshot: Snapshot, ranges: Ranges, dialect: Dialect) -> Scanned:
+    """What a query would read."""
+    return Pruning(snapshot, ranges, dialect, lambda relation, alias, numbers: relation).pruned(compiled)[1]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 from triplewire.config import Settings, limits
 from triplewire.errors import BadRequest
+from triplewire.lake.ports import Moment
 
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
@@ -50,6 +52,9 @@ class QueryRequest:
     entailment: str | None = None
     explain: str | None = None
     """Not the answer is wanted, but how it is found: as `text` or as `json`."""
+    version: int | None = None
+    as_of: str | None = None
+    """On the lake as it was, at one of its versions or at a time: ISO 8601 with a zone."""
 
     def __post_init__(self) -> None:
         if self.explain not in (None, *EXPLANATIONS):
@@ -58,6 +63,17 @@ class QueryRequest:
             raise BadRequest(f"the engine {self.engine!r} is not known; there are {', '.join(ENGINES)}")
         if self.seconds is not None and not 0 < self.seconds < float("inf"):
             raise BadRequest(f"the timeout must be a number of seconds above 0, not {self.seconds:g}")
+        if self.version is not None and self.version < 0:
+            raise BadRequest(f"the version must be 0 or more, not {self.version}")
+        if self.version is not None and self.as_of is not None:
+            raise BadRequest("give version or as_of, not both")
+        if self.as_of is not None:
+            _instant(self.as_of)
+
+    @property
+    def moment(self) -> Moment | None:
+        """Of the lake that is asked; None for now."""
+        return self.version if self.as_of is None else _instant(self.as_of)
 
     def to_json(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -69,3 +85,13 @@ class QueryRequest:
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
         }
         return cls(**given)
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise BadRequest(f"as_of must be a time with a zone, like 2026-11-16T10:00:00Z, not {text!r}")
+    return found

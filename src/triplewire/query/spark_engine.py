@@ -15,6 +15,8 @@ from triplewire.lake.ports import Snapshot
 from triplewire.query import spark
 from triplewire.query.engines import over_time
 from triplewire.query.profiles import Profile
+from triplewire.query.prunings import Scanned, scanned_by
+from triplewire.query.ranges import Ranges
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled
 
@@ -35,6 +37,9 @@ class Spark:
     def prepare(self, snapshot: Snapshot) -> bool:
         """There is nothing to do beforehand."""
         return False
+
+    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
+        return scanned_by(compiled, snapshot, Ranges(snapshot.files), "spark")
 
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()

@@ -1,20 +1,21 @@
 """Statistics of the lake, kept up as it grows.
 
-Files never change, so what is exact is counted once for each: the kinds of objects that a predicate has, and whether
-a triple comes twice. The latter by hashes: two triples of one hash may be one triple, two of different hashes are not.
-How values spread is estimated anew when the lake has grown by a fifth.
+What is exact is counted once for each row: the kinds of objects that a predicate has. How values spread is estimated
+from sketches, which take in new rows without a look at the old ones. What repeats is another matter: see `repetitions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import duckdb
 
-from triplewire.config.limits import HASHED_QUADS
+from triplewire.lake.ports import Snapshot
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
-from triplewire.query.views import parquet
+from triplewire.query.intakes import Intake, Portion
+from triplewire.query.sketches import Sketches
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import SHORT_EXACT
 from triplewire.sparql.compile.facets import INTEGERS
@@ -22,24 +23,14 @@ from triplewire.sparql.queries import NOTHING
 from triplewire.sparql.statistics import Counts, Kind, Statistics
 
 GROWTH = 1.2
-"""How much larger the lake must be before estimating again pays: the estimates are then still right within a fifth,
-and all estimating together takes no longer than six times that at the end."""
+"""How much larger the lake must be before estimates are drawn anew: they are then still right within a fifth, and
+plans that were made by them stay."""
 
-_ESTIMATE = """
-SELECT predicate, count(*), approx_count_distinct(hash(subject, object)), approx_count_distinct(subject),
-       approx_count_distinct(object)
-FROM {files} GROUP BY GROUPING SETS ((predicate), ())
-"""
 _FACTS = """
 SELECT predicate, object_kind, object_datatype, count(*), count(object_number), count(object_time),
        max(length(object)), bool_or(starts_with(object, '_:')), bool_or(starts_with(subject, '_:')),
        bool_and(object_time IS NULL OR regexp_matches(object, '(Z|[+-][0-9][0-9]:[0-9][0-9])"'))
-FROM {files} GROUP BY ALL
-"""
-_NEW = "CREATE OR REPLACE TEMP TABLE new_hashes AS SELECT predicate, hash(subject, predicate, object) AS h FROM {files}"
-_TWICE = """
-SELECT DISTINCT predicate FROM new_hashes SEMI JOIN hashes USING (h)
-UNION SELECT predicate FROM new_hashes GROUP BY predicate, h HAVING count(*) > 1
+FROM {rows} GROUP BY ALL
 """
 _EXACT = frozenset(XSD + name for name in ("decimal", *INTEGERS))
 _FAMILIES = {
@@ -55,9 +46,8 @@ _FAMILIES = {
 _CERTAIN = frozenset({Family.STRING, Family.TAGGED})
 
 
-@dataclass(frozen=True)
-class _Fact:
-    """Objects of one predicate, kind and datatype in some files."""
+class _Fact(NamedTuple):
+    """Objects of one predicate, kind and datatype in some rows."""
 
     predicate: str
     kind: str
@@ -69,6 +59,23 @@ class _Fact:
     blank_object: bool
     blank_subject: bool
     zoned: bool
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        return self.predicate, self.kind, self.datatype
+
+    def joined(self, other: _Fact) -> _Fact:
+        """Of the rows of both."""
+        return _Fact(
+            *self.key,
+            self.rows + other.rows,
+            self.numbers + other.numbers,
+            self.times + other.times,
+            max(self.longest, other.longest),
+            self.blank_object or other.blank_object,
+            self.blank_subject or other.blank_subject,
+            self.zoned and other.zoned,
+        )
 
     def families(self) -> set[Family]:
         """Of those whose text a datatype may not allow, also OTHER."""
@@ -85,79 +92,76 @@ class _Fact:
 
 
 class Counting:
-    """What is known of the files that were seen. Belongs to one connection."""
+    """What is known of the lake up to a position. Belongs to one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._files: set[str]
-        self._facts: list[_Fact]
-        self._repeating: set[str]
-        self._estimates: dict[str | None, Counts] = {}
-        self._summed = -1
-        self._begin()
+        self._intake = Intake()
+        self._sketches = Sketches(duck)
+        self._facts: dict[tuple[str, str, str | None], _Fact]
+        self.begin()
 
-    def of(self, files: Sequence[str]) -> Statistics:
-        """Of these files, if they are all that was counted and summed up; else nothing is known."""
-        whole = self._files == set(files) and len(self._facts) == self._summed
-        return self._found if whole else NOTHING
+    def begin(self) -> None:
+        """From nothing: there are no rows yet, or some are gone."""
+        self._intake, self._facts = Intake(), {}
+        self._sketches.clear()
+        self._estimates: Mapping[str | None, Counts] = {}
+        self._estimated, self._summed, self._found = -1, False, Statistics()
 
-    def missing(self, files: Sequence[str]) -> list[str]:
-        """Those that are yet to be counted. Where one is gone, everything begins anew."""
-        if not self._files <= set(files):
-            self._begin()
-        return [path for path in files if path not in self._files]
+    def of(self, snapshot: Snapshot) -> Statistics:
+        """Of this one, if it is what was counted and summed up; else nothing is known. What repeats is not told."""
+        return self._found if self._summed and self._intake.holds(snapshot) else NOTHING
 
-    def take(self, path: str) -> None:
-        """Count one file."""
-        self._count(parquet([path]))
-        self._files.add(path)
+    def missing(self, snapshot: Snapshot) -> Sequence[Portion]:
+        """What is yet to be counted. Where rows are gone, everything begins anew."""
+        if not self._intake.follows(snapshot):
+            self.begin()
+        return self._intake.missing(snapshot)
+
+    def take(self, portion: Portion) -> None:
+        """Count one portion."""
+        rows = self._duck.execute(_FACTS.format(rows=portion.relation)).fetchall()
+        self._sketches.take(portion.relation)
+        for found in map(_Fact._make, rows):
+            known = self._facts.get(found.key)
+            self._facts[found.key] = found if known is None else known.joined(found)
+        self._summed = False
+        self._intake.took(portion)
 
     def finish(self) -> None:
-        """Sum up what was counted, with estimates that are new enough."""
-        if not self._estimated <= self._rows <= self._estimated * GROWTH:
-            self._estimate()
-        if len(self._facts) != self._summed:
-            self._found, self._summed = self._statistics(), len(self._facts)
-
-    def _begin(self) -> None:
-        """From nothing: there are no files yet, or some are gone."""
-        self._duck.execute("CREATE OR REPLACE TEMP TABLE hashes (h UBIGINT)")
-        self._files, self._facts, self._repeating, self._rows = set(), [], set(), 0
-        self._estimated, self._summed, self._found = -1, -1, Statistics()
-
-    def _count(self, files: str) -> None:
-        facts = [_Fact(*row) for row in self._duck.execute(_FACTS.format(files=files)).fetchall()]
-        self._facts = [*self._facts, *facts]
-        self._rows += sum(each.rows for each in facts)
-        if self._rows > HASHED_QUADS:
-            self._duck.execute("DELETE FROM hashes")
-            self._repeating |= {each.predicate for each in self._facts}
+        """Sum up what was counted. As long as it says the same it is the same value, because plans are kept by it."""
+        if self._summed:
             return
-        self._duck.execute(_NEW.format(files=files))
-        self._repeating |= {predicate for (predicate,) in self._duck.execute(_TWICE).fetchall()}
-        self._duck.execute("INSERT INTO hashes SELECT h FROM new_hashes")
+        rows = sum(each.rows for each in self._facts.values())
+        drawn = not self._estimated <= rows <= self._estimated * GROWTH
+        if drawn:
+            self._estimates, self._estimated = self._sketches.estimates(self._rows()), rows
+        made = self._statistics()
+        if drawn or (made.kinds, made.blank) != (self._found.kinds, self._found.blank):
+            self._found = made
+        self._summed = True
 
-    def _estimate(self) -> None:
-        query = _ESTIMATE.format(files=parquet(self._files))
-        rows = self._duck.execute(query).fetchall() if self._files else []
-        self._estimates = {row[0]: Counts(row[1], min(row[1], row[2]), row[3], row[4]) for row in rows}
-        self._estimated = self._rows
+    def _rows(self) -> dict[str, int]:
+        counted = Counter[str]()
+        for each in self._facts.values():
+            counted[each.predicate] += each.rows
+        return counted
 
     def _statistics(self) -> Statistics:
         counts = {name: found for name, found in self._estimates.items() if name is not None}
+        facts = self._facts.values()
         return Statistics(
             predicates=counts,
             total=self._estimates.get(None, Counts(0, 0, 0, 0)),
-            kinds={name: self._kind(facts) for name, facts in _by_predicate(self._facts).items()},
+            kinds={name: _kind(found) for name, found in _by_predicate(facts).items()},
             complete=True,
-            blank=any(each.blank_subject for each in self._facts),
+            blank=any(each.blank_subject for each in facts),
         )
 
-    def _kind(self, facts: Sequence[_Fact]) -> Kind:
-        families = frozenset(family for each in facts for family in each.families())
-        short = all(each.short() for each in facts)
-        zoned = all(each.zoned for each in facts)
-        return Kind(families, short=short, unique=facts[0].predicate not in self._repeating, zoned=zoned)
+
+def _kind(facts: Sequence[_Fact]) -> Kind:
+    families = frozenset(family for each in facts for family in each.families())
+    return Kind(families, short=all(each.short() for each in facts), zoned=all(each.zoned for each in facts))
 
 
 def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:

@@ -6,8 +6,8 @@ must hold for all of the data that the query reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from triplewire.sparql.algebra import Family
 
@@ -62,6 +62,12 @@ class Statistics:
     blank: bool = True
     single: bool = False
     """Has no event the id of another?"""
+
+    def without(self, repeating: Collection[str | None]) -> Statistics:
+        """The same where all triples but those of these predicates are there only once, and so, unless None is among
+        them, are the ids of events."""
+        kinds = {name: replace(kind, unique=name not in repeating) for name, kind in self.kinds.items()}
+        return replace(self, kinds=kinds, single=None not in repeating)
 
     def repeated(self, predicate: str) -> bool:
         """Do events say the same triples of this predicate again and again?"""
