@@ -35,13 +35,13 @@ def told(number: int) -> Event:
     return Event(f"urn:event:{number // 2 if number % 7 == 1 else number}", "\n".join(quads))
 
 
-def rows(numbers: Sequence[int]) -> pa.Table:
+def rows(numbers: Sequence[int], sources: Sequence[str | None] = SOURCES) -> pa.Table:
     """As they stand in the log: times go back and forth, ids come again now and then."""
-    return table([[_row(number, told(number)) for number in numbers]])
+    return table([[_row(number, told(number), sources) for number in numbers]])
 
 
-def _row(at: int, event: Event) -> Row:
-    said = (SOURCES[at % 3], SOURCES[at % 2], _time(at), at * SECOND)
+def _row(at: int, event: Event, sources: Sequence[str | None]) -> Row:
+    said = (sources[at % len(sources)], sources[at // 3 % 2], _time(at), at * SECOND)
     return (at, STREAMS[at % 2], event.id, event.text, *said, "text/turtle", None)
 
 
