@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+
+from triplewire.config import Settings
 
 Data = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads the annotation
@@ -17,3 +20,12 @@ Url = Annotated[str, typer.Option("--url", envvar="TRIPLEWIRE_URL", help="Addres
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 DEFAULT_URL = "http://localhost:8080"
+
+
+def settings_of(data: Path | None, host: str | None = None, port: int | None = None) -> Settings:
+    """What the environment says, and the command line above it."""
+    given = {"data": data, "host": host, "port": port}
+    try:
+        return replace(Settings.from_environment(), **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
-from pathlib import Path
 from threading import Event as Flag
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, Url
-from triplewire.config import Settings
+from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, Url, settings_of
 from triplewire.imports import hide
 
 
@@ -33,7 +30,7 @@ def up(
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
 
-    settings = _settings(data, host, port)
+    settings = settings_of(data, host, port)
     console = Console()
     broker = Up(settings)
     stop = _stop_flag()
@@ -59,14 +56,14 @@ def edge(data: Data = None, host: Host = None, port: Port = None) -> None:
     hide("pandas")
     from triplewire.compose.edge import run_edge
 
-    run_edge(_settings(data, host, port))
+    run_edge(settings_of(data, host, port))
 
 
 def pipeline(data: Data = None) -> None:
     """Start the Spark pipeline alone, over the log in the data directory."""
     from triplewire.compose.pipeline import run_pipeline
 
-    run_pipeline(_settings(data, None, None))
+    run_pipeline(settings_of(data, None, None))
 
 
 def status(url: Url = DEFAULT_URL, json: Json = False) -> None:
@@ -91,14 +88,6 @@ def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401 
     if not isinstance(value, dict):
         return [(name, value)]
     return [row for key, each in value.items() for row in _flat(each, f"{name}.{key}" if name else key)]
-
-
-def _settings(data: Path | None, host: str | None, port: int | None) -> Settings:
-    given = {"data": data, "host": host, "port": port}
-    try:
-        return replace(Settings.from_environment(), **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _stop_flag() -> Flag:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from threading import Event as Flag
 
 from triplewire.clock import SystemClock
+from triplewire.compose.house import lake_house, rules
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.pipeline.application import Application
@@ -22,4 +24,5 @@ def run_application(settings: Settings, ports: Ports) -> None:
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    Application(settings, ports, SystemClock()).run(stop)
+    house = lake_house(settings.lake.absolute())
+    Application(settings, ports, SystemClock(), replace(house, lake=ports.open_lake()), rules(settings)).run(stop)

@@ -268,8 +268,30 @@ FILES_WANTED = 1_000
 FILE_QUADS = 4_096
 """Quads of a file of a small lake. Fewer would take more bytes each."""
 
+SAMPLED_FILES = 8
+"""Files of a zone that are looked into to decide where it is cut: they are spread over time, and take some 20 ms."""
+
 SMALL_FILES = 32
 """Files of one zone that are smaller than they should be and still do not become one, because their sizes differ."""
+
+TRAVEL_HOURS = 24
+"""For how long older versions of the lake can be read, unless set otherwise. A commit a second is 86,400 small files
+of the table's log in a day."""
+
+HOUSE_SECONDS = 2.0
+"""Between two looks of the housekeeper at the lake: as often as it grows by a few files."""
+
+HOUSE_PAUSE_SECONDS = 30.0
+"""What the housekeeper waits when something failed, as with a full disk, before it tries again."""
+
+RETAIN_SECONDS = 3_600.0
+"""Between two looks at what is too old, at least: each that finds something begins every reader's copy anew."""
+
+CHECKPOINT_COMMITS = 100
+"""Commits of the lake after which its state is written down: who opens it reads so many at most, in some 20 ms."""
+
+VACUUM_SECONDS = 3_600.0
+"""Between two times that what nobody reads goes from the disk."""
 
 LOG_AGE_SECONDS = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""
@@ -350,12 +372,12 @@ PASTS_REMEMBERED = 8
 """Subscriptions whose past is being read that are kept ready for the next step: about 20 MB each. Others are made ready
 again, in some 50 ms."""
 
-ZONES = 256
-"""Zones of the lake: a question with a constant in one dimension reads some sixteenth of it, and a compaction writes as
-many files at most."""
+ZONES = 64
+"""Zones of the lake at most. More would tell a question with a constant more, one about an hour less: a zone has fewer
+files then, of which each is a longer stretch of time. A compaction writes a file for each."""
 
-ZONE_QUADS = 8_192
-"""Quads under which a zone is not worth a file of its own: they take some ten milliseconds to read."""
+ZONE_QUADS = 65_536
+"""Quads under which a zone is not split: a few files, which take some ten milliseconds to read."""
 
 ZONE_SAMPLE = 100_000
 """Quads that are looked at to decide where zones are cut: about 60 MB while that lasts, and some seconds."""

@@ -33,6 +33,14 @@ class Settings:
     query_rows: int = limits.QUERY_ROWS
     spark_bytes: int = 16 * 1024**3
     """Above so many bytes of files a query goes to Spark, unless it says otherwise."""
+    keep: tuple[str, ...] = ()
+    """How long the lake keeps events: `30d` those of all streams, `home=12h` those of one. Without, for good."""
+    keep_bytes: int = 0
+    """How many bytes of files the lake keeps, of which the oldest go first; 0 is all."""
+    travel_hours: int = limits.TRAVEL_HOURS
+    """For how many hours older versions of the lake can be read."""
+    balance: tuple[str, ...] = ()
+    """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
     supervisor: int = 0

@@ -43,6 +43,8 @@ class Reading:
     """How often subscriptions reached each limit."""
     lanes: Mapping[str, Behind] = field(default_factory=dict)
     """Those beside the main one."""
+    lake: Mapping[str, Any] = field(default_factory=dict)
+    """What the housekeeper last told."""
 
     @property
     def lag(self) -> int:
@@ -74,8 +76,9 @@ class Sources:
         lanes = {"slow": self._behind(slow, head)} if slow else {}
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
+        lake = beat.detail.get("lake", {})
         reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in Reached}
-        return Reading(head, matched, stored, age is not None, age or 0.0, self._pipeline(beat), reached, lanes)
+        return Reading(head, matched, stored, age is not None, age or 0.0, self._pipeline(beat), reached, lanes, lake)
 
     def _behind(self, matched: int, head: int) -> Behind:
         age = self._age(matched, head)
@@ -126,6 +129,9 @@ class Health:
             self._metrics.lane_lag_seconds.labels(name).set(behind.age)
         for of, count in reading.limits.items():
             self._metrics.limits.labels(of).set(count)
+        for of, value in reading.lake.items():
+            if isinstance(value, int):
+                self._metrics.lake.labels(of).set(value)
         for of, count in self._listeners().items():
             self._metrics.listeners.labels(of).set(count)
         return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
@@ -145,4 +151,5 @@ def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
             name: {"matched": token(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}
             for name, each in reading.lanes.items()
         },
+        "lake": dict(reading.lake),
     }

@@ -108,6 +108,11 @@ class ZoneMap:
         leaf_of(found.tree, ("", "", "", ""))
         return found
 
+    @property
+    def unused(self) -> str:
+        """An id that no zone of a map before this one has had."""
+        return self._ids(1)[0]
+
     def _with(self, gone: Sequence[str], made: Sequence[Zone]) -> ZoneMap:
         return replace(self, zones=(*(zone for zone in self.zones if zone.id not in gone), *made))
 

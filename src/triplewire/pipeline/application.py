@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -20,11 +21,14 @@ from triplewire.config import Settings
 from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES
 from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
+from triplewire.lake.houses import House
 from triplewire.log.ports import Retention
 from triplewire.pipeline.costs import Costs
+from triplewire.pipeline.housekeeper import Housekeeper, Keeping, Rules
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, start_store
 from triplewire.pipeline.session import start_session
+from triplewire.pipeline.tasks import run
 from triplewire.pipeline.warmup import keep_warm, warm
 from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
 
@@ -44,6 +48,8 @@ class Application:
     settings: Settings
     ports: Ports
     clock: Clock
+    house: House
+    rules: Rules
 
     def run(self, stop: Flag) -> None:
         """Run until `stop` is set. Raises Unavailable if another pipeline has this data, or if a query failed."""
@@ -63,7 +69,13 @@ class Application:
         try:
             queries = self._started(work, stop)
             _give_back(spark)
-            self._watch(work, queries, stop)
+            house = replace(self.house, run=partial(run, spark))
+            keeper = Housekeeper(house, self.rules, self.clock)
+            keeping = Keeping(keeper, spark.sparkContext)
+            try:
+                self._watch(work, queries, keeper, stop)
+            finally:
+                keeping.stop()
         finally:
             for query in spark.streams.active:
                 query.stop()
@@ -83,13 +95,13 @@ class Application:
         warming.join()
         return queries
 
-    def _watch(self, work: Work, queries: list[StreamingQuery], stop: Flag) -> None:
+    def _watch(self, work: Work, queries: list[StreamingQuery], keeper: Housekeeper, stop: Flag) -> None:
         beats = 0
         while not stop.is_set() and not orphaned(self.settings):
             _check(queries)
             self._widen(work, queries)
             progress = {query.name: _progress(query) for query in queries}
-            self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), **progress)
+            self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), lake=keeper.state(), **progress)
             if beats % WARM_BEATS == 0:
                 keep_warm(work.spark)
             if beats % TRIM_BEATS == 0:

@@ -43,6 +43,7 @@ class Metrics:
         self.lane_lag_seconds = Gauge(
             "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"], registry=registry
         )
+        self.lake = Gauge("triplewire_lake", "What the lake holds, by kind", ["of"], registry=registry)
         self.limits = Gauge(
             "triplewire_limits_reached",
             "Pairs of subscription and event that reached a limit, since the pipeline began",
