@@ -6,11 +6,7 @@ import sys
 
 import typer
 
-<<<<<<< HEAD
-from triplewire.cli import bench, export, imports, listen, ontology, publish, query, serve, simulate, template
-=======
-from triplewire.cli import bench, export, lake, listen, ontology, publish, query, serve, simulate, template
->>>>>>> 7326a83 (The lake keeps itself in order, beside the queries and by command)
+from triplewire.cli import bench, export, imports, lake, listen, ontology, publish, query, serve, simulate, template
 from triplewire.errors import InputError, TriplewireError
 
 app = typer.Typer(
@@ -22,11 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-<<<<<<< HEAD
-for module in (serve, publish, listen, query, export, imports, ontology, template, simulate, bench):
-=======
-for module in (serve, publish, listen, query, export, lake, ontology, template, simulate, bench):
->>>>>>> 7326a83 (The lake keeps itself in order, beside the queries and by command)
+for module in (serve, publish, listen, query, export, imports, lake, ontology, template, simulate, bench):
     module.add_to(app)
 
 
