@@ -83,7 +83,10 @@ class DeltaLake:
     def _seen(self, table: DeltaTable | None) -> Snapshot:
         if table is None:
             return Snapshot.empty(str(self._path))
-        return _snapshot(table, self._path, self._snapshot)
+        known = self._snapshot
+        # Where rows were taken away, files may be others than they were, under the same names.
+        same = known is not None and known.removals == _or(table.transaction_version(REMOVALS), 0)
+        return _snapshot(table, self._path, known if same else None)
 
     def _write(self, table: DeltaTable, actions: list[AddAction | RemoveAction], marks: list[Transaction]) -> None:
         try:

@@ -8,7 +8,9 @@ that come again and again, and objects, which do for most predicates, stay dicti
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,26 +33,32 @@ DIFFERENCES = {
 }
 
 
-def write_durably(quads: pa.Table, path: Path, level: int) -> int:
-    """Write a file, which is on the disk when this returns. Its size."""
+def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, str] | None = None) -> int:
+    """Write a file, which is on the disk when this returns, and what is `said` of it in it. Its size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        pq.write_table(
-            quads,
-            file,
-            row_group_size=ROW_GROUP,
-            use_dictionary=[name for name in quads.column_names if name not in DIFFERENCES],
-            column_encoding=DIFFERENCES,
-            compression="zstd",
-            compression_level=level,
-            # Arrow's own schema would say that texts are dictionaries, at a kilobyte for each file.
-            store_schema=False,
-        )
+        with _writer(quads.schema, file, level) as writer:
+            writer.write_table(quads, ROW_GROUP)
+            if said:
+                writer.add_key_value_metadata(said)
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
     _sync(path.parent)
     return size
+
+
+def _writer(schema: pa.Schema, file: BinaryIO, level: int) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        file,
+        schema,
+        use_dictionary=[name for name in schema.names if name not in DIFFERENCES],
+        column_encoding=DIFFERENCES,
+        compression="zstd",
+        compression_level=level,
+        # Arrow's own schema would say that texts are dictionaries, at a kilobyte for each file.
+        store_schema=False,
+    )
 
 
 def _sync(directory: Path) -> None:

@@ -1,0 +1,273 @@
+"""Rows go from every file on the disk: of the table as it is and as it was, and nothing of them is left anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from tests.lake.test_delta import entries
+from tests.lake.traces import traces
+from triplewire.lake.compactions import compact
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.entries import LakeEntries
+from triplewire.lake.erasures import LakeErasure
+from triplewire.lake.houses import House
+from triplewire.lake.maps import ZoneMaps
+from triplewire.lake.ports import Batch, Change, DataFile, Lake, Moment, Snapshot
+from triplewire.lake.quads import FileWriter
+from triplewire.lake.zones import ZoneMap
+from triplewire.model import END, Erasure, Event, Scope
+from triplewire.testing import Crash, event
+from triplewire.testing.events import EXAMPLE
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ANNA = f"{EXAMPLE}anna"
+SECRET = "Anna Secretperson"
+NAMED = f'<{ANNA}>\t<{EXAMPLE}name>\t"{SECRET}"'
+KNOWS = f"<{EXAMPLE}zoe>\t<{EXAMPLE}knows>\t<{ANNA}>"
+SAID = f"<{EXAMPLE}bob>\t<{EXAMPLE}said>\t<<( <{ANNA}> <{EXAMPLE}is> <{EXAMPLE}here> )>>"
+OTHER = f'<{EXAMPLE}bob>\t<{EXAMPLE}name>\t"Bob"'
+LAST = f'<{EXAMPLE}zoe>\t<{EXAMPLE}name>\t"Zoe"'
+
+MIXED = Event("urn:mixed", "\n".join((NAMED, KNOWS, OTHER, SAID, LAST)))
+"""Loses its first quads, and one in the middle."""
+WHOLE = Event("urn:whole", "\n".join((KNOWS, NAMED)))
+PLAIN = Event("urn:plain", "\n".join((OTHER, LAST)))
+
+ERASE_ANNA = Erasure("e1", Scope.SUBJECT, ANNA, END)
+
+
+class Lived:
+    """A lake with a past: fresh files, files in zones, older versions, a checkpoint, a file that nobody names, and the
+    entry of one that is gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lake = DeltaLake(folder / "quads")
+        self.house = House(self.lake, folder / "quads", ZoneMaps(folder / "zones"))
+
+    @classmethod
+    def begun(cls, folder: Path) -> Lived:
+        made = cls(folder)
+        made.lake.commit(Batch("q", -1, 0), [])
+        zones = ZoneMap().split("z0", "subject", f"<{EXAMPLE}b")
+        made.lake.replace(Change((), (), zones=made.house.maps.write(zones)))
+        for some in ((MIXED, PLAIN), (WHOLE,), (event(1),)):
+            made.append(*some)
+        compact(made.house)
+        DeltaTable(folder / "quads").create_checkpoint()
+        for some in ((MIXED,), (WHOLE,)):
+            made.append(*some)
+        made.write(WHOLE, first=90)
+        gone = made.append(WHOLE)
+        made.lake.replace(Change((gone,), (), lost=True))
+        (folder / "quads" / gone.path).unlink()
+        return made
+
+    def write(self, *events: Event, first: int) -> DataFile:
+        return FileWriter(self.folder / "quads").write(entries(*events, first=first))
+
+    def append(self, *events: Event) -> DataFile:
+        now = self.lake.files()
+        file = self.write(*events, first=now.upto + 1)
+        self.lake.commit(Batch("q", now.version, now.upto + len(events)), [file])
+        return file
+
+    def events(self, at: Moment | None = None) -> list[tuple[int, str, str]]:
+        """All events of a version, put together again."""
+        snapshot = DeltaLake(self.folder / "quads").files(at)
+        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.upto, 100)
+        return [(row["position"], row["event"], row["text"]) for row in page.to_pylist()]
+
+    def rows(self) -> Counter[tuple[int, int]]:
+        table = pa.table(DeltaTable(self.folder / "quads").to_pyarrow_table())
+        return Counter(zip(table["position"].to_pylist(), table["quad"].to_pylist(), strict=True))
+
+
+@dataclass
+class _Still:
+    snapshot: Snapshot
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return self.snapshot
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Lived.begun(tmp_path_factory.mktemp("begun")).folder
+
+
+@pytest.fixture
+def lived(begun: Path, tmp_path: Path) -> Lived:
+    return copied(begun, tmp_path / "lived")
+
+
+def copied(begun: Path, to: Path) -> Lived:
+    shutil.copytree(begun, to)
+    return Lived(to)
+
+
+def erase(house: House, erasure: Erasure) -> int:
+    """All steps, as the pipeline does them."""
+    work = LakeErasure(house, erasure)
+    if work.remembered() is None:
+        work.remember(work.losses())
+    count = work.rewrite()
+    work.revise()
+    work.forget()
+    return count
+
+
+def left(events: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """What the model says should be left of events."""
+    texts = [(at, id, ERASE_ANNA.left(id, "source", text)) for at, id, text in events]
+    return [(at, id, text) for at, id, text in texts if text is not None]
+
+
+def test_a_subject_goes_from_every_version_and_nothing_else_does(lived: Lived) -> None:
+    # the last but two named a file that is gone
+    versions = range(2, lived.lake.files().version - 1)
+    before = {version: lived.events(version) for version in versions}
+    assert len(traces(lived.folder, SECRET)) > 5
+    erase(lived.house, ERASE_ANNA)
+    assert traces(lived.folder, ANNA, SECRET) == []
+    after = {version: lived.events(version) for version in versions}
+    assert after == {version: left(events) for version, events in before.items()}
+    assert lived.events() == left(before[versions[-1]])
+
+
+def test_each_event_that_is_left_has_its_first_quad_once(lived: Lived) -> None:
+    erase(lived.house, ERASE_ANNA)
+    assert sorted(at for at, quad in lived.rows().elements() if quad == 0) == [1, 2, 4, 5]
+    assert set(lived.rows().values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "left_over"),
+    [
+        (Scope.EVENT, "urn:whole", [1, 2, 4, 5]),
+        (Scope.EVENT, "urn:nothing", [1, 2, 3, 4, 5, 6]),
+        (Scope.SOURCE, "source", []),
+        (Scope.SUBJECT, "urn:plain", [1, 3, 4, 5, 6]),
+    ],
+)
+def test_events_go_whole(lived: Lived, scope: Scope, name: str, left_over: list[int]) -> None:
+    erase(lived.house, Erasure("e", scope, name, END))
+    assert [at for at, _, _ in lived.events()] == left_over
+    if name.startswith("urn:"):
+        assert traces(lived.folder, name) == []
+
+
+def test_what_was_published_later_stays(lived: Lived) -> None:
+    before = lived.events()
+    erase(lived.house, replace(ERASE_ANNA, position=5))
+    assert lived.events() == left(before[:4]) + before[4:]
+
+
+def test_what_is_lost_is_told(lived: Lived) -> None:
+    losses = LakeErasure(lived.house, ERASE_ANNA).losses().to_pylist()
+    told = {each["position"]: (each["quads"], each["first"]) for each in losses}
+    assert told == {1: (3, 2), 3: (2, None), 5: (3, 2), 6: (2, None), 90: (2, None)}
+
+
+def test_those_who_hold_a_copy_begin_anew_and_others_read_on(lived: Lived) -> None:
+    snapshot = lived.lake.files()
+    erase(lived.house, ERASE_ANNA)
+    after = lived.lake.files()
+    assert after.removals == snapshot.removals + 1
+    assert {each.path for each in after.files} < {each.path for each in snapshot.files}
+    assert sum(each.rows for each in after.files) == lived.rows().total()
+    assert all(each.size == (lived.folder / "quads" / each.path).stat().st_size for each in after.files)
+    # who has looked up the files before reads the same files, without what is gone
+    query = "SELECT count(*) FROM read_parquet($1, hive_partitioning = false)"
+    assert duckdb.execute(query, [list(snapshot.paths)]).fetchall() == [(lived.rows().total(),)]
+
+
+def test_statistics_are_those_of_what_is_left(lived: Lived) -> None:
+    erase(lived.house, ERASE_ANNA)
+    table = DeltaTable(lived.folder / "quads")
+    found = pa.table(table.to_pyarrow_table(filters=[("object", "=", '"Zoe"')]))
+    assert sorted(found["position"].to_pylist()) == [1, 2, 5]
+    assert table.count() == lived.rows().total()
+
+
+def test_erasing_again_does_nothing(lived: Lived) -> None:
+    erase(lived.house, ERASE_ANNA)
+    before, rows = lived.lake.files(), lived.rows()
+    assert erase(lived.house, replace(ERASE_ANNA, id="e2")) == 0
+    assert lived.lake.files() == before
+    assert lived.rows() == rows
+
+
+@dataclass
+class Deadly:
+    """A lake and a runner that die at the n-th half of an act: before it, or after it and before anyone is told."""
+
+    lake: Lake
+    files_left: int
+    commits_left: int
+
+    def __call__(self, function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
+        made: list[R] = []
+        for item in items:
+            self._half(files=1)
+            made += function(item)
+            self._half(files=1)
+        return made
+
+    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+        return self.lake.commit(batch, files)
+
+    def replace(self, change: Change) -> None:
+        self._half(commits=1)
+        self.lake.replace(change)
+        self._half(commits=1)
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return self.lake.files(at)
+
+    def _half(self, files: int = 0, commits: int = 0) -> None:
+        self.files_left -= files
+        self.commits_left -= commits
+        if 0 in (self.files_left, self.commits_left):
+            raise Crash
+
+
+@pytest.mark.parametrize(("files", "commits"), [(1, -1), (2, -1), (5, -1), (8, -1), (-1, 1), (-1, 2)])
+def test_whoever_dies_the_next_goes_on(lived: Lived, files: int, commits: int) -> None:
+    """Before or after a file is written anew, or the commit. Every other time somebody else keeps house before it goes
+    on. In between, all is there that stays."""
+    before = lived.events()
+    deadly = Deadly(lived.lake, files, commits)
+    with pytest.raises(Crash):
+        erase(replace(lived.house, lake=deadly, run=deadly), ERASE_ANNA)
+    between = {at: set(text.split("\n")) for at, _, text in lived.events()}
+    assert all(set(text.split("\n")) <= between[at] for at, _, text in left(before))
+    assert all(between.get(at, set()) <= set(text.split("\n")) for at, _, text in before)
+    if files % 2:
+        compact(lived.house)
+    erase(lived.house, ERASE_ANNA)
+    assert lived.events() == left(before)
+    assert traces(lived.folder, ANNA, SECRET) == []
+    assert sorted(at for at, quad in lived.rows().elements() if quad == 0) == [1, 2, 4, 5]
+
+
+def test_a_file_without_an_end_is_told(lived: Lived) -> None:
+    work = LakeErasure(lived.house, ERASE_ANNA)
+    assert work.torn() == []
+    file = lived.write(WHOLE, first=99)
+    path = lived.folder / "quads" / file.path
+    path.write_bytes(path.read_bytes()[:-9])
+    assert work.torn() == [path]
+    erase(lived.house, ERASE_ANNA)
