@@ -38,6 +38,8 @@ class Grown:
 
     def rows(self, snapshot: Snapshot | None = None) -> Counter[tuple[int, int, str]]:
         paths = list((snapshot or self.lake.files()).paths)
+        if not paths:
+            return Counter()
         query = "SELECT position, quad, object FROM read_parquet($files, hive_partitioning = false)"
         return Counter(duckdb.execute(query, {"files": paths}).fetchall())
 
