@@ -11,7 +11,7 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.log.guards import GuardedLog
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
-from triplewire.pipeline.ports import Ports
+from triplewire.pipeline.ports import Ports, Stores
 from triplewire.registry.erasures import pending
 from triplewire.registry.sqlite import SqliteRegistry
 
@@ -22,6 +22,12 @@ def open_log(path: Path) -> GuardedLog:
     return GuardedLog(SqliteLog(path, SystemClock()), partial(pending, registry))
 
 
+def open_stores(settings: Settings) -> Stores:
+    registry = SqliteRegistry(settings.log, SystemClock())
+    log = SqliteLog(settings.log, SystemClock())
+    return Stores(registry, log, SqliteOutbox(settings.outbox), SqliteOutbox(settings.slow_outbox))
+
+
 def pipeline_ports(settings: Settings) -> Ports:
     """The embedded twins, as openers that pickle."""
     return Ports(
@@ -30,6 +36,7 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
         open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
+        open_stores=partial(open_stores, settings),
         lake_files=settings.lake.absolute(),
         index_files=settings.index.absolute(),
     )

@@ -306,6 +306,10 @@ ERASE_EVENTS = 10_000
 """Positions of the log that are looked through at once for what is to be erased: under 100 ms with events of 1 kB, and
 what of them goes is one transaction, for which appends wait."""
 
+LEFTOVER_SECONDS = 600.0
+"""From when on a data file of the lake without an end, that nobody has written to, counts as left behind by a crash. A
+task writes its file within seconds."""
+
 INLINE_BYTES = 16 * 1024
 """A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
 

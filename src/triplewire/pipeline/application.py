@@ -18,12 +18,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.clock import Clock
 from triplewire.config import Settings
-from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES
+from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES, PREPARE_SECONDS
 from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
 from triplewire.lake.houses import House
 from triplewire.log.ports import Retention
 from triplewire.pipeline.costs import Costs
+from triplewire.pipeline.erasures import Eraser
 from triplewire.pipeline.housekeeper import Housekeeper, Keeping, Rules
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, start_store
@@ -63,7 +64,7 @@ class Application:
             self._beat("stopped")
 
     def _serve(self, stop: Flag) -> None:
-        settings = self.settings
+        settings, began = self.settings, self.clock.now()
         spark = start_session("triplewire", settings.master, settings.driver_memory)
         work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext))
         try:
@@ -71,7 +72,7 @@ class Application:
             _give_back(spark)
             house = replace(self.house, run=partial(run, spark))
             keeper = Housekeeper(house, self.rules, self.clock)
-            keeping = Keeping(keeper, spark.sparkContext)
+            keeping = Keeping(keeper, self._eraser(house, began), spark.sparkContext)
             try:
                 self._watch(work, queries, keeper, stop)
             finally:
@@ -80,6 +81,10 @@ class Application:
             for query in spark.streams.active:
                 query.stop()
             spark.stop()
+
+    def _eraser(self, house: House, began: int) -> Eraser:
+        memory = self.settings.query_seconds + PREPARE_SECONDS
+        return Eraser(self.ports.open_stores(), house, self.clock, memory, began)
 
     def _started(self, work: Work, stop: Flag) -> list[StreamingQuery]:
         """Both queries, once each has passed a mark that is set now, on workers that are warm."""

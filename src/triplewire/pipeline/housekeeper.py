@@ -22,6 +22,7 @@ from triplewire.lake.locks import housekeeping
 from triplewire.lake.relocations import balance
 from triplewire.lake.retentions import Retention, retain
 from triplewire.lake.vacuums import checkpoint, vacuum
+from triplewire.pipeline.erasures import Eraser
 
 logger = logging.getLogger(__name__)
 
@@ -114,10 +115,11 @@ class Housekeeper:
 
 
 class Keeping:
-    """A housekeeper at work in a thread of its own."""
+    """A housekeeper and an eraser at work, in a thread of their own."""
 
-    def __init__(self, keeper: Housekeeper, context: SparkContext) -> None:
+    def __init__(self, keeper: Housekeeper, eraser: Eraser, context: SparkContext) -> None:
         self._keeper = keeper
+        self._eraser = eraser
         self._context = context
         self._stop = Flag()
         self._thread = Thread(target=self._run, name=POOL, daemon=True)
@@ -134,6 +136,7 @@ class Keeping:
         self._context.setJobGroup(POOL, "looks after the lake", interruptOnCancel=True)
         while not self._stop.wait(limits.HOUSE_SECONDS):
             try:
+                self._eraser.advance()
                 self._keeper.turn()
             except Exception:
                 if not self._stop.is_set():

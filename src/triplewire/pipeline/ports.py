@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triplewire.lake.ports import Lake
-from triplewire.log.ports import Measured, Outbox
-from triplewire.registry.ports import Registry
+from triplewire.log.ports import Erasable, ErasableOutbox, Measured, Outbox
+from triplewire.registry.ports import Blottable, Registry
+
+
+@dataclass(frozen=True)
+class Stores:
+    """What can forget, beside the lake."""
+
+    registry: Blottable
+    log: Erasable
+    outbox: ErasableOutbox
+    slow: ErasableOutbox
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,8 @@ class Ports:
     open_slow: Callable[[str], Outbox]
     """Likewise, of the slow lane."""
     open_lake: Callable[[], Lake]
+    open_stores: Callable[[], Stores]
+    """All of these that can forget, for whoever erases."""
     lake_files: Path
     """Where workers write data files: the table's directory."""
     index_files: Path

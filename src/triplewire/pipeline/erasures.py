@@ -1,0 +1,173 @@
+"""The eraser: goes through the steps of every erasure that was asked for, until no byte is left.
+
+```
+asked at p ──▶ both queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ history ──▶ memory ──▶ name
+               what was read before p is written by now          each is done again where nobody wrote down that it was
+```
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.errors import TriplewireError
+from triplewire.lake.erasures import LakeErasure
+from triplewire.lake.houses import House
+from triplewire.lake.locks import housekeeping
+from triplewire.model import Erasure
+from triplewire.pipeline.ports import Stores
+from triplewire.registry.erasures import BLOT, ERASING, ERASURE, Receipt, erasing, from_change, to_value
+from triplewire.registry.lanes import LANE
+from triplewire.registry.ports import Change
+
+logger = logging.getLogger(__name__)
+
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True)
+class Work:
+    """One erasure, and what is known of it."""
+
+    erasure: Erasure
+    lake: LakeErasure
+    losses: pa.Table
+
+
+@dataclass
+class Eraser:
+    """One for each lake. It does in turn what was asked for, and nothing twice that was written down as done."""
+
+    stores: Stores
+    house: House
+    clock: Clock
+    memory: float
+    """Seconds for which those who answer queries may still hold what the lake has no more."""
+    began: int = 0
+    """When this process did, before any query: what was being written before that is written by nobody."""
+    _torn: dict[str, set[Path]] = field(default_factory=dict)
+
+    def advance(self) -> int:
+        """Do what can be done now; how many erasures still go on. What fails is done again the next time."""
+        changes = self.stores.registry.list(ERASING)
+        for change in changes:
+            try:
+                self._advance(change)
+            except TriplewireError as error:
+                logger.warning("erasure %s goes on later: %s", change.key, error)
+        return len(changes)
+
+    def _advance(self, change: Change) -> None:
+        receipt = self._receipt(change.key)
+        if change.value and not self._passed(change.position):
+            return
+        if change.value and "history" not in receipt.steps:
+            with housekeeping(self.house.table):
+                receipt = self._take_out(erasing(change), receipt)
+        if "history" in receipt.steps and self._is_forgotten(receipt):
+            self._finish(change, receipt)
+
+    def _passed(self, position: int) -> bool:
+        """Whether all that was read before a position is written. What is read later has nothing of it."""
+        stores = self.stores
+        heads = [stores.outbox.head(), self.house.lake.files().upto]
+        if stores.registry.list(LANE, limit=1):
+            heads.append(stores.slow.head())
+        return min(heads) >= position
+
+    def _take_out(self, erasure: Erasure, receipt: Receipt) -> Receipt:
+        """The steps that keep house. One that must wait gives None; then no other is taken."""
+        work, receipt = self._found(erasure, receipt)
+        steps: dict[str, Callable[[Work, Receipt], Receipt | None]] = {
+            "outbox": self._outbox,
+            "log": self._log,
+            "lake": self._lake,
+            "history": self._history,
+        }
+        for name, step in steps.items():
+            if name not in receipt.steps:
+                taken = step(work, receipt)
+                if taken is None:
+                    break
+                receipt = self._put(taken.done(name, self.clock.now()))
+        return receipt
+
+    def _found(self, erasure: Erasure, receipt: Receipt) -> tuple[Work, Receipt]:
+        """What goes is written down before any of it does, so that whoever goes on knows all of it."""
+        lake = LakeErasure(self.house, erasure)
+        losses = lake.remembered()
+        if losses is None:
+            losses = _joined(lake.losses(), self.stores.log.losses(erasure))
+            lake.remember(losses)
+        whole = losses["first"].null_count
+        counts = {"events": whole, "changed": losses.num_rows - whole, "quads": pc.sum(losses["quads"]).as_py() or 0}
+        return Work(erasure, lake, losses), self._put(receipt.counted(**counts))
+
+    def _outbox(self, work: Work, receipt: Receipt) -> Receipt:
+        positions = work.losses["position"].to_pylist()
+        dropped = sum(outbox.erase(positions) for outbox in (self.stores.outbox, self.stores.slow))
+        return receipt.counted(matches=dropped)
+
+    def _log(self, work: Work, receipt: Receipt) -> Receipt:
+        self.stores.log.erase(work.erasure)
+        return receipt
+
+    def _lake(self, work: Work, receipt: Receipt) -> Receipt:
+        return receipt.counted(files=work.lake.rewrite())
+
+    def _history(self, work: Work, receipt: Receipt) -> Receipt | None:
+        """What older versions name was rewritten with the rest; left is what the table's log says, and what crashes
+        left behind."""
+        named = {*self.house.lake.files().paths}
+        torn = {path for path in work.lake.torn() if str(path) not in named and not self._dropped(path, receipt)}
+        waiting = self._torn.setdefault(receipt.id, torn) & torn
+        if waiting:
+            return None
+        if self._torn.pop(receipt.id):
+            work.lake.rewrite()
+        return receipt.counted(entries=work.lake.revise())
+
+    def _dropped(self, path: Path, receipt: Receipt) -> bool:
+        """Delete a file without an end if nobody writes it any more."""
+        # What is written now was read after everything that was asked for before it was passed.
+        oldest = max(receipt.requested, self.began, self.clock.now() - limits.LEFTOVER_SECONDS * _MICRO)
+        if path.stat().st_mtime * _MICRO >= oldest:
+            return False
+        path.unlink()
+        return True
+
+    def _is_forgotten(self, receipt: Receipt) -> bool:
+        return self.clock.now() >= receipt.steps["lake"] + self.memory * _MICRO
+
+    def _finish(self, change: Change, receipt: Receipt) -> None:
+        """The name goes last: with it goes the knowledge of what there is to do."""
+        now = self.clock.now()
+        if change.value:
+            LakeErasure(self.house, erasing(change)).forget()
+            self.stores.registry.blot(change.position, BLOT)
+        done = replace(receipt.done("memory", now).done("name", now), completed=now)
+        self.stores.registry.put([(ERASING, change.key, None), (ERASURE, change.key, to_value(done))])
+
+    def _receipt(self, id: str) -> Receipt:
+        found = self.stores.registry.get(ERASURE, id)
+        assert found is not None, "a receipt is put with what it is of"
+        return from_change(found)
+
+    def _put(self, receipt: Receipt) -> Receipt:
+        if self._receipt(receipt.id) != receipt:
+            self.stores.registry.put([(ERASURE, receipt.id, to_value(receipt))])
+        return receipt
+
+
+def _joined(lake: pa.Table, log: pa.Table) -> pa.Table:
+    """What events lose, wherever they are: the lake may have let go of what the log has, and the other way round."""
+    missing = log.filter(pc.invert(pc.is_in(log["position"], lake["position"].combine_chunks())))
+    return pa.concat_tables([lake, missing]).sort_by("position")
