@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any, TypeAlias
 
 from triplewire.lake.ports import DataFile
+from triplewire.sparql.compile.statics import static
 from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
 
 Ends: TypeAlias = tuple[Any, Any]
@@ -21,6 +22,9 @@ _KINDS: dict[str, Kind] = {
     "time": "time",
     "received": "time",
 }
+_SLACK = 2.0**-20
+"""More than rounding to an xsd:float changes."""
+
 _WHOLE: dict[Kind, Ends] = {
     "text": ("", chr(0x10FFFF) * 2),
     "number": (-inf, inf),
@@ -56,7 +60,7 @@ class Ranges:
         chosen = set(range(len(self._files)))
         for bound in way:
             if bound not in self._found:
-                self._found[bound] = self._touched(bound)
+                self._found[bound] = self._touched(bound).intersection(*map(self._touched, implied(bound)))
             chosen &= self._found[bound]
         return chosen
 
@@ -79,6 +83,30 @@ class Ranges:
             unknown = frozenset(number for number, found in told if found is None)
             self._columns[name] = _Column(spans, unknown)
         return self._columns[name]
+
+
+def implied(bound: Bound) -> Iterator[Bound]:
+    """What follows for the value of an object from its text, where all are numbers, or all are times. The table may
+    have another of the last digits."""
+    points = [each.least[0].text for each in bound.intervals if each.least and each.least == each.greatest]
+    if bound.column != "object" or len(points) != len(bound.intervals):
+        return
+    known = [static(each) for each in points]
+    if all(each.number is not None and isfinite(each.number) for each in known):
+        yield Bound("object_number", tuple(_around(each.number or 0.0) for each in known))
+    if all(each.time is not None for each in known):
+        times = [each.time.isoformat(" ") for each in known if each.time is not None]
+        yield Bound("object_time", tuple(Interval((_hour(each, -1),), (_hour(each, 1),)) for each in times))
+
+
+def _around(number: float) -> Interval:
+    slack = abs(number) * _SLACK
+    least, greatest = (Constant("number", repr(each)) for each in (number - slack, number + slack))
+    return Interval((least,), (greatest,))
+
+
+def _hour(time: str, by: int) -> Constant:
+    return Constant("time", time, by)
 
 
 def _kind(column: str) -> Kind:

@@ -3,6 +3,7 @@
 from triplewire.testing.events import event, publication
 from triplewire.testing.faults import Crash, Fault, Faults
 from triplewire.testing.logs import FaultyLog, FaultyOutbox, GatedLog
+from triplewire.testing.shops import Shop
 from triplewire.testing.twins import KINDS, Twin, twin
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "FaultyLog",
     "FaultyOutbox",
     "GatedLog",
+    "Shop",
     "Twin",
     "event",
     "publication",

@@ -20,6 +20,9 @@ from triplewire.sparql.readings import Bound, Intervals, Reading
 
 Wanted: TypeAlias = Callable[[str], tuple[Intervals, ...]]
 
+_MOST_WAYS = 8
+"""Parts of a disjunction that are looked at one by one: each is a list of files more to be found."""
+
 TABLES = ("quads", "events")
 COLUMNS = (
     *("graph", "subject", "predicate", "object", "object_number", "object_time"),
@@ -79,9 +82,10 @@ class _Walk:
 
     def _select(self, select: exp.Select, outside: Outside) -> None:
         sources, held, classes = _parts(select, self.single)
-        base = conjoined([held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
-        for source in sources:
-            self._take(source, _wanted(source, classes, base))
+        inside = conjoined([held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
+        for way in _ways(select):
+            for source in sources:
+                self._take(source, _wanted(source, classes, conjoined([inside, way])))
 
     def _take(self, source: _Source, wanted: Wanted) -> None:
         relation = source.relation
@@ -95,13 +99,20 @@ class _Walk:
 
 def _parts(select: exp.Select, single: bool) -> tuple[list[_Source], Found, Classes]:
     """The sources of a SELECT, and what its conditions say of these."""
-    sources = [*_sources(select)]
-    where = select.args.get("where")
-    conditions = [*_conjuncts(where.this)] if where else []
+    sources, conditions = [*_sources(select)], _conditions(select)
     classes = Classes((each.alias for each in sources if each.is_scan), single=single)
     classes.join(conditions)
     facts = (_known(each, single) for each in sources if each.on is None)
     return sources, conjoined([*facts, *map(bounds, conditions)]), classes
+
+
+def _ways(select: exp.Select) -> list[Found]:
+    """What a disjunction says of columns that differ from part to part: each part by itself. One is enough."""
+    for each in _conditions(select):
+        parts = [bounds(part) for part in _parted(each, exp.Or)]
+        if 1 < len(parts) <= _MOST_WAYS and bounds(each) == {} and all(part != {} for part in parts):
+            return parts
+    return [{}]
 
 
 def _known(source: _Source, single: bool) -> Bounds:
@@ -131,7 +142,7 @@ def _selected(select: exp.Select, single: bool) -> Outside:
 
 def _wanted(source: _Source, classes: Classes, base: Found) -> Wanted:
     if source.on is not None:
-        on = [*_conjuncts(source.on)]
+        on = [*_parted(source.on, exp.And)]
         classes, base = classes.copied(), conjoined([base, *map(bounds, on)])
         classes.join(on)
     if base is None:
@@ -149,12 +160,16 @@ def _sources(select: exp.Select) -> Iterator[_Source]:
         yield _Source(join.this, None if join.kind == "CROSS" else on if on is not None else exp.true())
 
 
-def _conjuncts(condition: Sql) -> Iterator[Sql]:
-    match condition:
-        case exp.Paren():
-            yield from _conjuncts(condition.this)
-        case exp.And():
-            yield from _conjuncts(condition.left)
-            yield from _conjuncts(condition.right)
-        case _:
-            yield condition
+def _conditions(select: exp.Select) -> list[Sql]:
+    where = select.args.get("where")
+    return [*_parted(where.this, exp.And)] if where else []
+
+
+def _parted(condition: Sql, by: type[exp.Connector]) -> Iterator[Sql]:
+    if isinstance(condition, exp.Paren):
+        yield from _parted(condition.this, by)
+    elif isinstance(condition, by):
+        yield from _parted(condition.left, by)
+        yield from _parted(condition.right, by)
+    else:
+        yield condition
