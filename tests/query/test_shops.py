@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
@@ -11,6 +12,7 @@ import pyoxigraph as ox
 import pytest
 
 from tests.lake.test_delta import entries
+from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.lake.compactions import compact
 from triplewire.lake.delta import DeltaLake
@@ -18,6 +20,7 @@ from triplewire.lake.houses import House
 from triplewire.lake.maps import ZoneMaps
 from triplewire.lake.ports import Batch, Change, Snapshot
 from triplewire.lake.quads import FileWriter
+from triplewire.lake.reads import Tally, reads
 from triplewire.lake.zones import ZoneMap
 from triplewire.model import Event
 from triplewire.query.duck import Duck
@@ -131,3 +134,17 @@ def asked(store: ox.Store, text: str) -> set[tuple[str, ...]]:
         return {(str(each.subject), str(each.predicate), str(each.object)) for each in found}
     assert isinstance(found, ox.QuerySolutions)
     return {tuple(str(term) for term in each) for each in found}
+
+
+def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    clock = ManualClock()
+    duck = Duck(Path(lake.table), reads=Tally(tmp_path, clock))
+    compiled = compile_query(parse_query(PREFIXES + QUERIES["all reviews"][0]), "duckdb")
+    assert rows(duck, compiled, lake)
+    clock.advance(limits.READS_SECONDS)
+    while duck.prepare(lake):
+        pass
+    read = duck.scanned(compiled, lake).files
+    assert reads(tmp_path, clock.now()) == pytest.approx(Counter(each.zone for each in read), rel=0.01)
+    duck.close()

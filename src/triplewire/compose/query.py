@@ -14,6 +14,7 @@ from triplewire.config import Settings
 from triplewire.imports import hide
 
 if TYPE_CHECKING:
+    from triplewire.lake.reads import Tally
     from triplewire.query.history import History
     from triplewire.query.ontologies import Ontologies
 
@@ -30,7 +31,7 @@ def duckdb_history(settings: Settings) -> History:
 
     bounds = Bounds.from_settings(settings)
     confine(bounds.memory)
-    lake, engine = DeltaLake(settings.lake), Duck(settings.lake, bounds)
+    lake, engine = DeltaLake(settings.lake), Duck(settings.lake, bounds, _tally(settings))
     compiler = Compiler("duckdb", settings.services, _ontologies(settings))
     return History(lake, engine, bounds, compiler=compiler, spark_bytes=settings.spark_bytes)
 
@@ -44,9 +45,17 @@ def spark_history(settings: Settings) -> History:
     from triplewire.query.requests import Bounds
     from triplewire.query.spark_engine import Spark
 
-    engine = Spark(start_session("triplewire-queries", settings.master, settings.driver_memory))
+    session = start_session("triplewire-queries", settings.master, settings.driver_memory)
+    engine = Spark(session, _tally(settings))
     compiler = Compiler("spark", settings.services, _ontologies(settings))
     return History(DeltaLake(settings.lake), engine, Bounds.from_settings(settings), compiler=compiler)
+
+
+def _tally(settings: Settings) -> Tally:
+    from triplewire.clock import SystemClock
+    from triplewire.lake.reads import Tally
+
+    return Tally(settings.reads, SystemClock())
 
 
 def _ontologies(settings: Settings) -> Ontologies:

@@ -212,6 +212,13 @@ take a second. More than that is made ready when there are no queries."""
 PREPARE_SECONDS = 5.0
 """How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
 
+READS_SECONDS = 5.0
+"""How often a process of queries writes down which zones it has read, if it has read any: a small file each time."""
+
+READS_ZONES = 4_096
+"""Zones of which it is remembered how often they were read, those that are read most: at worst 200 kB in each process
+and in its file."""
+
 HASHED_QUADS = 20_000_000
 """Quads and events of which a process of queries remembers hashes, to know what is there only once: at
 worst 160 MB. Above it every query makes sure for itself."""

@@ -63,6 +63,11 @@ class Settings:
         return self.data / "lake" / "quads"
 
     @property
+    def reads(self) -> Path:
+        """Where processes of queries write down what they have read."""
+        return self.data / "lake" / "reads"
+
+    @property
     def index(self) -> Path:
         return self.data / "index"
 

@@ -19,6 +19,7 @@ from triplewire.lake.balance import Balance
 from triplewire.lake.compactions import compact, fresh, is_due
 from triplewire.lake.houses import House, Progress
 from triplewire.lake.locks import housekeeping
+from triplewire.lake.reads import reads
 from triplewire.lake.relocations import balance
 from triplewire.lake.retentions import Retention, retain
 from triplewire.lake.vacuums import checkpoint, vacuum
@@ -89,7 +90,7 @@ class Housekeeper:
     def _compact(self) -> None:
         if is_due(self._house.lake.files()):
             self._moved += compact(self._house)
-            balance(self._house, self._rules.balance)
+            balance(self._house, self._rules.balance, reads(self._house.table.with_name("reads"), self._clock.now()))
 
     def _retain(self) -> None:
         shortest = self._rules.retention.shortest

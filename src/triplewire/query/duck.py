@@ -15,6 +15,7 @@ import pyarrow as pa
 from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
+from triplewire.lake.reads import Tally
 from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import over_memory, over_time
 from triplewire.query.intakes import Part, Portion
@@ -36,7 +37,8 @@ _PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
 class Duck:
     """Runs queries one after the other. No SQL reaches files outside of `directory`, or any setting."""
 
-    def __init__(self, directory: Path, bounds: Bounds | None = None) -> None:
+    def __init__(self, directory: Path, bounds: Bounds | None = None, reads: Tally | None = None) -> None:
+        self._reads = reads
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._ranges: tuple[Snapshot, Ranges] | None = None
@@ -82,6 +84,8 @@ class Duck:
             if missing := part.missing(snapshot):
                 return self._take(part, missing[0])
             part.finish()
+        if self._reads is not None:
+            self._reads.save()
         return False
 
     def _take(self, part: Part, portion: Portion) -> bool:
@@ -139,7 +143,10 @@ class Duck:
         """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
         if self._is_copied(snapshot):
             return compiled, Scanned(snapshot)
-        return self._over_files(compiled, snapshot)
+        placed, scanned = self._over_files(compiled, snapshot)
+        if self._reads is not None:
+            self._reads.add(scanned.zones_scanned)
+        return placed, scanned
 
     def _over_files(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
         paths = snapshot.paths

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -33,6 +33,11 @@ class Scanned:
         """Each once, however many scans read it."""
         numbers = sorted({number for each in self.scans.values() for number in each})
         return [self.snapshot.files[number] for number in numbers]
+
+    @property
+    def zones_scanned(self) -> Iterator[str | None]:
+        """The zone of each file, as often as it is scanned."""
+        return (self.snapshot.files[number].zone for each in self.scans.values() for number in each)
 
     @property
     def zones(self) -> frozenset[str]:

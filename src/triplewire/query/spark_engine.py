@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from triplewire.lake.ports import Snapshot
+from triplewire.lake.reads import Tally
 from triplewire.query import spark
 from triplewire.query.engines import over_time
 from triplewire.query.profiles import Profile
@@ -26,8 +27,9 @@ logger = logging.getLogger(__name__)
 class Spark:
     """Runs queries one after the other, as jobs of one session."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, reads: Tally | None = None) -> None:
         self._session = session
+        self._reads = reads
         spark.configure(session)
         self._interrupted = Flag()
 
@@ -36,6 +38,8 @@ class Spark:
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """There is nothing to do beforehand."""
+        if self._reads is not None:
+            self._reads.save()
         return False
 
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
@@ -44,7 +48,9 @@ class Spark:
     def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
-            placed, _ = spark.pruned(self._session, compiled, snapshot)
+            placed, scanned = spark.pruned(self._session, compiled, snapshot)
+            if self._reads is not None:
+                self._reads.add(scanned.zones_scanned)
             yield from spark.batches(self._session, placed)
 
     def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
