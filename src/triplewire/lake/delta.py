@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -32,6 +32,9 @@ _CONFIGURATION = {
     # A reader that is not told so takes the statistics of other columns for empty, and finds no row by them.
     "delta.dataSkippingStatsColumns": ",".join(RANGED),
 }
+
+# The housekeeper writes checkpoints and cleans the log, so that no batch waits for it.
+_NOTHING_MORE = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class DeltaLake:
@@ -96,6 +99,7 @@ class DeltaLake:
                 schema=TABLE,
                 partition_by=[ZONE],
                 commit_properties=CommitProperties(app_transactions=marks),
+                post_commithook_properties=_NOTHING_MORE,
             )
         except CommitFailedError as error:
             raise Conflict(f"the lake was changed by another at the same time: {error}") from error
