@@ -104,7 +104,7 @@ def test_what_is_broken_stops_all(tmp_path: Path) -> None:
     path.write_bytes(BROKEN.read_bytes())
     done, found = bring(str(path))
     assert isinstance(done.exception, InputError)
-    assert "7 faults" in str(done.exception)
+    assert "8 faults" in str(done.exception)
     assert f"{path}:7:1: this is not N-Quads" in done.stderr
     assert (found, [each.name for each in tmp_path.iterdir()]) == ([], ["broken.nq"])
 
@@ -114,9 +114,9 @@ def test_what_is_broken_is_passed_over_and_kept(tmp_path: Path) -> None:
     path.write_bytes(BROKEN.read_bytes())
     done, found = bring(str(path), "--on-error", "skip", "--rejects", str(rejects))
     assert (done.exit_code, [row["event"] for row in found]) == (3, ["urn:e1"])
-    assert "7 faults" in done.stderr
+    assert "8 faults" in done.stderr
     lines = path.read_bytes().split(b"\n")
-    assert rejects.read_bytes().split(b"\n")[:-1] == [lines[number - 1] for number in (7, 8, 9, 10, 13)]
+    assert rejects.read_bytes().split(b"\n")[:-1] == [lines[number - 1] for number in (7, 8, 9, 10, 13, 14)]
 
 
 def test_a_broker_that_is_away_leaves_a_state_to_go_on_with(

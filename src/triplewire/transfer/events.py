@@ -125,7 +125,7 @@ def _whole(pending: _Pending, override: str | None, after: Mark) -> Found | Faul
     if quads > limits.EVENT_QUADS:
         return Fault(line, f"the event {id} has {quads} quads, over the limit of {limits.EVENT_QUADS}")
     text = "\n".join(each.text for each in pending.runs if each.text)
-    if len(text.encode()) + quads * (len(id.encode()) + 8) > limits.BODY_BYTES - _HEAD:
+    if _size(text) + quads * (_size(id) + 8) > limits.BODY_BYTES - _HEAD:
         return Fault(line, f"the event {id} is larger than the limit of {limits.BODY_BYTES} bytes")
     try:
         said = _said(pending.runs)
@@ -136,6 +136,10 @@ def _whole(pending: _Pending, override: str | None, after: Mark) -> Found | Faul
         return Fault(line, f"the stream of {id} is not said; give one with --stream")
     headers = Headers(said.source, said.application, said.time)
     return Found(Addressed(stream, Event(id, text, headers)), quads, after)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _said(runs: list[Run]) -> Said:

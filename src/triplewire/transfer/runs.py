@@ -26,7 +26,7 @@ _RUN = re.compile(
     rf"(?P<said>(?P<about>{_IRI}) {_HEADER}(?:(?P=about) {_HEADER})*)"
     rf"|(?P<quads>(?!{_TRIPLE})[^\n]* (?P<graph>{_IRI}) \.\n(?:(?!{_TRIPLE})[^\n]* (?P=graph) \.\n)*)"
 )
-_QUAD = re.compile(r'([^ \n]+) ([^ \n]+) ("[^"\\\n]*(?:\\.[^"\\\n]*)*"[^ \n]*|<<\([^\n]*\)>>|[^ \n]+)(?: [^\n]*)? \.\n')
+_NAMELESS = re.compile(rf"(?:{_IRI}|{_LITERAL}|_:[^ \n]+|\)>>) (_:[^ \n]+) \.\n")
 
 
 @dataclass(frozen=True)
@@ -69,24 +69,26 @@ def checked(said: Said) -> Said:
 
 
 def _said(found: re.Match[str], line: int) -> Run:
-    ((id, said),) = parse_headers(_tabbed(found["said"]).split("\n")).items()
+    ((id, said),) = parse_headers(_tabbed(found["said"], "").split("\n")).items()
     return Run(check_id(id), checked(said), "", line)
 
 
 def _quads(found: re.Match[str], line: int) -> Run:
-    return Run(check_id(found["graph"][1:-1]), NOTHING, _tabbed(found["quads"]), line)
+    return Run(check_id(found["graph"][1:-1]), NOTHING, _tabbed(found["quads"], found["graph"]), line)
 
 
-def _tabbed(lines: str) -> str:
-    return _QUAD.sub(r"\1\t\2\t\3\n", lines)[:-1]
+def _tabbed(lines: str, graph: str) -> str:
+    """Without the graph, and with tabs. Only the end of a line has a line end, and only an object has spaces."""
+    bare = lines.replace(f" {graph} .\n" if graph else " .\n", "\n")[:-1]
+    return "\n".join([each.replace(" ", "\t", 2) for each in bare.split("\n")])
 
 
 def _stray(line: str) -> BadRequest:
-    graph = line.removesuffix(" .\n").rpartition(" ")[2]
-    if graph.startswith("_:") and len(_tabbed(line)) < len(line) - 3:
-        return BadRequest(f"the graph {graph} is a blank node; an event's id is an IRI")
+    found = _NAMELESS.search(line)
+    if found and not re.match(_TRIPLE, line):
+        return BadRequest(f"the graph {found[1]} is a blank node; an event's id is an IRI")
     try:
-        parse_headers([_tabbed(line)])
+        parse_headers([_tabbed(line, "")])
     except BadRequest as error:
         return error
     return BadRequest(f"{line.strip()} stands outside of a graph and is no header of an event")
