@@ -73,12 +73,15 @@ def balance(
     json: Json = False,
 ) -> None:
     """Split zones that hold too much and merge those that hold too little."""
+    from triplewire.clock import SystemClock
+    from triplewire.lake.reads import reads
     from triplewire.lake.relocations import balance as work
     from triplewire.lake.rules import balance_of
 
     settings = balance_of(rules or settings_of(data).balance)
     with _house(data, json=json) as house:
-        made = work(house, settings)
+        read = reads(house.table.with_name("reads"), SystemClock().now())
+        made = work(house, settings, read, reorder=True)
         _tell({"steps": len(made.steps), "zones": len(made.after.zones)}, json=json)
 
 

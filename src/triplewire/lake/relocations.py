@@ -33,11 +33,12 @@ Reads = Mapping[str, float]
 """How often zones were read."""
 
 
-def balance(house: House, settings: Balance, reads: Reads | None = None) -> Plan:
-    """Split and merge zones until their load is even; what was done."""
+def balance(house: House, settings: Balance, reads: Reads | None = None, *, reorder: bool = False) -> Plan:
+    """Split and merge zones until their load is even; what was done. The order of terms stays that of the map, unless
+    there is no map yet or it is to be changed, which moves everything."""
     snapshot = house.lake.files()
     zones, loads = house.zones(snapshot), zone_loads(snapshot, reads or {})
-    if zones.order != settings.transformation:
+    if zones.order != settings.transformation and (reorder or snapshot.zones < 0):
         return _reorder(house, snapshot, settings)
     if is_even(loads, zones, settings):
         return Plan(zones, zones, ())
