@@ -8,16 +8,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
+from triplewire.clock import SystemClock
 from triplewire.compose.pipeline import run_application
-from triplewire.compose.twins import pipeline_ports
+from triplewire.compose.twins import open_stores, pipeline_ports
 from triplewire.config import Settings
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
-from triplewire.log import SqliteOutbox
+from triplewire.log import SqliteLog, SqliteOutbox
 from triplewire.log.ports import Chunk
+from triplewire.model import Erasure
+from triplewire.pipeline.ports import Stores
 
 
 def die_at(here: str, point: str) -> None:
@@ -80,6 +84,25 @@ def open_slow(settings: Settings, point: str, run: str) -> DeadlyOutbox:
     return DeadlyOutbox(SqliteOutbox(settings.slow_outbox, run), point, "slow")
 
 
+@dataclass
+class DeadlyLog:
+    """A log whose eraser dies before it has erased anything there: the outbox is done by then."""
+
+    log: SqliteLog
+
+    def erase(self, erasure: Erasure) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a log has
+        return getattr(self.log, name)
+
+
+def stores(settings: Settings, point: str) -> Stores:
+    opened = open_stores(settings)
+    deadly = DeadlyLog(SqliteLog(settings.log, SystemClock()))
+    return replace(opened, log=deadly) if point == "before-erasure" else opened
+
+
 def open_lake(settings: Settings, point: str) -> DeadlyLake:
     return DeadlyLake(DeltaLake(settings.lake), point)
 
@@ -91,6 +114,7 @@ def main(point: str) -> None:
         open_outbox=partial(open_outbox, settings, point),
         open_slow=partial(open_slow, settings, point),
         open_lake=partial(open_lake, settings, point),
+        open_stores=partial(stores, settings, point),
     )
     run_application(settings, ports)
 

@@ -6,7 +6,20 @@ import sys
 
 import typer
 
-from triplewire.cli import bench, export, imports, lake, listen, ontology, publish, query, serve, simulate, template
+from triplewire.cli import (
+    bench,
+    erase,
+    export,
+    imports,
+    lake,
+    listen,
+    ontology,
+    publish,
+    query,
+    serve,
+    simulate,
+    template,
+)
 from triplewire.errors import InputError, TriplewireError
 
 app = typer.Typer(
@@ -18,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (serve, publish, listen, query, export, imports, lake, ontology, template, simulate, bench):
+for module in (serve, publish, listen, query, export, imports, lake, erase, ontology, template, simulate, bench):
     module.add_to(app)
 
 

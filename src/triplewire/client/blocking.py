@@ -14,7 +14,7 @@ from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.codec import N_QUADS, TURTLE
-from triplewire.model import Addressed, Event, Kind
+from triplewire.model import Addressed, Event, Kind, Scope
 
 Result = TypeVar("Result")
 
@@ -130,6 +130,15 @@ class Client:
 
     def remove_ontology(self, name: str) -> None:
         self._run(self._client.remove_ontology(name))
+
+    def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
+        return self._run(self._client.erase(scope, name, by))
+
+    def erasure(self, id: str) -> Json:
+        return self._run(self._client.erasure(id))
+
+    def erasures(self) -> list[Json]:
+        return self._run(self._client.erasures())
 
     def health(self) -> Json:
         return self._run(self._client.health())

@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
 from types import TracebackType
 from typing import Any, Self, Unpack
+from urllib.parse import quote
 
 import aiohttp
 import orjson
@@ -19,7 +20,7 @@ from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
-from triplewire.model import Addressed, Event, Kind
+from triplewire.model import Addressed, Event, Kind, Scope
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
@@ -226,6 +227,31 @@ class AsyncClient:
     async def remove_ontology(self, name: str) -> None:
         """Queries are answered without it from now on."""
         await self._call("DELETE", f"/ontologies/{name}")
+
+    async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
+        """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
+        name an IRI as their `subject` or object. It is done when its `completed` says when."""
+        given = {} if by is None else {"by": by}
+        if scope == Scope.EVENT:
+            asked: Json = await self._call("DELETE", f"/events/{quote(name, safe='')}", params=given)
+        else:
+            asked = await self._call("DELETE", "/events", params={str(scope): name, **given})
+        return asked
+
+    async def erasure(self, id: str) -> Json:
+        """A receipt."""
+        found: Json = await self._call("GET", f"/erasures/{id}")
+        return found
+
+    async def erasures(self) -> list[Json]:
+        """All receipts, in the order of their last changes."""
+        found: list[Json] = []
+        cursor: str | None = "earliest"
+        while cursor is not None:
+            page = await self._call("GET", "/erasures", params={"cursor": cursor})
+            found += page["erasures"]
+            cursor = page["next"]
+        return found
 
     async def health(self) -> Json:
         """How things stand, good or bad."""
