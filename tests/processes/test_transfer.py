@@ -1,0 +1,71 @@
+"""In, killed in the middle, in again, and out: through a whole broker, what comes out is what went in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.processes.hearing import until_stored
+from triplewire.client import AsyncClient
+from triplewire.codec import encode_addressed
+from triplewire.compose.up import Up
+from triplewire.model import Addressed, Event, Headers
+from triplewire.transfer.events import BEGINNING, Found, events
+from triplewire.transfer.formats import shape_of
+from triplewire.transfer.imports import Import, reader_of
+
+pytestmark = pytest.mark.processes
+
+EVENTS = 6_000
+STREAMS = ("there", "back")
+
+
+def said(number: int) -> Addressed:
+    quads = [f'<urn:transfer:{number}>\t<urn:p{quad}>\t"value {number * quad} é"@en' for quad in range(1 + number % 3)]
+    headers = Headers(f"source {number % 7}", None, number * 1_000)
+    return Addressed(STREAMS[number % 2], Event(f"urn:transfer:event:{number % 5_500}", "\n".join(quads), headers))
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "triplewire", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def batches(state: Path) -> int:
+    """How many an import has had acknowledged, as far as it says."""
+    try:
+        return int(orjson.loads(state.read_bytes())["reached"]["batches"])
+    except FileNotFoundError:
+        return 0
+
+
+def run(*arguments: str) -> None:
+    with started(*arguments) as process:
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+
+
+async def test_what_goes_in_through_kill_9_comes_out_once(broker: Up, tmp_path: Path) -> None:
+    path, state, out = tmp_path / "in.nq", tmp_path / "in.nq.import", tmp_path / "out.nq"
+    path.write_bytes(encode_addressed(map(said, range(EVENTS))))
+    command = ["import", str(path), "--url", broker.settings.url, "--on-error", "skip"]
+    with started(*command) as process:
+        while process.poll() is None and not batches(state):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        process.kill()
+    if state.exists():
+        run(*command, "--resume")
+    async with AsyncClient(broker.settings.url) as client:
+        await until_stored(client, (await client.health())["head"])
+    streams = [word for stream in STREAMS for word in ("--stream", stream)]
+    run("export", str(out), *streams, "--data", str(broker.settings.data))
+    found = events(reader_of(Import(out, shape_of(out.name))), BEGINNING, None)
+    assert [each.addressed for each in found if isinstance(each, Found)] == [said(number) for number in range(EVENTS)]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.nq", "out.nq"]
