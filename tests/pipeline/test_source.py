@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import pairwise
 from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triplewire.clock import ManualClock
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
 from triplewire.log.ports import Measured, Publication
 from triplewire.model import MATTER, Event
 from triplewire.pipeline.blocks import unpacked
-from triplewire.pipeline.source import SMALLEST_PART, LogReader, Part, cut
+from triplewire.pipeline.source import SMALLEST_PART, Batching, LogReader, Part, cut
 from triplewire.testing import publication, twin
 
 
@@ -29,7 +31,7 @@ def test_parts_cover_the_range_without_gap_or_overlap(after: int, length: int, p
 
 
 def reader(log: Measured, parts: int = 2) -> LogReader:
-    return LogReader(lambda: log, parts, after=0)
+    return LogReader(lambda: log, Batching(0, parts), ManualClock())
 
 
 def test_a_batch_is_what_its_offsets_say() -> None:
@@ -74,3 +76,28 @@ def test_what_is_read_at_once_is_cut_by_rows_and_by_bytes() -> None:
         assert blocks[0].num_rows == BLOCK_EVENTS
         assert all(each.num_rows == 1 or each.nbytes <= BLOCK_BYTES for each in blocks)
         assert [at for each in blocks for at in each["position"].to_pylist()] == [*range(1, BLOCK_EVENTS + 6)]
+
+
+def test_small_batches_keep_a_distance_and_large_ones_come_at_once() -> None:
+    clock = ManualClock()
+    with twin("memory") as stores:
+        found = LogReader(lambda: stores.log, Batching(0, 2, pace=1.0), clock)
+        limit = found.getDefaultReadLimit()
+
+        def end(after: int) -> int:
+            return found.latestOffset({"position": after}, limit)["position"]
+
+        stores.log.append([publication(1)])
+        assert end(0) == 1
+        stores.log.append([publication(2)])
+        assert end(1) == 1, "it waits for others"
+        clock.advance(1.0)
+        assert end(1) == 2
+        stores.log.append([publication(*range(2 * SMALLEST_PART))])
+        assert end(2) == 2 + 2 * SMALLEST_PART, "many do not wait"
+        assert end(2 + 2 * SMALLEST_PART) == 2 + 2 * SMALLEST_PART
+
+
+def test_options_say_what_a_batch_is() -> None:
+    batching = Batching(7, 2, 10, 99, 0.5)
+    assert Batching.of({name: str(value) for name, value in asdict(batching).items()}) == batching

@@ -70,7 +70,7 @@ def copied(duck: Duck, snapshot: Snapshot) -> bool:
 def of_files(path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> dict[str, Rows]:
     """The answers of an engine that keeps no copy."""
     with monkeypatch.context() as patch:
-        patch.setattr(limits, "CACHED_BYTES", -1)
+        patch.setattr(limits, "CACHED_QUADS", -1)
         fresh = Duck(path)
         found = {text: asked(fresh, snapshot, text) for text in QUERIES}
         assert not copied(fresh, snapshot)
@@ -110,7 +110,7 @@ def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(
     query = parse_query("SELECT * { ?s <http://example.org/p> ?o }")
     snapshot = lake.grow(*FILES[0])
     assert "predicate_number = 0" in compile_query(query, "duckdb", duck.statistics(snapshot)).sql
-    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
     assert "predicate_number" not in compile_query(query, "duckdb", Duck(lake.path).statistics(snapshot)).sql
 
 
@@ -120,7 +120,7 @@ def test_a_lake_that_has_become_too_large_is_read_from_its_files(
     first = lake.grow(*FILES[0])
     assert sum(asked(duck, first, "SELECT * { ?s ?p ?o }").values()) == 3
     assert copied(duck, first)
-    monkeypatch.setattr(limits, "CACHED_BYTES", first.size)
+    monkeypatch.setattr(limits, "CACHED_QUADS", first.quads)
     second = lake.grow(*FILES[1])
     assert sum(asked(duck, second, "SELECT * { ?s ?p ?o }").values()) == 5
     assert not copied(duck, second)
@@ -179,7 +179,7 @@ def test_preparing_takes_a_file_at_a_time_and_says_when_it_is_done(lake: Growing
 def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
     lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CATCH_UP_BYTES", 0)
+    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
     for file in FILES:
         snapshot = lake.grow(*file)
     found = of_files(lake.path, snapshot, monkeypatch)

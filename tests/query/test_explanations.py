@@ -82,7 +82,7 @@ def test_for_programs_it_is_json_and_says_the_same(history: History) -> None:
 
 
 def test_files_that_were_read_are_told_of_how_many_there_are(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
     every = document(history, PREFIXES + "SELECT * { ?s :z ?o }")
     assert (every["files"], every["rows"]) == ({"read": 2, "of": 2, "copied": False}, 2)
     one = document(history, PREFIXES + "SELECT * { ?s :p ?o }")

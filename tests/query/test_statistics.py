@@ -120,7 +120,7 @@ def test_files_that_hold_the_same_rows_change_nothing(counting: Duck, lake: Grow
 def test_files_that_change_while_they_are_counted_do_not_count_twice(
     counting: Duck, lake: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CATCH_UP_BYTES", 0)
+    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
     for object_ in "abc":
         snapshot = lake.grow([triple("s", "p", object_)])
     assert counting.prepare(snapshot)
@@ -178,7 +178,7 @@ def test_an_engine_knows_nothing_of_what_is_too_much_to_wait_for(
     duck = Duck(lake.path)
     first = lake.grow([triple("s", "p", "o")])
     assert duck.statistics(first).complete
-    monkeypatch.setattr(limits, "CATCH_UP_BYTES", 0)
+    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
     snapshot = lake.grow([triple("s", "p", "o")])
     known = [duck.statistics(snapshot).complete]
     while duck.prepare(snapshot):

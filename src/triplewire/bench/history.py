@@ -10,11 +10,14 @@ from statistics import median
 from typing import Any
 
 from triplewire.bench.history_data import QUADS, STREAMS, Day, nquads
+from triplewire.bench.history_house import keep_house
 from triplewire.bench.history_oxigraph import VERSION, Load, load, size, write
+from triplewire.bench.history_reads import shares
 from triplewire.bench.history_store import Ingest, Store, store
 from triplewire.bench.machine import description, reference_ms
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
+from triplewire.lake.ports import Lake
 from triplewire.log.ports import Publication
 from triplewire.log.sqlite import SqliteLog
 
@@ -70,15 +73,27 @@ def fill(day: Day, path: Path, file: Path, say: Say) -> None:
 def _measured(day: Day, running: Store, table: Path, say: Say) -> dict[str, Any]:
     say("the store query takes them in")
     ingest = running.drain()
-    fresh, files = size(table), len(running.lake.files().files)
+    fresh, files = on_disk(running.lake, table), len(running.lake.files().files)
     say("how soon new events can be asked for")
     delays = [running.freshness(Publication(STREAMS[0], [day.event(day.events + n)])) for n in range(FRESH_TIMES)]
+    running.query.stop()
+    kept = keep_house(running.work.spark, table, say)
+    compacted = on_disk(running.lake, table)
+    say("how much of it queries read")
     return {
         "ingest": _taken(ingest),
-        "bytes_per_quad": {"fresh": _each(fresh, day)},
-        "files": {"fresh": files},
+        "bytes_per_quad": {"fresh": _each(fresh, day), "compacted": _each(compacted, day)},
+        "files": {"fresh": files, "compacted": kept.files, "zones": kept.zones},
+        "compaction_s": round(kept.compaction, 2),
+        "balancing_s": round(kept.balancing, 2),
+        "reads": shares(day, table),
         "freshness_ms": {"median": round(median(delays) * 1_000), "max": round(max(delays) * 1_000)},
     }
+
+
+def on_disk(lake: Lake, table: Path) -> int:
+    """What the files of the table take, and its log."""
+    return lake.files().size + size(table / "_delta_log")
 
 
 def _taken(ingest: Ingest) -> dict[str, Any]:

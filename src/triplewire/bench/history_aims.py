@@ -8,7 +8,7 @@ from typing import Any
 
 from triplewire.bench.drawings import opened, text
 
-_LEFT, _TOP, _WIDTH, _RIGHT = 260, 52, 420, 150
+_LEFT, _TOP, _WIDTH, _RIGHT = 300, 52, 420, 150
 _BAR, _STEP = 14, 22
 _MET, _MISSED, _AIM = "#1f6feb", "#e8833a", "#57606a"
 _TIMES = 2.0
@@ -40,7 +40,11 @@ class Aim:
 
 AIMS = (
     Aim("taken in, times pyoxigraph's bulk load", ("ratio",), 2.0, "", least=True),
-    Aim("bytes for a quad, as it came in", ("bytes_per_quad", "fresh"), 30.0, ""),
+    Aim("bytes for a quad", ("bytes_per_quad", "compacted"), 30.0, ""),
+    Aim("share of files for a predicate", ("reads", "predicate", "share"), 0.2, ""),
+    Aim("share of files for a subject that comes all day", ("reads", "sensor", "share"), 0.05, ""),
+    Aim("share of files for a subject that comes once", ("reads", "observation", "share"), 0.05, ""),
+    Aim("share of files for an hour", ("reads", "hour", "share"), 0.1, ""),
     Aim("until new events can be asked for", ("freshness_ms", "max"), 5_000.0, " ms"),
 )
 

@@ -30,20 +30,31 @@ _SENSORS_A_PLATFORM = 8
 _SCATTER = 2_654_435_761
 """Odd and large: multiples of it, taken modulo something, are spread evenly and in no order."""
 
-_OBSERVATION = f"<{BASE}o/{{n}}>\t"
-_SENSOR = f"<{BASE}sensor/{{sensor}}>\t"
-_TEXT = "\n".join(
-    (
-        f"{_OBSERVATION}{RDF_TYPE}\t<{SOSA}Observation>",
-        f"{_OBSERVATION}<{SOSA}madeBySensor>\t<{BASE}sensor/{{sensor}}>",
-        f"{_OBSERVATION}<{SOSA}observedProperty>\t<{BASE}property/{{property}}>",
-        f'{_OBSERVATION}{RESULT}\t"{{value}}"^^<{XSD}double>',
-        f'{_OBSERVATION}{RESULT_TIME}\t"{{time}}"^^<{XSD}dateTime>',
-        f"{_SENSOR}<{SOSA}isHostedBy>\t<{BASE}platform/{{platform}}>",
-        f'{_SENSOR}<{BASE}vocabulary#battery>\t"{{battery}}"^^<{XSD}integer>',
-        f'{_SENSOR}<{BASE}vocabulary#uptime>\t"{{uptime}}"^^<{XSD}decimal>',
-    )
+PREDICATES = (
+    RDF_TYPE,
+    f"<{SOSA}madeBySensor>",
+    f"<{SOSA}observedProperty>",
+    RESULT,
+    RESULT_TIME,
+    f"<{SOSA}isHostedBy>",
+    f"<{BASE}vocabulary#battery>",
+    f"<{BASE}vocabulary#uptime>",
 )
+
+_OBSERVATION = f"<{BASE}o/{{n}}>"
+_SENSOR = f"<{BASE}sensor/{{sensor}}>"
+_OBJECTS = (
+    f"<{SOSA}Observation>",
+    f"<{BASE}sensor/{{sensor}}>",
+    f"<{BASE}property/{{property}}>",
+    f'"{{value}}"^^<{XSD}double>',
+    f'"{{time}}"^^<{XSD}dateTime>',
+    f"<{BASE}platform/{{platform}}>",
+    f'"{{battery}}"^^<{XSD}integer>',
+    f'"{{uptime}}"^^<{XSD}decimal>',
+)
+_SUBJECTS = (_OBSERVATION,) * 5 + (_SENSOR,) * 3
+_TEXT = "\n".join("\t".join(terms) for terms in zip(_SUBJECTS, PREDICATES, _OBJECTS, strict=True))
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,18 @@ BATCH_TEXT_BYTES = 32 * 1024 * 1024
 """Text of the events in one micro-batch; one event more may begin within it. As a table of quads it is about ten times
 as much."""
 
+STORE_EVENTS = 60_000
+"""Events in one batch of `store` where it is behind: some two seconds. Workers do not hold them all at once."""
+
+STORE_TEXT_BYTES = 96 * 1024 * 1024
+"""Text of the events in such a batch; one event more may begin within it."""
+
+FILE_EVENTS = 10_000
+"""Events of a batch that a worker of `store` makes one file of: 400,000 quads at 40 in an event. It holds them all."""
+
+FILE_TEXT_BYTES = 16 * 1024 * 1024
+"""What of them is taken together, and what of a block goes over that: as tables of quads about ten times as much."""
+
 SOLUTIONS = 10_000
 """Solutions of one subscription on one event that are told: a notification of some 2 MB. Of more it is only told that
 there are so many. They are counted before DISTINCT, OFFSET and LIMIT where a query is patterns and filters alone."""
@@ -201,13 +213,13 @@ ANSWER_BYTES = 1024**3
 QUERIES_AT_ONCE = 2
 """SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
 
-CACHED_BYTES = 48 * 1024 * 1024
-"""Size of the lake's files up to which each process of queries holds a copy of them in memory. That takes about 15
-times as much: 310 MB of a million quads in 19 MB of files. A larger lake is read from its files."""
+CACHED_QUADS = 2_500_000
+"""Quads of the lake up to which each process of queries holds a copy of them in memory: some 310 MB for a million,
+however few bytes they take in files. A larger lake is read from its files."""
 
-CATCH_UP_BYTES = 4 * 1024 * 1024
-"""New files of the lake that a query waits for until they are counted and copied: at worst some 400,000 quads, which
-take a second. More than that is made ready when there are no queries."""
+CATCH_UP_QUADS = 200_000
+"""Quads in new files of the lake that a query waits for until they are counted and copied: half a second. More than
+that is made ready when there are no queries."""
 
 PREPARE_SECONDS = 5.0
 """How often a process of queries that has nothing to do looks whether there is anything new in the lake."""

@@ -31,7 +31,7 @@ class Settings:
     query_seconds: float = limits.QUERY_SECONDS
     query_memory: str = limits.QUERY_MEMORY
     query_rows: int = limits.QUERY_ROWS
-    spark_bytes: int = 16 * 1024**3
+    spark_bytes: int = 4 * 1024**3
     """Above so many bytes of files a query goes to Spark, unless it says otherwise."""
     keep: tuple[str, ...] = ()
     """How long the lake keeps events: `30d` those of all streams, `home=12h` those of one. Without, for good."""

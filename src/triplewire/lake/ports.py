@@ -92,6 +92,10 @@ class Snapshot:
         return tuple(f"{self.table}/{each.path}" for each in self.files)
 
     @property
+    def quads(self) -> int:
+        return sum(each.rows for each in self.files)
+
+    @property
     def size(self) -> int:
         """Of all files, in bytes."""
         return sum(each.size for each in self.files)

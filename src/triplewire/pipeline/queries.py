@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from triplewire.config import limits
 from triplewire.lake.ports import Batch
 from triplewire.pipeline.accounts import Accounts
 from triplewire.pipeline.checkpoints import Checkpoint
@@ -19,7 +20,7 @@ from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.lanes import slowly
 from triplewire.pipeline.match import collected, matched
 from triplewire.pipeline.ports import Ports
-from triplewire.pipeline.source import NAME, log_source
+from triplewire.pipeline.source import NAME, Batching, log_source
 from triplewire.pipeline.store import files, stored
 from triplewire.registry.lanes import LANE, Lane, to_value
 from triplewire.registry.ports import Registry
@@ -42,6 +43,10 @@ class Work:
     """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
     accounts: Accounts = field(default_factory=Accounts)
 
+    @property
+    def cores(self) -> int:
+        return self.spark.sparkContext.defaultParallelism
+
     @cached_property
     def registry(self) -> Registry:
         return self.ports.open_registry()
@@ -49,20 +54,23 @@ class Work:
 
 @dataclass(frozen=True)
 class Streaming:
-    """How one query runs: its name, the position behind which a first run starts, and how often it looks."""
+    """How one query runs: its name, what its batches are, and how often it looks."""
 
     name: str
-    after: int
-    interval: float
     checkpoint: Checkpoint
+    batching: Batching
+    interval: float
+    """Seconds between two looks; 0 is at once after a batch."""
+    rest: float = 0.01
+    """Seconds after a look that found nothing."""
 
 
 def start_match(work: Work, interval: float) -> StreamingQuery:
     """Every event against every subscription that holds at its position; matches go to the outbox."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "match")
-    streaming = Streaming("match", ports.open_outbox("").head(), interval, checkpoint)
     outbox = cache(ports.open_outbox)
-    done = [streaming.after]
+    done = [outbox("").head()]
+    streaming = Streaming("match", checkpoint, Batching(done[0], work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
         matches = collected(matched(entries, ports, work.costs))
@@ -91,7 +99,8 @@ def start_slow(work: Work, interval: float) -> StreamingQuery | None:
     if not lanes:
         return None
     outbox = cache(ports.open_slow)
-    streaming = Streaming(SLOW, outbox("").head() or lanes[0].position, interval, checkpoint)
+    after = outbox("").head() or lanes[0].position
+    streaming = Streaming(SLOW, checkpoint, Batching(after, work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
         matches = collected(slowly(entries, ports.open_registry, work.costs))
@@ -102,10 +111,12 @@ def start_slow(work: Work, interval: float) -> StreamingQuery | None:
 
 
 def start_store(work: Work, interval: float) -> StreamingQuery:
-    """Every event into the lake."""
+    """Every event into the lake: a commit in every interval, or one after the other as long as much waits. Spark itself
+    begins batches at whole intervals alone, and rests in between however much waits."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
     lake = ports.open_lake()
-    streaming = Streaming("store", lake.files().upto, interval, checkpoint)
+    batching = Batching(lake.files().upto, work.cores, limits.STORE_EVENTS, limits.STORE_TEXT_BYTES, interval)
+    streaming = Streaming("store", checkpoint, batching, interval=0.0, rest=interval / 4)
 
     def commit(entries: DataFrame, number: int) -> None:
         written = files(stored(entries, ports.lake_files, work.costs).toArrow())
@@ -115,13 +126,12 @@ def start_store(work: Work, interval: float) -> StreamingQuery:
 
 
 def _start(work: Work, streaming: Streaming, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
-    context = work.spark.sparkContext
-    context.setLocalProperty("spark.scheduler.pool", streaming.name)
+    work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
+    work.spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(streaming.rest * 1_000)}ms")
     work.spark.dataSource.register(log_source(work.ports.open_log))
     return (
         work.spark.readStream.format(NAME)
-        .option("parts", context.defaultParallelism)
-        .option("after", streaming.after)
+        .options(**asdict(streaming.batching))
         .load()
         .writeStream.queryName(streaming.name)
         .option("checkpointLocation", str(streaming.checkpoint.path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from triplewire.clock import Clock, SystemClock
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
 from triplewire.log.ports import Measured
 from triplewire.model import MATTER
@@ -32,9 +34,28 @@ class Part(InputPartition):
     upto: int
 
 
+@dataclass(frozen=True)
+class Batching:
+    """How much a batch takes, and how it is cut. Each field is an option of the source."""
+
+    after: int
+    """A query without a checkpoint starts behind this position."""
+    parts: int
+    """Tasks of a batch, at most."""
+    events: int = BATCH_EVENTS
+    size: int = BATCH_TEXT_BYTES
+    """Bytes of text; one event more may begin within them."""
+    pace: float = 0.0
+    """Seconds from one batch to the next, as long as little waits: less than two parts are worth."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Batching:
+        kinds = {"after": int, "parts": int, "events": int, "size": int, "pace": float}
+        return cls(**{name: kind(options[name]) for name, kind in kinds.items()})
+
+
 def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
-    """A data source named `triplewire-log` whose rows are `BLOCKS`, with two options: a query without a checkpoint
-    starts behind position `after`; a batch is cut into at most `parts` tasks."""
+    """A data source named `triplewire-log` whose rows are `BLOCKS`. Its options are the fields of `Batching`."""
 
     class LogSource(DataSource):
         @classmethod
@@ -46,7 +67,7 @@ def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             lighten()
-            return LogReader(open_log, int(self.options["parts"]), int(self.options["after"]))
+            return LogReader(open_log, Batching.of(self.options), SystemClock())
 
     return LogSource
 
@@ -54,26 +75,35 @@ def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
 class LogReader(DataSourceStreamReader):
     """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
 
-    def __init__(self, open_log: Callable[[], Measured], parts: int, after: int) -> None:
+    def __init__(self, open_log: Callable[[], Measured], batching: Batching, clock: Clock) -> None:
         self._open_log = open_log
-        self._parts = parts
-        self._after = after
+        self._batching = batching
+        self._clock = clock
+        self._last = -math.inf
+        """When a batch was begun, in ticks."""
         self._log: Measured | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {"position": self._after}
+        return {"position": self._batching.after}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(BATCH_EVENTS)
+        return ReadMaxRows(self._batching.events)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         self._log = self._log or self._open_log()
         after = start["position"]
-        upto = min(self._log.head(), after + BATCH_EVENTS)
-        return {"position": self._log.reach(after, upto, BATCH_TEXT_BYTES) if upto > after else after}
+        upto = min(self._log.head(), after + self._batching.events)
+        if upto <= after or self._is_early(upto - after):
+            return {"position": after}
+        self._last = self._clock.ticks()
+        return {"position": self._log.reach(after, upto, self._batching.size)}
+
+    def _is_early(self, waiting: int) -> bool:
+        """Should more come together first?"""
+        return waiting < 2 * SMALLEST_PART and self._clock.ticks() - self._last < self._batching.pace
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return cut(start["position"], end["position"], self._parts)
+        return cut(start["position"], end["position"], self._batching.parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         lighten()

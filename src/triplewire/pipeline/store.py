@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
 from triplewire.pipeline.blocks import unpacked
@@ -39,11 +40,23 @@ def row(file: DataFile) -> pa.RecordBatch:
 
 def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lighten()
-    filled = list(unpacked(batches))
-    if filled:
+    for entries in gathered(unpacked(batches)):
         if table not in _writers:
             _writers[table] = FileWriter(table)
             keep()
         with spending(costs.store):
-            file = _writers[table].write(pa.concat_tables(filled))
+            file = _writers[table].write(entries)
         yield row(file)
+
+
+def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables, put together as long as one file takes them: a task holds no more than that."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        rows, size = sum(each.num_rows for each in held), sum(each.nbytes for each in held)
+        if rows >= FILE_EVENTS or size >= FILE_TEXT_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

@@ -61,8 +61,8 @@ class Duck:
     def statistics(self, snapshot: Snapshot) -> Statistics:
         """Waits for what is quickly counted. Of a lake with much in it that is new, nothing is known yet."""
         with _translated(self._bounds):
-            fresh = {each.path: each.size for part in self._parts(snapshot) for each in part.missing(snapshot)}
-            if sum(fresh.values()) <= limits.CATCH_UP_BYTES:
+            fresh = {each.path: each.rows for part in self._parts(snapshot) for each in part.missing(snapshot)}
+            if sum(fresh.values()) <= limits.CATCH_UP_QUADS:
                 while self.prepare(snapshot):
                     pass
             return self.known(snapshot)
@@ -99,7 +99,7 @@ class Duck:
         return True
 
     def _parts(self, snapshot: Snapshot) -> tuple[Part, ...]:
-        small = snapshot.size <= limits.CACHED_BYTES
+        small = snapshot.quads <= limits.CACHED_QUADS
         return (self._counting, self._repetitions, self._cache) if small else (self._counting, self._repetitions)
 
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:

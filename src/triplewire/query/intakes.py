@@ -20,7 +20,8 @@ class Portion:
 
     path: str
     after: int
-    size: int
+    rows: int
+    """Of the file, at most."""
 
     @property
     def relation(self) -> str:
@@ -68,7 +69,7 @@ class Intake:
 
     def _portions(self, snapshot: Snapshot) -> list[Portion]:
         told = zip(snapshot.paths, snapshot.files, strict=True)
-        return [Portion(path, self.upto, file.size) for path, file in told if file.last > self.upto]
+        return [Portion(path, self.upto, file.rows) for path, file in told if file.last > self.upto]
 
     def _settle(self) -> None:
         if self._aim is not None and not self._rest:

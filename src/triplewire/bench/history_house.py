@@ -1,0 +1,56 @@
+"""Housekeeping for `bench history`: what is fresh goes into its zones, and those are balanced, as in the pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from triplewire.compose.house import lake_house
+from triplewire.lake.balance import Balance
+from triplewire.lake.compactions import compact
+from triplewire.lake.houses import Progress
+from triplewire.lake.relocations import balance
+from triplewire.pipeline.tasks import run
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Seconds of sorting into zones and merging, seconds of balancing, and what there is then."""
+
+    compaction: float
+    balancing: float
+    zones: int
+    files: int
+
+
+def keep_house(spark: SparkSession, table: Path, say: Callable[[str], None]) -> Kept:
+    """Until nothing is left to do."""
+    made = lake_house(table)
+    tasks = spark.sparkContext.defaultParallelism
+    house = replace(made, run=partial(run, spark), tasks=tasks, told=_Told(say))
+    began = time.perf_counter()
+    compact(house)
+    compacted = time.perf_counter()
+    balance(house, Balance())
+    balanced = time.perf_counter()
+    compact(house)
+    merged = time.perf_counter()
+    snapshot = house.lake.files()
+    zones = len({each.zone for each in snapshot.files})
+    return Kept(compacted - began + merged - balanced, balanced - compacted, zones, len(snapshot.files))
+
+
+@dataclass
+class _Told:
+    """Passes progress on, a piece of work at a time."""
+
+    say: Callable[[str], None]
+
+    def __call__(self, progress: Progress) -> None:
+        if not progress.done:
+            self.say(f"{progress.work}, {progress.of:,} quads")
