@@ -8,16 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import delta_kernel_rust_sharing_wrapper as kernel
 import duckdb
 import pyarrow as pa
-import pytest
 
 from tests.transfer.lakes import rows, stored
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Change
 from triplewire.lake.quads import QUADS, FileWriter
-
-kernel = pytest.importorskip("delta_kernel_rust_sharing_wrapper", reason="a reader for tests, not in this environment")
 
 
 def read(folder: Path) -> pa.Table:
