@@ -91,7 +91,8 @@ def test_a_single_point_is_never_cut(balance: Balance, count: int) -> None:
 @pytest.mark.parametrize("order", ["none", "prefix", "reversed"])
 @pytest.mark.parametrize("count", [2, 7, 8])
 def test_static_zones_are_even(count: int, order: str) -> None:
-    found = planned(ZoneMap(order=order), EVEN, Balance("static", count, smallest=1)).after
+    balance = Balance("static", count, criteria("quads:1:0"), smallest=1)
+    found = planned(ZoneMap(order=order), EVEN, balance).after
     assert len(found.zones) == count
     assert deviation(found, EVEN) < 0.05
 

@@ -19,6 +19,7 @@ from triplewire.cli import (
     serve,
     simulate,
     template,
+    zones,
 )
 from triplewire.errors import InputError, TriplewireError
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (serve, publish, listen, query, export, imports, lake, erase, ontology, template, simulate, bench):
+for module in (serve, publish, listen, query, export, imports, lake, erase, ontology, template, zones, simulate, bench):
     module.add_to(app)
 
 

@@ -207,6 +207,51 @@ def _aims(report: dict[str, Any]) -> Table:
     return table
 
 
+@benches.command()
+def zones(
+    events: Annotated[int, typer.Option(help="Tweets, of nine quads and one that counts them.", min=100)] = 10_000,
+    count: Annotated[int, typer.Option("--zones", help="Zones to spread them over.", min=2)] = 32,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw the loads into this SVG file.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Load balancing: how evenly skewed tweets lie in zones, with the rules of EventCloud's thesis and with ours.
+
+    The deviation is the standard deviation of the zones' quads by their mean: 0 % where all hold the same, 566 % where
+    one of 32 holds everything. *Static*: all quads are there, then zones are split. *Dynamic*: zones are split and
+    merged while events come in.
+    """
+    import orjson
+
+    from triplewire.bench.zones import Plan, run
+    from triplewire.bench.zones_plot import svg
+
+    progress = Console(stderr=True)
+    report = run(Plan(events, count), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    if plot is not None:
+        plot.write_text(svg(report))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        console.print(_deviations(report))
+
+
+def _deviations(report: dict[str, Any]) -> Table:
+    title = f"{report['quads']:,} quads in {report['zones']} zones: relative standard deviation"
+    table = Table("strategy, cut", title=title)
+    for name in ("thesis", "measured", "worst on the way", "fullest", "with quads", "moved"):
+        table.add_column(name, justify="right")
+    ideal = report["quads"] / report["zones"]
+    for each in report["experiments"].values():
+        theirs = "–" if each["thesis_rsd"] is None else f"{each['thesis_rsd']:g} %"
+        shares = (f"{each['rsd']:.1f} %", f"{each['worst_rsd']:.1f} %", f"{each['loads'][0] / ideal:.2f}×")
+        table.add_row(each["title"], theirs, *shares, f"{each['used']}", f"{each['moved']:,}")
+    return table
+
+
 def _costs(report: dict[str, Any]) -> Table:
     table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
     for operator, row in report["operators"].items():

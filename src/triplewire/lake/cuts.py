@@ -6,18 +6,17 @@ sides what whole zones hold, and of such cuts it saves the most reading.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from triplewire.lake import fractions
 from triplewire.lake.boxes import ALL_KEYS, Interval
 from triplewire.lake.keys import DIMENSIONS
-from triplewire.lake.samples import Column, Sample
+from triplewire.lake.samples import Sample
 from triplewire.lake.zones import Zone
-
-_EVEN = 0.02
-"""Cuts that are off by less than this share of a zone's load are as good as exact; sampling is not more exact."""
 
 _ASKED: Mapping[str, float] = {"subject": 2.0, "predicate": 1.0, "object": 0.5, "graph": 0.125}
 """What it is worth to read less for a constant in a dimension. A subject has few quads, so that all else is read in
@@ -27,12 +26,14 @@ vain; a predicate has many in any case; who asks for one event alone knows its t
 @dataclass(frozen=True)
 class Wish:
     """A zone that is to be split, what is known of it and of everything, and into how many zones it will be, in the
-    end. `space` bounds keys where nothing else does."""
+    end. Cuts that leave zones off the mean by less than `slack`, as a share of it, are as good as exact. `space` bounds
+    keys where nothing else does."""
 
     zone: Zone
     sample: Sample
     everything: Sample
     parts: int = 2
+    slack: float = 0.02
     space: Interval = ALL_KEYS
 
 
@@ -66,21 +67,19 @@ def _centroid(wish: Wish, dimension: str) -> Iterator[str]:
 
 
 def _quantile(wish: Wish, dimension: str) -> Iterator[str]:
-    """Where the sample has what a whole number of zones will hold under it, or nearly that."""
+    """Where the sample has what a whole number of zones will hold under it, or nearly that: at the most even place, and
+    at the one nearest to the middle that is even enough."""
     column = wish.sample.column(dimension)
-    for number in range(1, wish.parts):
-        place = bisect_left(column.before, wish.sample.weight * number / wish.parts * (1 - 1e-9))
-        yield from _around(column, min(place, len(column.keys) - 1))
-
-
-def _around(column: Column, place: int) -> Iterator[str]:
-    """The bounds before and after all keys that are the same as the one at a place."""
-    keys, found = column.keys, column.keys[place]
-    first, last = bisect_left(keys, found), bisect_right(keys, found)
-    if first > 0:
-        yield separator(keys[first - 1], found)
-    if last < len(keys):
-        yield separator(found, keys[last])
+    if len(column.ranks) < 2:
+        return
+    wanted = column.before[-1] * np.arange(1, wish.parts) / wish.parts
+    near = np.searchsorted(column.before, wanted)
+    places = np.unique(np.clip(np.concatenate((near, near - 1)), 1, len(column.ranks) - 1))
+    shares = column.before[places] / column.before[-1]
+    slips = _slips(shares, wish.parts)
+    central = np.where(slips <= wish.slack, np.abs(shares - 0.5), 1 + slips)
+    for place in {int(places[np.argmin(slips)]), int(places[np.argmin(central)])}:
+        yield separator(column.key(place - 1), column.key(place))
 
 
 def separator(under: str, over: str) -> str:
@@ -106,7 +105,7 @@ def _best(wish: Wish, rule: Rule) -> Proposal | None:
     found = {Proposal(dimension, bound) for dimension in DIMENSIONS for bound in rule(wish, dimension)}
     slips = {each: _slip(wish, each) for each in found}
     least = min(slips.values(), default=0.0)
-    good = [each for each in found if slips[each] <= max(least, _EVEN)]
+    good = [each for each in found if slips[each] <= max(least, wish.slack)]
     return max(good, key=lambda each: (_saved(wish, each), each.dimension, each.bound), default=None)
 
 
@@ -114,11 +113,15 @@ DIMENSION_CHOICES: Mapping[str, Choice] = {"turn": _turn, "best": _best}
 
 
 def _slip(wish: Wish, proposal: Proposal) -> float:
-    """How far the zones that a cut will end in are from even, as a share of what one of them holds."""
     share = wish.sample.column(proposal.dimension).under(proposal.bound) / wish.sample.weight
-    parts = wish.parts
-    low = min(max(round(share * parts), 1), parts - 1)
-    return abs(share * parts - low) / min(low, parts - low)
+    return float(_slips(np.array([share]), wish.parts)[0])
+
+
+def _slips(shares: npt.NDArray[np.float64], parts: int) -> npt.NDArray[np.float64]:
+    """How far the zones that a cut will end in are from even, as a share of what one of them holds; for cuts with such
+    shares of the load under them."""
+    low = np.clip(np.round(shares * parts), 1, parts - 1)
+    return np.abs(shares * parts - low) / np.minimum(low, parts - low)
 
 
 def _saved(wish: Wish, proposal: Proposal) -> float:
@@ -126,7 +129,7 @@ def _saved(wish: Wish, proposal: Proposal) -> float:
     their constants lie in its side."""
     side = wish.zone.box.side(proposal.dimension)
     all_keys, mine = (each.column(proposal.dimension) for each in (wish.everything, wish.sample))
-    read = all_keys.within(side) * mine.before[-1]
+    read = all_keys.within(side) * mine.within(side)
     for part in side.cut(proposal.bound):
         read -= all_keys.within(part) * mine.within(part)
     return read * _ASKED[proposal.dimension]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from triplewire.config import limits
 from triplewire.lake.boxes import Interval
@@ -28,7 +29,7 @@ def middle(side: Interval, space: Interval) -> str | None:
     return _inside(side, (_whole(least, width) + _whole(below, width)) // 2, width)
 
 
-def mean(keys: Sequence[str], weights: Sequence[float], side: Interval) -> str | None:
+def mean(keys: Sequence[str], weights: npt.ArrayLike, side: Interval) -> str | None:
     """The mean of keys, as far as their first characters tell. None if it is no bound inside the interval."""
     width = limits.CENTROID_CHARACTERS
     digits = np.array(keys, dtype=f"U{width}").view(np.uint32).reshape(len(keys), width)

@@ -16,7 +16,7 @@ from triplewire.lake.balance import Balance, estimates
 from triplewire.lake.criteria import Load, Verdict, verdict
 from triplewire.lake.cuts import DIMENSION_CHOICES, RULES, Proposal, Wish
 from triplewire.lake.keys import Point
-from triplewire.lake.samples import Sample, together
+from triplewire.lake.samples import Sample, weighed
 from triplewire.lake.steps import Merge, Move, Split, Step, moves
 from triplewire.lake.tilings import Cut, Tree, leaves_of
 from triplewire.lake.zones import Zone, ZoneMap
@@ -43,9 +43,9 @@ def plan(zones: ZoneMap, loads: Mapping[str, Load], samples: Mapping[str, Sequen
     are; zones without load or sample may be left out."""
     measure = settings.criteria[0].of
     known = {zone.id: loads.get(zone.id, Load()) for zone in zones.zones}
-    weighed = {name: Sample.of(samples.get(name, ()), measure(load)) for name, load in known.items()}
-    state = _State(zones, known, weighed)
-    planner = _Planner(settings, estimates(known.values(), settings), together(weighed))
+    found, everything = weighed(samples, {name: measure(load) for name, load in known.items()})
+    state = _State(zones, known, found)
+    planner = _Planner(settings, estimates(known.values(), settings), everything)
     for phase in (planner.split, planner.merge, planner.remake):
         state = phase(state)
     return Plan(zones, state.zones, state.steps)
@@ -159,7 +159,7 @@ class _Planner:
         sample = state.samples[zone.id]
         if sample.is_point or state.loads[zone.id].quads < self.settings.smallest:
             return None
-        wish = Wish(zone, sample, self.everything, parts, self.settings.space)
+        wish = Wish(zone, sample, self.everything, parts, self.settings.slack, self.settings.space)
         return DIMENSION_CHOICES[self.settings.dimensions](wish, RULES[self.settings.cut])
 
     def _parts(self, load: Load, criterion: int) -> int:

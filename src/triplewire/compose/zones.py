@@ -1,0 +1,22 @@
+"""The zone map of a lake with what lies in it, read from its files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from triplewire.config import Settings
+from triplewire.errors import NotFound
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.maps import ZoneMaps
+from triplewire.lake.surveys import Survey, survey
+
+
+def surveyed(data: Path | None = None) -> Survey:
+    """Of the lake in a data directory, that of the environment unless one is given. Raises NotFound if it has none."""
+    settings = Settings.from_environment()
+    settings = replace(settings, data=data) if data else settings
+    snapshot = DeltaLake(settings.lake).files()
+    if snapshot.version < 0:
+        raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")
+    return survey(snapshot, ZoneMaps(settings.lake.parent / "zones").read(snapshot.zones))
