@@ -38,7 +38,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[Duck]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "CACHED_BYTES", -1)
+        patch.setattr(limits, "CACHED_QUADS", -1)
         made = Duck(Path(lake.table))
         yield made
         made.close()
@@ -105,7 +105,7 @@ def test_a_text_that_names_a_relation_stays_what_it_is(duck: Duck, lake: Snapsho
 
 def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The headers of the one go with the quads of the other, so that these must be read, too."""
-    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
     lake = Growing(tmp_path)
     lake.grow([triple("a", "v", "b")])
     lake.events = 0

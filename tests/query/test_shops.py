@@ -86,7 +86,7 @@ def lake(events: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Snaps
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[Duck]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "CACHED_BYTES", -1)
+        patch.setattr(limits, "CACHED_QUADS", -1)
         made = Duck(Path(lake.table))
         yield made
         made.close()
@@ -137,7 +137,7 @@ def asked(store: ox.Store, text: str) -> set[tuple[str, ...]]:
 
 
 def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CACHED_BYTES", -1)
+    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
     clock = ManualClock()
     duck = Duck(Path(lake.table), reads=Tally(tmp_path, clock))
     compiled = compile_query(parse_query(PREFIXES + QUERIES["all reviews"][0]), "duckdb")

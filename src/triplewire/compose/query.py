@@ -27,11 +27,13 @@ def duckdb_history(settings: Settings) -> History:
     from triplewire.query.confines import confine
     from triplewire.query.duck import Duck
     from triplewire.query.history import History
+    from triplewire.query.records import Records
     from triplewire.query.requests import Bounds
 
     bounds = Bounds.from_settings(settings)
     confine(bounds.memory)
-    lake, engine = DeltaLake(settings.lake), Duck(settings.lake, bounds, _tally(settings))
+    lake, records = DeltaLake(settings.lake), Records(settings.statistics)
+    engine = Duck(settings.lake, bounds, reads=_tally(settings), records=records)
     compiler = Compiler("duckdb", settings.services, _ontologies(settings))
     return History(lake, engine, bounds, compiler=compiler, spark_bytes=settings.spark_bytes)
 

@@ -231,6 +231,10 @@ READS_ZONES = 4_096
 """Zones of which it is remembered how often they were read, those that are read most: at worst 200 kB in each process
 and in its file."""
 
+RECORDED_QUADS = 100_000
+"""New quads of the lake from which on a process of queries writes down what it has counted, for the next one: fewer are
+counted again in a second."""
+
 HASHED_QUADS = 20_000_000
 """Quads and events of which a process of queries remembers hashes, to know what is there only once: at
 worst 160 MB. Above it every query makes sure for itself."""

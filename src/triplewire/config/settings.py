@@ -63,6 +63,11 @@ class Settings:
         return self.data / "lake" / "quads"
 
     @property
+    def statistics(self) -> Path:
+        """Where processes of queries write down what they have counted."""
+        return self.data / "lake" / "statistics.json"
+
+    @property
     def reads(self) -> Path:
         """Where processes of queries write down what they have read."""
         return self.data / "lake" / "reads"

@@ -22,6 +22,7 @@ from triplewire.query.intakes import Part, Portion
 from triplewire.query.profiles import Profile, measured
 from triplewire.query.prunings import Pruning, Scanned, scanned_by
 from triplewire.query.ranges import Ranges
+from triplewire.query.records import Records
 from triplewire.query.repetitions import Repetitions
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
@@ -37,7 +38,15 @@ _PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIMES)
 class Duck:
     """Runs queries one after the other. No SQL reaches files outside of `directory`, or any setting."""
 
-    def __init__(self, directory: Path, bounds: Bounds | None = None, reads: Tally | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bounds: Bounds | None = None,
+        *,
+        reads: Tally | None = None,
+        records: Records | None = None,
+    ) -> None:
+        """`reads` hears which zones are read; `records` keeps what is counted for other processes."""
         self._reads = reads
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
@@ -48,7 +57,7 @@ class Duck:
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
-        self._counting = Counting(self._duck)
+        self._counting = Counting(self._duck, records)
         self._repetitions = Repetitions(self._duck)
         self._cache = Cache(self._duck)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
@@ -61,11 +70,17 @@ class Duck:
     def statistics(self, snapshot: Snapshot) -> Statistics:
         """Waits for what is quickly counted. Of a lake with much in it that is new, nothing is known yet."""
         with _translated(self._bounds):
-            fresh = {each.path: each.rows for part in self._parts(snapshot) for each in part.missing(snapshot)}
-            if sum(fresh.values()) <= limits.CATCH_UP_QUADS:
-                while self.prepare(snapshot):
-                    pass
+            for part in self._parts(snapshot):
+                self._catch_up(part, snapshot)
             return self.known(snapshot)
+
+    def _catch_up(self, part: Part, snapshot: Snapshot) -> None:
+        if sum(each.rows for each in part.missing(snapshot)) > limits.CATCH_UP_QUADS:
+            return
+        while missing := part.missing(snapshot):
+            if not self._take(part, missing[0]):
+                return
+        part.finish()
 
     def known(self, snapshot: Snapshot) -> Statistics:
         """What the parts know together: the same value as long as it says the same, because plans are kept by it."""

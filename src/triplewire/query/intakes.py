@@ -40,6 +40,20 @@ class Intake:
         self._aim: Snapshot | None = None
         self._rest: list[Portion] = []
 
+    @property
+    def is_new(self) -> bool:
+        """Has nothing been taken in, or asked for?"""
+        return self._removals is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Is nothing missing of what was aimed at?"""
+        return self._aim is None
+
+    @property
+    def removals(self) -> int:
+        return self._removals or 0
+
     def follows(self, snapshot: Snapshot) -> bool:
         """Has it all of what was taken in? If not, everything must begin anew."""
         known = self._aim.upto if self._aim is not None else self.upto

@@ -59,8 +59,8 @@ class Repetitions:
         self._repeating |= twice
         self._rows += count
         self._intake.took(portion)
-
-    def finish(self) -> None:
-        """Where there are too many, nothing is remembered."""
         if self._rows > limits.HASHED_QUADS:
             self._duck.execute("DELETE FROM hashes")
+
+    def finish(self) -> None:
+        """There is nothing to be made of it."""

@@ -8,9 +8,10 @@ that no row is looked at twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import duckdb
+import pyarrow as pa
 
 from triplewire.sparql.statistics import Counts
 
@@ -58,14 +59,30 @@ class Sketches:
         whole = sum(rows.values())
         return {name: _counts(rows[name] if name is not None else whole, each) for name, each in found.items()}
 
-    def dump(self) -> list[tuple[str, int, int, float]]:
-        """All there is, for `load`."""
+    def dump(self) -> dict[str, list[str]]:
+        """The registers of each kind, by predicate, for `load`."""
         self._duck.execute(_JOIN)
-        return self._duck.execute("FROM sketches").fetchall()
+        found: dict[str, list[bytearray]] = {}
+        for predicate, kind, register, run in self._duck.execute("FROM sketches").fetchall():
+            found.setdefault(predicate, [bytearray(REGISTERS) for _ in _KINDS])[kind][register] = int(run)
+        return {predicate: [each.hex() for each in kinds] for predicate, kinds in found.items()}
 
-    def load(self, rows: Iterable[tuple[str, int, int, float]]) -> None:
-        self.clear()
-        self._duck.executemany("INSERT INTO sketches VALUES (?, ?, ?, ?)", [*rows])
+    def load(self, dumped: Mapping[str, list[str]]) -> None:
+        """Take in what `dump` gave."""
+        rows = [
+            (predicate, kind, register, float(run))
+            for predicate, kinds in dumped.items()
+            for kind, registers in enumerate(kinds)
+            for register, run in enumerate(bytes.fromhex(registers))
+            if run
+        ]
+        if not rows:
+            return
+        names = ("predicate", "kind", "register", "run")
+        columns = zip(*rows, strict=True)
+        self._duck.register("dumped", pa.table(dict(zip(names, map(list, columns), strict=True))))
+        self._duck.execute("INSERT INTO sketches FROM dumped")
+        self._duck.unregister("dumped")
 
 
 def estimated(used: int, total: float) -> int:

@@ -15,6 +15,7 @@ import duckdb
 from triplewire.lake.ports import Snapshot
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.query.intakes import Intake, Portion
+from triplewire.query.records import Record, Records
 from triplewire.query.sketches import Sketches
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compile.columns import SHORT_EXACT
@@ -94,8 +95,9 @@ class _Fact(NamedTuple):
 class Counting:
     """What is known of the lake up to a position. Belongs to one connection."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, duck: duckdb.DuckDBPyConnection, records: Records | None = None) -> None:
         self._duck = duck
+        self._records = records
         self._intake = Intake()
         self._sketches = Sketches(duck)
         self._facts: dict[tuple[str, str, str | None], _Fact]
@@ -113,10 +115,31 @@ class Counting:
         return self._found if self._summed and self._intake.holds(snapshot) else NOTHING
 
     def missing(self, snapshot: Snapshot) -> Sequence[Portion]:
-        """What is yet to be counted. Where rows are gone, everything begins anew."""
+        """What is yet to be counted. Where rows are gone, everything begins anew, but for what another has counted."""
         if not self._intake.follows(snapshot):
             self.begin()
+        if self._records is not None and self._intake.is_new:
+            self._restore(self._records.read(), snapshot)
         return self._intake.missing(snapshot)
+
+    def _restore(self, record: Record | None, snapshot: Snapshot) -> None:
+        if record is None or record.removals != snapshot.removals or record.upto > snapshot.upto:
+            return
+        try:
+            facts = [_Fact(*each) for each in record.facts]
+            self._sketches.load(record.sketches)
+        except (TypeError, ValueError, IndexError, AttributeError):
+            self.begin()
+            return
+        self._facts = {each.key: each for each in facts}
+        self._intake.restore(record.upto, record.removals)
+
+    def _record(self, rows: int) -> None:
+        """Write down what was counted, for other processes, where it is much and whole."""
+        if self._records is not None and self._intake.is_whole and self._records.wants(rows):
+            facts = [list(each) for each in self._facts.values()]
+            record = Record(self._intake.upto, self._intake.removals, rows, facts, self._sketches.dump())
+            self._records.write(record)
 
     def take(self, portion: Portion) -> None:
         """Count one portion."""
@@ -140,6 +163,7 @@ class Counting:
         if drawn or (made.kinds, made.blank) != (self._found.kinds, self._found.blank):
             self._found = made
         self._summed = True
+        self._record(rows)
 
     def _rows(self) -> dict[str, int]:
         counted = Counter[str]()
