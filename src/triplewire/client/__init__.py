@@ -3,5 +3,6 @@
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.blocking import Client
 from triplewire.client.connections import AsyncClient
+from triplewire.client.pages import Page
 
-__all__ = ["Answer", "AsyncClient", "Client", "How", "Rows"]
+__all__ = ["Answer", "AsyncClient", "Client", "How", "Page", "Rows"]

@@ -13,8 +13,9 @@ from typing import Any, Self, TypeVar, Unpack
 from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
+from triplewire.client.pages import Page
 from triplewire.codec import N_QUADS, TURTLE
-from triplewire.model import Addressed, Event, Kind, Scope
+from triplewire.model import END, START, Addressed, Event, Kind, Scope
 
 Result = TypeVar("Result")
 
@@ -67,6 +68,9 @@ class Client:
 
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
         return self._each(self._client.consume(stream, after, on_gap=on_gap))
+
+    def page(self, after: int = START, upto: int = END, stream: str | None = None) -> Page:
+        return self._run(self._client.page(after, upto, stream))
 
     def subscribe(
         self,

@@ -13,14 +13,14 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
-from triplewire.client import bulks
+from triplewire.client import bulks, pages
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
 from triplewire.client.feeds import Feed
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
-from triplewire.model import Addressed, Event, Kind, Scope
+from triplewire.model import END, START, Addressed, Event, Kind, Scope, token
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
@@ -103,6 +103,11 @@ class AsyncClient:
         `on_gap` is told when what was asked for had been trimmed away already.
         """
         return self._feed(f"/streams/{stream}", after, on_gap)
+
+    async def page(self, after: int = START, upto: int = END, stream: str | None = None) -> pages.Page:
+        """The first events at positions p with `after < p <= upto` that the log keeps, of one stream or of all."""
+        asked = {"after": token(after), "upto": token(upto)} | ({} if stream is None else {"stream": stream})
+        return pages.read(await self._send("GET", "/events", params=asked))
 
     async def subscribe(
         self,

@@ -336,6 +336,12 @@ task writes its file within seconds."""
 INLINE_BYTES = 16 * 1024
 """A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
 
+PAGE_EVENTS = 20_000
+"""Events in one page of `GET /events`: read and written in some 50 ms, while listeners wait for a reader's thread."""
+
+PAGE_BYTES = 8 * 1024 * 1024
+"""Text of the events in one page; one event more may begin within it. An edge holds it twice while it is written."""
+
 HISTORY_EVENTS = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
 

@@ -21,6 +21,7 @@ from triplewire.edge.health import Health, Sources
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
+from triplewire.edge.pages import Pages
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.problems import middleware
@@ -104,6 +105,7 @@ class Edge:
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             Streams(self.events, reception),
+            Pages(parts.log, parts.registry, read),
             Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners),

@@ -9,6 +9,7 @@ _INDEX = {
     "name": "Triplewire",
     "publish": "POST /streams/{stream}, POST /events",
     "consume": "GET /streams/{stream}",
+    "read": "GET /events",
     "subscribe": "POST /subscriptions",
     "notifications": "GET /subscriptions/{id}/notifications",
     "templates": "PUT|GET|DELETE /templates/{name}",
