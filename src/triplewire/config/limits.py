@@ -342,6 +342,31 @@ PAGE_EVENTS = 20_000
 PAGE_BYTES = 8 * 1024 * 1024
 """Text of the events in one page; one event more may begin within it. An edge holds it twice while it is written."""
 
+SPARK_PART_BYTES = 16 * 1024 * 1024
+"""Files of the lake that one task of a Spark program reads: some seconds, and at worst about 500 MB for events, which
+are put together in memory."""
+
+SPARK_PART_EVENTS = 50_000
+"""Positions of a broker's log that one task of a Spark program reads: a few pages."""
+
+SPARK_ROWS = 10_000
+"""Rows of one Arrow batch that a task hands to Spark: as many as Spark makes of its own."""
+
+SPARK_BODY_EVENTS = 1_000
+"""Events that a task publishes with one request. One that is refused is looked for by halves, in ten steps."""
+
+SPARK_BODY_BYTES = 1024 * 1024
+"""Text of the events of one such request, and what of one event goes over that."""
+
+SPARK_REQUESTS = 8
+"""Such requests of one task that are under way at a time; they share the broker's group commits."""
+
+SPARK_ATTEMPTS = 5
+"""Times that such a request is sent to a broker that is busy or does not answer, within some three seconds."""
+
+SPARK_FAILURES = 20
+"""Refused events that a report names, with the reason; the others it counts."""
+
 HISTORY_EVENTS = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
 

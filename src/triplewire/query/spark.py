@@ -21,7 +21,9 @@ from triplewire.sparql import Compiled, Step
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 _TYPES = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
-_SCHEMA = ", ".join(f"{field.name} {_TYPES.get(field.type, 'TIMESTAMP_LTZ')}" for field in QUADS)
+_COLUMNS = {field.name: _TYPES.get(field.type, "TIMESTAMP_LTZ") for field in QUADS}
+_SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+_NOTHING = f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {name}' for name, kind in _COLUMNS.items())} WHERE FALSE"
 
 SETTINGS = {
     # Times have no zone in our tables, nor in what the compiler writes.
@@ -59,14 +61,15 @@ def pruned(session: SparkSession, compiled: Compiled, snapshot: Snapshot) -> tup
 
 
 def _frame(session: SparkSession, paths: Sequence[str]) -> DataFrame:
-    # Told the schema, Spark does not open files to find it.
-    frame = session.read.schema(_SCHEMA).parquet(*paths) if paths else session.createDataFrame([], _SCHEMA)
+    # Told the schema, Spark does not open files to find it. Asked to create a frame, it would make this session the
+    # active one of its thread, which may be a program's own.
+    frame = session.read.schema(_SCHEMA).parquet(*paths) if paths else session.sql(_NOTHING)
     return frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in TIMES})
 
 
 def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:
     """The answer, a part of it at a time: the next is computed when it is asked for."""
-    for row in _answer(session, compiled).mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
+    for row in answer(session, compiled).mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
         yield from pa.ipc.open_stream(row.batch)
 
 
@@ -78,10 +81,11 @@ def explained(session: SparkSession, compiled: Compiled) -> str:
 
 def run(session: SparkSession, compiled: Compiled) -> pa.Table:
     """The whole answer."""
-    return _answer(session, compiled).toArrow()
+    return answer(session, compiled).toArrow()
 
 
-def _answer(session: SparkSession, compiled: Compiled) -> DataFrame:
+def answer(session: SparkSession, compiled: Compiled) -> DataFrame:
+    """The answer, yet to be computed but for the steps that are taken on the way."""
     for step in compiled.steps:
         _take(session, step)
     return session.sql(compiled.sql)

@@ -1,0 +1,5 @@
+"""Where Spark looks for formats that are installed: packages whose names begin with `pyspark_`."""
+
+from triplewire.spark.source import TriplewireSource as DefaultSource
+
+__all__ = ["DefaultSource"]

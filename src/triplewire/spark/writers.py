@@ -1,0 +1,69 @@
+"""Writers: the format `triplewire` as something to write to, from batches and from streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from triplewire.errors import BadRequest
+from triplewire.spark.publications import check_events, refused
+from triplewire.spark.publishers import Publisher, Tally
+
+_KNOWN = ("url", "stream")
+
+
+@dataclass
+class Told(WriterCommitMessage):
+    """What one task says to the driver."""
+
+    tally: Tally
+
+
+class Writer(DataSourceArrowWriter):
+    """Publishes what it is given. What a task has published stays, whatever becomes of the others."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Told:
+        return Told(self._publisher.publish(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _check(messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The same for each batch of a stream. A batch that is replayed is published again."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Told:
+        return Told(self._publisher.publish(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _check(messages)
+
+
+def publisher_of(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Publisher:
+    """Raises BadRequest for options or columns that do not fit."""
+    said = {name.lower(): value for name, value in options.items()}
+    if unknown := sorted(set(said) - set(_KNOWN)):
+        raise BadRequest(f"the option {', '.join(unknown)} is not known; there are {', '.join(_KNOWN)}")
+    if "url" not in said:
+        raise BadRequest("the option url must name a running broker, such as http://localhost:8080")
+    if overwrite:
+        raise BadRequest("what is published stays: the mode must be append, not overwrite")
+    check_events(schema, said.get("stream"))
+    return Publisher(said["url"], said.get("stream"))
+
+
+def _check(messages: list[WriterCommitMessage | None]) -> None:
+    """Raises BadRequest if events were refused."""
+    report = sum((each.tally for each in messages if isinstance(each, Told)), Tally())
+    if report.failures:
+        raise refused(report)

@@ -1,0 +1,36 @@
+"""Options of the format: what is wrong is told with what would be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire.errors import BadRequest
+from triplewire.model import token
+from triplewire.spark.options import options_of
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "neither is given"),
+        ({"path": "x", "url": "http://y"}, "both are given"),
+        ({"path": "x", "what": "triples"}, "what must be events or quads, not 'triples'"),
+        ({"path": "x", "version": "-1"}, "version must be a whole number from 0 on, not '-1'"),
+        ({"path": "x", "as_of": "noon"}, "as_of must be an ISO 8601 time"),
+        ({"path": "x", "max_events": "0"}, "max_events must be a whole number from 1 on"),
+        ({"path": "x", "pathh": "y"}, "the option pathh is not known; there are path, url"),
+        ({"url": "http://y", "version": "1"}, "version goes with path"),
+        ({"url": "http://y", "after": "soon"}, "'soon' is not a position"),
+        ({"url": "http://y", "stream": "no name"}, "no name"),
+        ({"url": "http://y", "fail_on_gap": "no"}, "fail_on_gap must be true or false, not 'no'"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, str], told: str) -> None:
+    with pytest.raises(BadRequest, match=told):
+        options_of(given)
+
+
+def test_positions_are_numbers_or_tokens() -> None:
+    found = options_of({"PATH": "x", "after": "17", "upto": token(18), "columns": "event, quads"})
+    assert (found.after, found.upto, found.columns) == (17, 18, ("event", "quads"))
+    assert options_of({"path": "x", "after": "earliest"}).after == 0

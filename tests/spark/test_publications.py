@@ -1,0 +1,121 @@
+"""Publishing from tasks: what a task does with its events, against an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from tests.edge.houses import House
+from tests.spark.edges import served
+from triplewire.config import limits
+from triplewire.errors import BadRequest, Unavailable
+from triplewire.spark.publications import check_events, refused
+from triplewire.spark.publishers import Publisher
+from triplewire.spark.schemas import EVENTS, arrow_schema, part_of
+from triplewire.spark.writers import publisher_of
+
+AT = datetime(2026, 11, 16, 8, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def edge() -> Iterator[House]:
+    with served() as at:
+        yield at
+
+
+def row(name: str, *objects: str | None, **headers: Any) -> dict[str, Any]:  # noqa: ANN401
+    quads = [{"subject": "<urn:s>", "predicate": "<urn:p>", "object": each} for each in objects]
+    return {"event": f"urn:{name}", "quads": quads, **headers}
+
+
+def batch(*rows: dict[str, Any]) -> list[pa.RecordBatch]:
+    schema = part_of(EVENTS, ["event", "stream", "source", "application", "time", "quads"])
+    made: list[pa.RecordBatch] = pa.Table.from_pylist(rows, schema=arrow_schema(schema)).to_batches()
+    return made
+
+
+def test_events_go_where_they_say_with_what_is_said_of_them(edge: House) -> None:
+    rows = [
+        row("a", '"1"', '"2"', stream="one", source="roof", time=AT),
+        row("b", '"3"', stream="one", source="roof", time=AT),
+        row("c", '"4"', stream="two", application="app"),
+    ]
+    told = Publisher(edge.url).publish(batch(*rows))
+    assert (told.events, told.quads, told.failures) == (3, 4, 0)
+    stored = {each["event"]: each for each in edge.twin.log.read(0, 10, 10).to_pylist()}
+    assert told.bytes == 4 * len('<urn:s> <urn:p> "1" <urn:a> .\n')
+    assert {name: (each["stream"], each["source"], each["application"]) for name, each in stored.items()} == {
+        "urn:a": ("one", "roof", None),
+        "urn:b": ("one", "roof", None),
+        "urn:c": ("two", None, "app"),
+    }
+    assert stored["urn:a"]["time"] == int(AT.timestamp() * 1_000_000)
+
+
+def test_what_is_refused_is_told_and_the_others_are_published(edge: House) -> None:
+    rows = [
+        row("a", '"1"'),
+        row("b", "no term"),
+        row("c", '"1" .\n<urn:s> <urn:p> "2"'),
+        row("d"),
+        row("e", None),
+        row("f", '"2"'),
+        {"event": None, "quads": row("g", '"1"')["quads"]},
+    ]
+    told = Publisher(edge.url, "s").publish(batch(*rows))
+    assert (told.events, told.failures) == (2, 5)
+    reasons = {each.event: each.reason for each in told.examples}
+    assert set(reasons) == {"urn:b", "urn:c", "urn:d", "urn:e", "None"}
+    assert "line 1" in reasons["urn:b"]
+    assert "at least one quad" in reasons["urn:d"]
+    assert sorted(edge.twin.log.read(0, 10, 10)["event"].to_pylist()) == ["urn:a", "urn:f"]
+    assert "5 of 7 events were refused, the others are published" in str(refused(told))
+
+
+def test_the_same_id_twice_is_two_events(edge: House) -> None:
+    told = Publisher(edge.url, "s").publish(batch(row("a", '"1"'), row("a", '"2"')))
+    assert told.events == 2
+    assert edge.twin.log.read(0, 10, 10).num_rows == 2
+
+
+def test_events_without_a_stream_are_refused(edge: House) -> None:
+    told = Publisher(edge.url).publish(batch(row("a", '"1"')))
+    assert told.examples[0].reason == "the column stream is null; an event must go to a stream"
+
+
+def test_a_broker_that_does_not_answer_fails_the_task(edge: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SPARK_ATTEMPTS", 2)
+    with pytest.raises(Unavailable, match="does not answer"):
+        Publisher("http://127.0.0.1:1", "s").publish(batch(row("a", '"1"')))
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (StructType().add("event", "string"), "there is no column quads among event: events have"),
+        (StructType([EVENTS["event"], EVENTS["quads"]]), "give stream="),
+        (StructType([EVENTS["quads"]]).add("event", "long"), "the column event is bigint; it must be string"),
+        (
+            StructType().add("event", "string").add("quads", "string"),
+            "the column quads is string; it must be array<struct<subject:string,predicate:string,object:string>>",
+        ),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(schema: StructType, told: str) -> None:
+    with pytest.raises(BadRequest, match=told):
+        check_events(schema, None)
+
+
+def test_options_that_do_not_fit_are_named() -> None:
+    with pytest.raises(BadRequest, match="the option what is not known; there are url, stream"):
+        publisher_of({"what": "events"}, EVENTS, False)
+    with pytest.raises(BadRequest, match="url must name a running broker"):
+        publisher_of({}, EVENTS, False)
+    with pytest.raises(BadRequest, match="must be append"):
+        publisher_of({"url": "http://x"}, EVENTS, True)
+    assert publisher_of({"url": "http://x", "stream": "s"}, EVENTS, False) == Publisher("http://x", "s")
