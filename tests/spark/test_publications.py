@@ -14,8 +14,9 @@ from tests.edge.houses import House
 from tests.spark.edges import served
 from triplewire.config import limits
 from triplewire.errors import BadRequest, Unavailable
-from triplewire.spark.publications import check_events, refused
-from triplewire.spark.publishers import Publisher
+from triplewire.model import Addressed, Event
+from triplewire.spark.publications import check_events, checked, refused
+from triplewire.spark.publishers import Publisher, bodies
 from triplewire.spark.schemas import EVENTS, arrow_schema, part_of
 from triplewire.spark.writers import publisher_of
 
@@ -45,10 +46,10 @@ def test_events_go_where_they_say_with_what_is_said_of_them(edge: House) -> None
         row("b", '"3"', stream="one", source="roof", time=AT),
         row("c", '"4"', stream="two", application="app"),
     ]
-    told = Publisher(edge.url).publish(batch(*rows))
+    told = Publisher(edge.url, None, "k").publish(batch(*rows))
     assert (told.events, told.quads, told.failures) == (3, 4, 0)
     stored = {each["event"]: each for each in edge.twin.log.read(0, 10, 10).to_pylist()}
-    assert told.bytes == 4 * len('<urn:s> <urn:p> "1" <urn:a> .\n')
+    assert told.bytes == sum(len(each["text"]) for each in stored.values())
     assert {name: (each["stream"], each["source"], each["application"]) for name, each in stored.items()} == {
         "urn:a": ("one", "roof", None),
         "urn:b": ("one", "roof", None),
@@ -66,32 +67,51 @@ def test_what_is_refused_is_told_and_the_others_are_published(edge: House) -> No
         row("e", None),
         row("f", '"2"'),
         {"event": None, "quads": row("g", '"1"')["quads"]},
+        row("h", '"1"', time=AT.replace(year=9999)),
+        row(" i", '"1"'),
     ]
-    told = Publisher(edge.url, "s").publish(batch(*rows))
-    assert (told.events, told.failures) == (2, 5)
+    told = Publisher(edge.url, "s", "k").publish(batch(*rows))
+    assert (told.events, told.failures) == (3, 6)
     reasons = {each.event: each.reason for each in told.examples}
-    assert set(reasons) == {"urn:b", "urn:c", "urn:d", "urn:e", "None"}
-    assert "line 1" in reasons["urn:b"]
+    assert set(reasons) == {"urn:b", "urn:c", "urn:d", "urn:e", "None", "urn: i"}
+    assert "line" in reasons["urn:b"]
     assert "at least one quad" in reasons["urn:d"]
-    assert sorted(edge.twin.log.read(0, 10, 10)["event"].to_pylist()) == ["urn:a", "urn:f"]
-    assert "5 of 7 events were refused, the others are published" in str(refused(told))
+    assert sorted(edge.twin.log.read(0, 10, 10)["event"].to_pylist()) == ["urn:a", "urn:f", "urn:h"]
+    assert "6 of 9 events were refused, the others are published" in str(refused(told))
 
 
 def test_the_same_id_twice_is_two_events(edge: House) -> None:
-    told = Publisher(edge.url, "s").publish(batch(row("a", '"1"'), row("a", '"2"')))
+    told = Publisher(edge.url, "s", "k").publish(batch(row("a", '"1"'), row("a", '"2"')))
     assert told.events == 2
     assert edge.twin.log.read(0, 10, 10).num_rows == 2
 
 
+def test_what_comes_again_under_its_key_is_published_once(edge: House) -> None:
+    """As it does from a task that runs again; and one after the other, under other keys, twice."""
+    rows = [row(f"e{number}", '"1"') for number in range(3)]
+    for key, stored in (("k", 3), ("k", 3), ("l", 6)):
+        assert Publisher(edge.url, "s", key).publish(batch(*rows)).events == 3
+        assert edge.twin.log.read(0, 10, 10).num_rows == stored
+
+
+def test_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SPARK_BODY_EVENTS", 2)
+    events = [Addressed("s", Event(f"urn:{name}", "text")) for name in "abcdef"]
+    assert [len(each) for each in bodies(events)] == [2, 2, 2]
+    monkeypatch.setattr(limits, "SPARK_BODY_BYTES", 3)
+    assert [len(each) for each in bodies(events)] == [1] * 6
+    assert list(bodies([])) == []
+
+
 def test_events_without_a_stream_are_refused(edge: House) -> None:
-    told = Publisher(edge.url).publish(batch(row("a", '"1"')))
+    told = Publisher(edge.url, None, "k").publish(batch(row("a", '"1"')))
     assert told.examples[0].reason == "the column stream is null; an event must go to a stream"
 
 
 def test_a_broker_that_does_not_answer_fails_the_task(edge: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SPARK_ATTEMPTS", 2)
     with pytest.raises(Unavailable, match="does not answer"):
-        Publisher("http://127.0.0.1:1", "s").publish(batch(row("a", '"1"')))
+        Publisher("http://127.0.0.1:1", "s", "k").publish(batch(row("a", '"1"')))
 
 
 @pytest.mark.parametrize(
@@ -118,4 +138,7 @@ def test_options_that_do_not_fit_are_named() -> None:
         publisher_of({}, EVENTS, False)
     with pytest.raises(BadRequest, match="must be append"):
         publisher_of({"url": "http://x"}, EVENTS, True)
-    assert publisher_of({"url": "http://x", "stream": "s"}, EVENTS, False) == Publisher("http://x", "s")
+    made = publisher_of({"url": "http://x", "stream": "s"}, EVENTS, False)
+    assert made == Publisher("http://x", "s", made.key)
+    with pytest.raises(BadRequest, match="key must be printable"):
+        checked("a\nb")

@@ -114,6 +114,23 @@ def test_a_frame_is_saved_to_a_broker(spark: SparkSession, edge: House) -> None:
     assert (stored["event"], stored["stream"], stored["text"]) == ("urn:x", "saved", '<urn:s>\t<urn:p>\t"1"')
 
 
+def test_a_batch_that_is_replayed_is_published_once(spark: SparkSession, edge: House, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> list[str]:
+        events = spark.readStream.format("triplewire").option("url", edge.url).option("stream", "replayed").load()
+        writing = events.writeStream.format("triplewire").option("url", edge.url).option("stream", "copied")
+        writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination(120)
+        stored = edge.twin.log.read(0, 100, 100)
+        return [each["event"] for each in stored.to_pylist() if each["stream"] == "copied"]
+
+    edge.append(7, 8, stream="replayed")
+    assert sorted(run()) == [event(7).id, event(8).id]
+    for done in (checkpoint / "commits").iterdir():
+        done.unlink()
+    assert len(run()) == 2
+
+
 def test_what_is_wrong_is_told_where_it_is_said(spark: SparkSession, edge: House, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="what must be events or quads, not 'triples'"):
         read(spark, path=str(tmp_path), what="triples")

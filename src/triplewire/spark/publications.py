@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -17,6 +18,9 @@ from triplewire.spark.schemas import EVENTS, TRIPLE
 
 Report: TypeAlias = Tally
 
+_LONGEST_KEY = 512
+"""Half of what a header may have: a digest comes behind it."""
+
 _QUAD = ("graph", "subject", "predicate", "object")
 _OPTIONAL = ("stream", "source", "application", "time")
 _HELP = (
@@ -27,13 +31,19 @@ _TALLY = "events long, quads long, bytes long, failures long, examples array<str
 
 
 def write_events(
-    frame: DataFrame, url: str, stream: str | None = None, *, on_failure: Literal["raise", "report"] = "raise"
+    frame: DataFrame,
+    url: str,
+    stream: str | None = None,
+    *,
+    key: str | None = None,
+    on_failure: Literal["raise", "report"] = "raise",
 ) -> Report:
     """Publish a frame of events, or of quads, which are put together by their graphs, from the executors.
 
     Without `stream` each event goes to that of its column `stream`. Columns that are not known are left alone.
-    The order of events is not kept. A task that fails and runs again publishes again what it had published before:
-    each event is published at least once, and the same event twice has the same id at two positions.
+    The order of events is not kept. A task that runs again publishes nothing twice if it is given the same rows in the
+    same order; neither does a second call with the same `key`. Where the order differs, each event is published at
+    least once.
 
     Raises BadRequest for columns that do not fit, and for events that were refused, unless these are to be in the
     report alone; the other events are published in either case.
@@ -41,11 +51,20 @@ def write_events(
     if on_failure not in ("raise", "report"):
         raise BadRequest(f"on_failure must be raise or report, not {on_failure!r}")
     made = events_from(frame, stream)
-    rows = made.mapInArrow(_task(Publisher(url, stream)), _TALLY).toArrow().to_pylist()
+    rows = made.mapInArrow(_task(Publisher(url, stream, checked(key))), _TALLY).toArrow().to_pylist()
     report = sum((_tally(row) for row in rows), Tally())
     if report.failures and on_failure == "raise":
         raise refused(report)
     return report
+
+
+def checked(key: str | None) -> str:
+    """The key, or a new one. Raises BadRequest for what no header can hold."""
+    if key is None:
+        return uuid4().hex
+    if not key or not key.isprintable() or set(key) & set("\"'\\") or len(key) > _LONGEST_KEY:
+        raise BadRequest(f"key must be printable, without quotes and backslashes, at most {_LONGEST_KEY} characters")
+    return key
 
 
 def refused(report: Report) -> BadRequest:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.errors import InputError, Unavailable
+from triplewire.model import Addressed, Event, Headers
 
 if TYPE_CHECKING:
     from triplewire.client import AsyncClient
 
-HEADERS = ("source", "application", "time")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_IRI = re.compile(r'[\s<>"]')
+_TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 _PAUSE = 0.1
+"""Seconds before the second attempt; twice as long before each further one."""
 
 
 @dataclass(frozen=True)
@@ -55,58 +58,103 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One event on its way: its id, its N-Quads, how many, and to which stream it goes with which headers."""
-
-    event: str
-    body: bytes
-    quads: int
-    stream: str
-    headers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
 class Publisher:
-    """Publishes to one broker; to one stream, or to that which each event names."""
+    """Publishes to one broker; to one stream, or to that which each event names. What goes under the same `key` in the
+    same requests goes once."""
 
     url: str
-    stream: str | None = None
+    stream: str | None
+    key: str
 
     def publish(self, batches: Iterable[pa.RecordBatch]) -> Tally:
         """Returns when all are durable or refused. Raises Unavailable if the broker does not answer; then some may be
-        stored already, and are stored again by who tries again."""
+        stored already."""
         return asyncio.run(self._publish(batches))
 
     async def _publish(self, batches: Iterable[pa.RecordBatch]) -> Tally:
         told = Tally()
-        async with _client(self.url) as client:
+        async with _sender(self.url, self.key) as sender:
             for batch in batches:
-                items, wrong = _items(batch, self.stream)
-                gate = asyncio.Semaphore(limits.SPARK_REQUESTS)
-                sent = await asyncio.gather(*(_send(client, gate, each) for each in _bodies(items)))
+                events, wrong = _events(batch, self.stream)
+                sent = await asyncio.gather(*(sender.send(each) for each in bodies(events)))
                 told = sum((*wrong, *sent), told)
         return told
 
 
+@dataclass(frozen=True)
+class Sender:
+    """What a task has open while it publishes."""
+
+    client: AsyncClient
+    key: str
+    gate: asyncio.Semaphore
+
+    async def send(self, events: Sequence[Addressed]) -> Tally:
+        """One request; where it is refused, halves of it, until the event is found that is to blame."""
+        try:
+            async with self.gate:
+                await self._try(events)
+            return Tally(len(events), sum(map(_quads, events)), sum(map(_size, events)))
+        except InputError as error:
+            if len(events) == 1:
+                return Tally.of_failure(events[0].event.id, error)
+        half = len(events) // 2
+        return await self.send(events[:half]) + await self.send(events[half:])
+
+    async def _try(self, events: Sequence[Addressed]) -> None:
+        key = f"{self.key}/{sha256(repr(events).encode()).hexdigest()}"
+        for attempt in range(1, limits.SPARK_ATTEMPTS):
+            try:
+                await self.client.publish_addressed(events, key)
+                return
+            except Unavailable:
+                await asyncio.sleep(_PAUSE * 2 ** (attempt - 1))
+        await self.client.publish_addressed(events, key)
+
+
 @asynccontextmanager
-async def _client(url: str) -> AsyncIterator[AsyncClient]:
+async def _sender(url: str, key: str) -> AsyncIterator[Sender]:
     # Whoever only reads files does without the client and what it loads.
     from triplewire.client import AsyncClient
 
     async with AsyncClient(url) as client:
-        yield client
+        yield Sender(client, key, asyncio.Semaphore(limits.SPARK_REQUESTS))
 
 
-def _items(batch: pa.RecordBatch, stream: str | None) -> tuple[list[Item], list[Tally]]:
-    """The events of a batch, and those that cannot be sent."""
-    items: list[Item] = []
+def bodies(events: Iterable[Addressed]) -> Iterator[list[Addressed]]:
+    """Events that can share a request: not too many, and no id twice, which would be one event there."""
+    body: list[Addressed] = []
+    ids: set[str] = set()
+    size = 0
+    for each in events:
+        if len(body) == limits.SPARK_BODY_EVENTS or size > limits.SPARK_BODY_BYTES or each.event.id in ids:
+            yield body
+            body, ids, size = [], set(), 0
+        body.append(each)
+        ids.add(each.event.id)
+        size += _size(each)
+    if body:
+        yield body
+
+
+def _quads(each: Addressed) -> int:
+    return each.event.text.count("\n") + 1
+
+
+def _size(each: Addressed) -> int:
+    return len(each.event.text.encode())
+
+
+def _events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[Addressed], list[Tally]]:
+    """Those of a batch, and those that cannot be sent."""
+    found: list[Addressed] = []
     wrong: list[Tally] = []
     for row in _rows(batch):
         try:
-            items.append(_item(row, stream))
+            found.append(_event(row, stream))
         except ValueError as error:
             wrong.append(Tally.of_failure(row.get("event"), error))
-    return items, wrong
+    return found, wrong
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -118,68 +166,23 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
-def _item(row: dict[str, Any], stream: str | None) -> Item:
+def _event(row: dict[str, Any], stream: str | None) -> Addressed:
     event, quads = row["event"], row["quads"]
     if not event or not quads:
         raise ValueError("an event must have an id, an absolute IRI in the column event, and at least one quad")
+    if _NO_IRI.search(event):
+        raise ValueError("the column event must have absolute IRIs, without brackets")
     target = stream or row.get("stream")
     if not target:
         raise ValueError("the column stream is null; an event must go to a stream")
-    lines = [_line(quad, event) for quad in quads]
-    headers = [(name, row.get(name)) for name in HEADERS]
-    given = tuple((name, _moment(value) if name == "time" else value) for name, value in headers if value is not None)
-    return Item(event, "".join(lines).encode(), len(lines), target, given)
+    if (time := row.get("time")) is not None and time not in _TIMES:
+        raise ValueError(f"the time is {time} µs from 1970, which is in no year of four digits")
+    headers = Headers(row.get("source"), row.get("application"), time)
+    return Addressed(target, Event(event, "\n".join(map(_line, quads)), headers))
 
 
-def _line(quad: dict[str, str | None], event: str) -> str:
-    terms = [quad[name] for name in ("subject", "predicate", "object")]
-    if any(term is None or "\n" in term for term in terms):
+def _line(quad: dict[str, str | None] | None) -> str:
+    terms = [(quad or {}).get(name) for name in ("subject", "predicate", "object")]
+    if any(term is None or "\n" in term or "\t" in term for term in terms):
         raise ValueError(f"a quad must have three terms as N-Triples text, each on one line, not {quad}")
-    return f"{' '.join(filter(None, terms))} <{event}> .\n"
-
-
-def _moment(microseconds: int) -> str:
-    try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
-    except OverflowError:
-        raise ValueError(f"the time is {microseconds} µs from 1970, which no header can say") from None
-
-
-def _bodies(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Events that can share a request: of one stream, with the same headers, no id twice, and not too many."""
-    open_: dict[tuple[object, ...], list[Item]] = {}
-    for item in items:
-        key = (item.stream, item.headers)
-        body = open_.setdefault(key, [])
-        full = len(body) >= limits.SPARK_BODY_EVENTS or sum(len(each.body) for each in body) > limits.SPARK_BODY_BYTES
-        if full or any(each.event == item.event for each in body):
-            yield body
-            body = open_[key] = []
-        body.append(item)
-    yield from open_.values()
-
-
-async def _send(client: AsyncClient, gate: asyncio.Semaphore, items: list[Item]) -> Tally:
-    """One request; where it is refused, halves of it, until the event is found that is to blame."""
-    try:
-        async with gate:
-            size = await _try(client, items)
-        return Tally(len(items), sum(each.quads for each in items), size)
-    except InputError as error:
-        if len(items) == 1:
-            return Tally.of_failure(items[0].event, error)
-    half = len(items) // 2
-    return await _send(client, gate, items[:half]) + await _send(client, gate, items[half:])
-
-
-async def _try(client: AsyncClient, items: list[Item]) -> int:
-    body = b"".join(each.body for each in items)
-    for attempt in range(limits.SPARK_ATTEMPTS):
-        try:
-            await client.publish(items[0].stream, body, **dict(items[0].headers))
-            return len(body)
-        except Unavailable:
-            if attempt + 1 == limits.SPARK_ATTEMPTS:
-                raise
-            await asyncio.sleep(_PAUSE * 2**attempt)
-    return 0
+    return "\t".join(filter(None, terms))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from triplewire.errors import BadRequest
-from triplewire.spark.publications import check_events, refused
+from triplewire.spark.publications import check_events, checked, refused
 from triplewire.spark.publishers import Publisher, Tally
 
 _KNOWN = ("url", "stream")
+_BATCH = ("sql.streaming.queryId", "streaming.sql.batchId")
+"""What Spark tells each task of a stream."""
 
 
 @dataclass
@@ -37,13 +40,16 @@ class Writer(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """The same for each batch of a stream. A batch that is replayed is published again."""
+    """The same for each batch of a stream, under a key that a batch that is replayed has again."""
 
     def __init__(self, publisher: Publisher) -> None:
         self._publisher = publisher
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Told:
-        return Told(self._publisher.publish(iterator))
+        context = TaskContext.get()
+        names = [context.getLocalProperty(each) for each in _BATCH] if context else []
+        key = "/".join(filter(None, names)) if all(names) else ""
+        return Told(replace(self._publisher, key=key or self._publisher.key).publish(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _check(messages)
@@ -59,7 +65,7 @@ def publisher_of(options: Mapping[str, str], schema: StructType, overwrite: bool
     if overwrite:
         raise BadRequest("what is published stays: the mode must be append, not overwrite")
     check_events(schema, said.get("stream"))
-    return Publisher(said["url"], said.get("stream"))
+    return Publisher(said["url"], said.get("stream"), checked(None))
 
 
 def _check(messages: list[WriterCommitMessage | None]) -> None:
