@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from tests.lake.test_delta import entries
 from tests.lake.traces import traces
+from triplewire.lake.bounds import between
 from triplewire.lake.compactions import compact
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
@@ -61,7 +62,7 @@ class Lived:
     def begun(cls, folder: Path) -> Lived:
         made = cls(folder)
         made.lake.commit(Batch("q", -1, 0), [])
-        zones = ZoneMap().split("z0", "subject", f"<{EXAMPLE}b")
+        zones = ZoneMap().split("z0", "subject", f"<{EXAMPLE}b").split("z2", "object", f"<{ANNA}")
         made.lake.replace(Change((), (), zones=made.house.maps.write(zones)))
         for some in ((MIXED, PLAIN), (WHOLE,), (event(1),)):
             made.append(*some)
@@ -173,6 +174,26 @@ def test_what_was_published_later_stays(lived: Lived) -> None:
     before = lived.events()
     erase(lived.house, replace(ERASE_ANNA, position=5))
     assert lived.events() == left(before[:4]) + before[4:]
+
+
+def test_zones_keep_their_rows_and_lose_the_name(lived: Lived) -> None:
+    """A bound is a beginning of a term, and that may be all of its name."""
+    assert ANNA in str(lived.house.zones(lived.lake.files()))
+    erase(lived.house, ERASE_ANNA)
+    zones = lived.house.zones(lived.lake.files())
+    assert ANNA not in str(zones)
+    assert len(zones.zones) == 3
+    table = pa.table(DeltaTable(lived.folder / "quads").to_pyarrow_table())
+    for row in table.to_pylist():
+        point = (row["graph"], row["subject"], row["predicate"], row["object"])
+        assert row["zone"] in (None, zones.locate(point))
+
+
+@pytest.mark.parametrize(
+    ("under", "over"), [("<a", "<b"), ("<a", "<ab"), ("<a>", "<c>"), ("<", "<x"), ("<az", "<b"), ("<\ud7ff", "<\ue000")]
+)
+def test_between_two_texts_is_one_that_parts_them(under: str, over: str) -> None:
+    assert under < between(under, over) <= over
 
 
 def test_what_is_lost_is_told(lived: Lived) -> None:

@@ -31,7 +31,7 @@ def quads(number: int) -> str:
     return named + f'<{EXAMPLE}bob> <{EXAMPLE}name> "Bob {number}" {graph} .\n'
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_a_broker_forgets_whatever_dies(tmp_path: Path) -> None:
     settings = Settings(data=tmp_path, port=free_port(), query_seconds=1.0)
     async with edge(settings) as (_, client):

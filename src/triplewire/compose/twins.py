@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from triplewire.clock import SystemClock
+from triplewire.compose.guards import open_log
 from triplewire.config import Settings
 from triplewire.lake.delta import DeltaLake
-from triplewire.log.guards import GuardedLog
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
 from triplewire.pipeline.ports import Ports, Stores
-from triplewire.registry.erasures import pending
 from triplewire.registry.sqlite import SqliteRegistry
-
-
-def open_log(path: Path) -> GuardedLog:
-    """The log without what is being erased: a batch that is replayed does not bring it back."""
-    registry = SqliteRegistry(path, SystemClock())
-    return GuardedLog(SqliteLog(path, SystemClock()), partial(pending, registry))
 
 
 def open_stores(settings: Settings) -> Stores:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.lake.blots import UNFINISHED, Blot, gone, marked, moved, sync
+from triplewire.lake.bounds import Bounds
 from triplewire.lake.houses import House, Progress, spread
 from triplewire.lake.logs import LogBook
 from triplewire.lake.ports import Change, DataFile
@@ -85,8 +86,9 @@ class LakeErasure:
         return len(known)
 
     def revise(self) -> int:
-        """Take values that are gone out of what the table's log says; how many files of it were written anew."""
-        return LogBook(self.house.table, self._rewritten()).revise()
+        """Take values that are gone out of what the table's log says, and the name out of the zone maps; how many
+        files of these were written anew."""
+        return LogBook(self.house.table, self._rewritten()).revise() + Bounds(self.house, self.erasure).revise()
 
     def torn(self) -> list[Path]:
         """Data files that have no end: they are being written, or whoever wrote them is gone."""

@@ -18,17 +18,21 @@ class ZoneMaps:
     """By version. -1 is the map of one zone."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._known: dict[int, ZoneMap] = {-1: ZoneMap()}
 
     def write(self, zones: ZoneMap) -> int:
         """The version under which it is read."""
-        write_deltalake(self._path, zones.to_table().cast(ZONES), mode="overwrite", name="zones")
-        version = DeltaTable(self._path).version()
+        write_deltalake(self.path, zones.to_table().cast(ZONES), mode="overwrite", name="zones")
+        version = DeltaTable(self.path).version()
         self._known[version] = zones
         return version
 
+    def forget(self) -> None:
+        """Maps were written anew in their own places: they are read again."""
+        self._known = {-1: ZoneMap()}
+
     def read(self, version: int) -> ZoneMap:
         if version not in self._known:
-            self._known[version] = ZoneMap.from_table(pa.table(DeltaTable(self._path, version).to_pyarrow_table()))
+            self._known[version] = ZoneMap.from_table(pa.table(DeltaTable(self.path, version).to_pyarrow_table()))
         return self._known[version]
