@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.errors import NotFound
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.maps import ZoneMaps
+from triplewire.lake.reads import reads
 from triplewire.lake.surveys import Survey, survey
 
 
@@ -19,4 +21,5 @@ def surveyed(data: Path | None = None) -> Survey:
     snapshot = DeltaLake(settings.lake).files()
     if snapshot.version < 0:
         raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")
-    return survey(snapshot, ZoneMaps(settings.lake.parent / "zones").read(snapshot.zones))
+    zones = ZoneMaps(settings.lake.with_name("zones")).read(snapshot.zones)
+    return survey(snapshot, zones, reads(settings.lake.with_name("reads"), SystemClock().now()))
