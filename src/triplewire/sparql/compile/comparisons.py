@@ -75,7 +75,8 @@ def ordered(op: str, left: Value, right: Value) -> Sql:
 
 
 def holds_ordered(op: str, left: Value, right: Value) -> Sql:
-    """TRUE exactly where `ordered` is, with a plain comparison of times first, for statistics to prune by."""
+    """TRUE exactly where `ordered` is, with a plain comparison of times first, for statistics to prune by: times that
+    zones leave no doubt about are in the same order without them."""
     precise = ordered(op, left, right)
     times = set(_TIMES)
     if not (left.families <= times or right.families <= times) or not (
@@ -84,9 +85,7 @@ def holds_ordered(op: str, left: Value, right: Value) -> Sql:
         return precise
     if is_true(equal(left.zoned(), right.zoned())):
         return precise
-    later = op in (">", ">=")
-    spread = (exp.Sub if later else exp.Add)(this=right.time(), expression=_HALF_ZONES.copy())
-    return every(compare(op, left.time(), spread), precise)
+    return every(compare(op, left.time(), right.time()), precise)
 
 
 def _branches(op: str, left: Value, right: Value, group: tuple[Family, ...]) -> list[tuple[Sql, Sql]]:
