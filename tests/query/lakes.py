@@ -55,9 +55,17 @@ class Growing:
 
     def compact(self) -> Snapshot:
         """Put one file in place of all that there are."""
+        return self._replace("")
+
+    def lose(self, predicate: str) -> Snapshot:
+        """The same, without the quads of a predicate."""
+        return self._replace(f" WHERE predicate <> '{iri(predicate)}'", lost=True)
+
+    def _replace(self, condition: str, *, lost: bool = False) -> Snapshot:
         lake, writer = DeltaLake(self.path), FileWriter(self.path)
         found = lake.files()
-        lake.replace(Change(found.files, (writer.write_quads(parquet(found.paths), "z"),)))
+        made = writer.write_quads(f"(FROM {parquet(found.paths)}{condition})", "z")
+        lake.replace(Change(found.files, (made,), lost=lost))
         return lake.files()
 
 

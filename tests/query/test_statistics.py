@@ -155,7 +155,7 @@ def test_events_of_one_id_are_told(counting: Duck, lake: Growing) -> None:
 
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
-    monkeypatch.setattr(limits, "RECORDED_QUADS", 2)
+    monkeypatch.setattr(limits, "RECORDED_QUADS", 1)
     monkeypatch.setattr(limits, "CACHED_QUADS", -1)
     return Records(tmp_path / "statistics.json")
 
@@ -173,6 +173,15 @@ def test_another_process_goes_on_from_what_was_counted(lake: Growing, records: R
     assert found.kind(iri("p")).families == {Family.IRI, Family.STRING}
     assert (found.total.rows, found.predicates[iri("q")]) == (101, known.predicates[iri("q")])
     assert found.predicates[iri("p")].subjects == pytest.approx(10, abs=2)
+
+
+def test_a_record_of_rows_that_are_gone_is_replaced(lake: Growing, records: Records, tmp_path: Path) -> None:
+    whole = lake.grow([triple("s", "p", "a")], [triple("s", "secret", ONE)])
+    Duck(lake.path, records=records).statistics(whole)
+    assert b"secret" in (tmp_path / "statistics.json").read_bytes()
+    rest = lake.lose("secret")
+    Duck(lake.path, records=Records(tmp_path / "statistics.json")).statistics(rest)
+    assert b"secret" not in (tmp_path / "statistics.json").read_bytes()
 
 
 @pytest.mark.parametrize(

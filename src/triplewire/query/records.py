@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,12 @@ class Records:
             return None
         self._saved = record.rows
         return record
+
+    def forget(self) -> None:
+        """Away with what there is: it speaks of rows that are gone."""
+        self._saved = 0
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def wants(self, rows: int) -> bool:
         """Is it worth writing one of so many rows? Not of few, and not again for few more."""

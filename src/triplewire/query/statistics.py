@@ -123,6 +123,8 @@ class Counting:
         return self._intake.missing(snapshot)
 
     def _restore(self, record: Record | None, snapshot: Snapshot) -> None:
+        if self._records is not None and record is not None and record.removals < snapshot.removals:
+            self._records.forget()
         if record is None or record.removals != snapshot.removals or record.upto > snapshot.upto:
             return
         try:
