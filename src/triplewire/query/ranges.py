@@ -42,12 +42,11 @@ class _Column:
 
 
 class Ranges:
-    """Of the files of one snapshot. What was looked for once is remembered."""
+    """Of the files of one snapshot."""
 
     def __init__(self, files: Sequence[DataFile]) -> None:
         self._files = files
         self._columns: dict[str, _Column] = {}
-        self._found: dict[Bound, frozenset[int]] = {}
 
     def within(self, reading: Reading) -> tuple[int, ...]:
         """The numbers of the files that a scan has to read, in order."""
@@ -59,9 +58,7 @@ class Ranges:
     def _within(self, way: tuple[Bound, ...]) -> set[int]:
         chosen = set(range(len(self._files)))
         for bound in way:
-            if bound not in self._found:
-                self._found[bound] = self._touched(bound).intersection(*map(self._touched, implied(bound)))
-            chosen &= self._found[bound]
+            chosen.intersection_update(self._touched(bound), *map(self._touched, implied(bound)))
         return chosen
 
     def _touched(self, bound: Bound) -> frozenset[int]:
