@@ -45,6 +45,7 @@ def read(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def test_a_lake_is_read_without_being_registered(spark: SparkSession, lake: Growing, tmp_path: Path) -> None:
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert read(spark, path=str(tmp_path), pushdown="false").where("position > 4").count() == 2
     with pytest.raises(AnalysisException, match="Set it to true to enable filter pushdown"):
         read(spark, path=str(tmp_path)).count()
@@ -61,6 +62,7 @@ def test_a_lake_is_read_without_being_registered(spark: SparkSession, lake: Grow
 
 def test_filters_reach_the_files(spark: SparkSession, lake: Growing, tmp_path: Path) -> None:
     """What is passed over is not even there: a file that only other filters would open was taken away."""
+    register(spark)
     first = DeltaLake(lake.path).files().files[0]
     (lake.path / first.path).unlink()
     quads = read(spark, path=str(tmp_path), what="quads")
@@ -91,6 +93,7 @@ def test_a_stream_of_a_lake_goes_on_where_it_was(spark: SparkSession, lake: Grow
 
 
 def test_a_broker_is_followed_and_published_to(spark: SparkSession, edge: House, tmp_path: Path) -> None:
+    register(spark)
     edge.append(1, 2, 3)
     assert follow(spark, tmp_path, url=edge.url, columns="position", max_events="2") == [[1, 2], [3]]
     report = write_events(read(spark, url=edge.url).where("position > 1"), edge.url, "copies")

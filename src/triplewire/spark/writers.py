@@ -15,6 +15,8 @@ from triplewire.spark.publications import check_events, checked, refused
 from triplewire.spark.publishers import Publisher, Tally
 
 _KNOWN = ("url", "stream")
+_SPARKS_OWN = ("checkpointlocation", "queryname")
+"""What is said to Spark about a stream comes here, too."""
 _BATCH = ("sql.streaming.queryId", "streaming.sql.batchId")
 """What Spark tells each task of a stream."""
 
@@ -58,7 +60,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def publisher_of(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Publisher:
     """Raises BadRequest for options or columns that do not fit."""
     said = {name.lower(): value for name, value in options.items()}
-    if unknown := sorted(set(said) - set(_KNOWN)):
+    if unknown := sorted(set(said) - {*_KNOWN, *_SPARKS_OWN}):
         raise BadRequest(f"the option {', '.join(unknown)} is not known; there are {', '.join(_KNOWN)}")
     if "url" not in said:
         raise BadRequest("the option url must name a running broker, such as http://localhost:8080")
