@@ -17,7 +17,10 @@ from triplewire.model import Event
 from triplewire.model.terms import XSD
 
 LONG = "http://example.org/" + "x" * RANGE_CHARACTERS
+LAST = '"' + "x" * (RANGE_CHARACTERS - 2)
 OBJECTS = (
+    LAST + '\U0010ffff\U0010ffff"',
+    LAST + '\ud7ffyz"',
     "<http://example.org/a>",
     f"<{LONG}1>",
     f"<{LONG}2>",
@@ -43,7 +46,7 @@ def committed(folder: Path, *objects: str) -> tuple[DataFile, DataFile]:
 
 
 def test_the_table_tells_what_was_measured(tmp_path: Path) -> None:
-    written, found = committed(tmp_path, *OBJECTS[:1], *OBJECTS[5:7], OBJECTS[9])
+    written, found = committed(tmp_path, *OBJECTS[2:3], *OBJECTS[7:9], OBJECTS[11])
     assert dict(found.ranges) == dict(written.ranges)
     assert found.ranges["object_number"] == (-5.0, 1e300)
     moment = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
@@ -52,13 +55,13 @@ def test_the_table_tells_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_column_without_values_says_so(tmp_path: Path) -> None:
-    _, found = committed(tmp_path, OBJECTS[0])
+    _, found = committed(tmp_path, OBJECTS[2])
     assert found.ranges["object_number"] == (None, None)
 
 
 def test_where_a_bound_cannot_be_said_nothing_is_known(tmp_path: Path) -> None:
     for number, odd in enumerate(("object_number", "object_number", "object_time")):
-        _, found = committed(tmp_path / str(number), (OBJECTS[7], OBJECTS[8], OBJECTS[11])[number])
+        _, found = committed(tmp_path / str(number), (OBJECTS[9], OBJECTS[10], OBJECTS[13])[number])
         assert odd not in found.ranges
 
 

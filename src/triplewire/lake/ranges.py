@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +31,8 @@ RANGED = (
 
 TIMES = ("object_time", "time", "received")
 _LAST = "\U0010ffff"
+_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
+"""Between these are code points that are no characters."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAID = range((datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1), 253_402_300_800_000_000)
 """The instants, in microseconds, that have a year of four digits."""
@@ -48,7 +50,7 @@ def _measured(quads: pa.Table) -> Iterator[tuple[str, Range]]:
         if not least.is_valid:
             yield column, (None, None)
             continue
-        low, high = _bound(least, ""), _bound(greatest, _LAST)
+        low, high = _bound(least, str), _bound(greatest, _beyond)
         if low is not None and high is not None and not _odd(values):
             yield column, (low, high)
 
@@ -64,14 +66,24 @@ def _odd(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def _bound(scalar: pa.Scalar[Any], after: str) -> Value | None:
-    """None where it cannot be said: JSON has no such number, Python no such time."""
+def _bound(scalar: pa.Scalar[Any], cut: Callable[[str], str | None]) -> Value | None:
+    """None where it cannot be said: JSON has no such number, Python no such time. Of a long text its beginning is
+    `cut`."""
     if isinstance(scalar, pa.TimestampScalar):
         return _EPOCH + timedelta(microseconds=scalar.value) if scalar.value in _SAID else None
     value: str | int | float = scalar.as_py()
     if isinstance(value, str):
-        return value if len(value) <= RANGE_CHARACTERS else value[:RANGE_CHARACTERS] + after
+        return value if len(value) <= RANGE_CHARACTERS else cut(value[:RANGE_CHARACTERS])
     return value if math.isfinite(value) else None
+
+
+def _beyond(start: str) -> str | None:
+    """A text that is greater than all that start with one; None where there is none."""
+    rest = start.rstrip(_LAST)
+    if not rest:
+        return None
+    following = ord(rest[-1]) + 1
+    return rest[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
 
 
 def to_statistics(file: DataFile) -> str:
