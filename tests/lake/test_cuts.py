@@ -95,7 +95,7 @@ def test_a_quantile_leaves_whole_zones_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("sample", "parts", "found"),
     [
-        (points("abcdef", "abcdef", "aaabbb", "o" * 6), 2, ("subject", "d")),
+        (points("abcdef", "abcdef", "aaabbb", "o" * 6), 2, ("predicate", "b")),
         (points("abcdef", "abcccc", "aaabbb", "o" * 6), 2, ("predicate", "b")),
         (points("abcdef", "abcdef", "aabbbb", "o" * 6), 2, ("subject", "d")),
         (points("abcdef", "o" * 6, "aabbbb", "o" * 6), 3, ("predicate", "b")),

@@ -285,10 +285,10 @@ COMPACTED_QUADS = 1_000_000
 TASK_QUADS = 100_000
 """Quads that one task of the housekeeping sorts, about: half a second, for which other tasks may wait."""
 
-FILES_WANTED = 1_000
+FILES_WANTED = 2_000
 """Files that hold the whole lake, about: fewer tell a query less of where it must look, more take longer to list."""
 
-FILE_QUADS = 4_096
+FILE_QUADS = 2_048
 """Quads of a file of a small lake. Fewer would take more bytes each."""
 
 SAMPLED_FILES = 8
@@ -430,11 +430,11 @@ PASTS_REMEMBERED = 8
 """Subscriptions whose past is being read that are kept ready for the next step: about 20 MB each. Others are made ready
 again, in some 50 ms."""
 
-ZONES = 64
+ZONES = 128
 """Zones of the lake at most. More would tell a question with a constant more, one about an hour less: a zone has fewer
 files then, of which each is a longer stretch of time. A compaction writes a file for each."""
 
-ZONE_QUADS = 65_536
+ZONE_QUADS = 32_768
 """Quads under which a zone is not split: a few files, which take some ten milliseconds to read."""
 
 ZONE_SAMPLE = 100_000

@@ -56,7 +56,7 @@ def _merge(house: House) -> int:
 
 
 def file_rows(snapshot: Snapshot) -> int:
-    """How many quads a file should have: a thousand files of them hold the table."""
+    """How many quads a file should have: two thousand files of them hold the table."""
     return max(limits.FILE_QUADS, count(snapshot.files) // limits.FILES_WANTED)
 
 
