@@ -11,11 +11,11 @@ from tests.lake.test_delta import entries
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch, Change, Snapshot
 from triplewire.lake.quads import FileWriter
+from triplewire.lake.relations import parquet
 from triplewire.model import Event
 from triplewire.model.terms import XSD
 from triplewire.query.duck import Duck
 from triplewire.query.requests import Bounds
-from triplewire.query.views import parquet
 from triplewire.sparql import Statistics, compile_query, parse_query
 
 E = "http://example.org/"

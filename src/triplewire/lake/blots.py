@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from triplewire.lake.disks import sync
 from triplewire.lake.parquet import SMALL, write_durably
 from triplewire.model import Erasure, Scope
 from triplewire.model.terms import iri
@@ -109,11 +110,3 @@ def pad(path: Path, size: int) -> None:
             file.write(bytes(missing) + ending)
             file.flush()
             os.fsync(file.fileno())
-
-
-def sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 from triplewire.lake.assignments import under
-from triplewire.lake.blots import UNFINISHED, pad, sync
+from triplewire.lake.blots import UNFINISHED, pad
+from triplewire.lake.disks import sync
 from triplewire.lake.houses import House
 from triplewire.lake.keys import DIMENSIONS
 from triplewire.lake.logs import LogBook

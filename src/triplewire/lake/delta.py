@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from triplewire.errors import Conflict, NotFound, StorageFull
+from triplewire.lake.disks import sync
 from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.lake.quads import TABLE, ZONE
 from triplewire.lake.ranges import RANGED, from_actions, to_statistics
@@ -106,7 +106,10 @@ class DeltaLake:
         except OSError as error:
             raise StorageFull(f"the lake took no commit: {error}") from error
         table.update_incremental()
-        _sync(_commit(self._path, table.version()))
+        # A commit counts when it is on the disk: the file and the directory that names it.
+        commit = _commit(self._path, table.version())
+        sync(commit)
+        sync(commit.parent)
 
     def _current(self) -> DeltaTable | None:
         """The table at its newest version, opened once; None while there is none."""
@@ -191,13 +194,3 @@ def _milliseconds() -> int:
 
 def _commit(table: Path, version: int) -> Path:
     return table / "_delta_log" / f"{version:020d}.json"
-
-
-def _sync(commit: Path) -> None:
-    """A commit counts when it is on the disk: the file and the directory that names it."""
-    for path in (commit, commit.parent):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

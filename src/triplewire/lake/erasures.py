@@ -21,8 +21,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from triplewire.lake.blots import UNFINISHED, Blot, gone, marked, moved, sync
+from triplewire.lake.blots import UNFINISHED, Blot, gone, marked, moved
 from triplewire.lake.bounds import Bounds
+from triplewire.lake.disks import sync
 from triplewire.lake.houses import House, Progress, spread
 from triplewire.lake.logs import LogBook
 from triplewire.lake.ports import Change, DataFile

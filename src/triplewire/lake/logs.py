@@ -17,7 +17,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from triplewire.lake.blots import UNFINISHED, pad, sync
+from triplewire.lake.blots import UNFINISHED, pad
+from triplewire.lake.disks import sync
 from triplewire.lake.ports import DataFile
 from triplewire.lake.ranges import to_statistics
 

@@ -15,6 +15,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from triplewire.lake.disks import sync
+
 ROW_GROUP = 10_240
 """Rows that a reader can pass over at once."""
 
@@ -44,7 +46,7 @@ def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, st
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
-    _sync(path.parent)
+    sync(path.parent)
     return size
 
 
@@ -59,11 +61,3 @@ def _writer(schema: pa.Schema, file: BinaryIO, level: int) -> pq.ParquetWriter:
         # Arrow's own schema would say that texts are dictionaries, at a kilobyte for each file.
         store_schema=False,
     )
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

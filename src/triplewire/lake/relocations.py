@@ -24,7 +24,8 @@ from triplewire.lake.houses import House, count
 from triplewire.lake.keys import KEYED, Point, points
 from triplewire.lake.plans import Plan, plan
 from triplewire.lake.ports import Change, DataFile, Snapshot
-from triplewire.lake.rewrites import Rewrite, quoted
+from triplewire.lake.relations import parquet
+from triplewire.lake.rewrites import Rewrite
 from triplewire.lake.steps import Move
 from triplewire.lake.zones import Zone, ZoneMap
 from triplewire.sparql import to_sql
@@ -104,8 +105,7 @@ def _some(files: Sequence[DataFile]) -> tuple[str, ...]:
 def _seen(table: Path, look: _Look) -> Iterator[tuple[str, list[Point]]]:
     with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
         duck.execute("SET TimeZone = 'UTC'")
-        files = ", ".join(quoted(str(table / each)) for each in look.files)
-        query = f"SELECT {', '.join(KEYED)} FROM read_parquet([{files}], hive_partitioning = false)"
+        query = f"SELECT {', '.join(KEYED)} FROM {parquet(str(table / each) for each in look.files)}"
         # Always the same rows, so that two looks at the same files decide the same.
         rows = pa.table(duck.sql(f"{query} USING SAMPLE reservoir({look.rows} ROWS) REPEATABLE (1)"))
     yield look.zone, points(rows)

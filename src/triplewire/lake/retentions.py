@@ -17,7 +17,8 @@ import duckdb
 from triplewire.errors import BadRequest
 from triplewire.lake.houses import House, Progress, count
 from triplewire.lake.ports import Change, DataFile, Snapshot
-from triplewire.lake.rewrites import Rewrite, quoted
+from triplewire.lake.relations import parquet, quoted
+from triplewire.lake.rewrites import Rewrite
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _AGE = re.compile(r"(?:(?P<stream>[^=\s]+)=)?(?P<count>[0-9]+)(?P<unit>[mhdw])")
@@ -99,8 +100,7 @@ def _counted(table: Path, condition: str, file: DataFile) -> list[tuple[DataFile
     """How many rows of a file hold the condition."""
     with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
         duck.execute("SET TimeZone = 'UTC'")
-        path = quoted(str(table / file.path))
-        query = f"SELECT count(*) FROM read_parquet({path}, hive_partitioning = false) WHERE {condition}"
+        query = f"SELECT count(*) FROM {parquet([str(table / file.path)])} WHERE {condition}"
         ((lost,),) = duck.execute(query).fetchall()
         return [(file, lost)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
+from triplewire.lake.relations import parquet, quoted
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,8 @@ def rewritten(table: Path, rewrite: Rewrite) -> Iterator[DataFile]:
 
 def _load(writer: FileWriter, table: Path, rewrite: Rewrite) -> None:
     zone = rewrite.assigned or quoted(rewrite.zones[0])
-    files = ", ".join(quoted(str(table / each)) for each in rewrite.inputs)
     zones = ", ".join(map(quoted, rewrite.zones))
-    # The zone is what we say, not what the path of an input says.
-    source = f"read_parquet([{files}], hive_partitioning = false)"
+    source = parquet(str(table / each) for each in rewrite.inputs)
     writer.duck.execute(
         f"CREATE OR REPLACE TEMP TABLE moved AS SELECT *, {zone} AS zone FROM {source} "
         f"WHERE ({rewrite.kept}) AND {zone} IN ({zones})"
@@ -64,8 +63,3 @@ def _pieces(writer: FileWriter, zone: str, rows: int, wanted: int) -> Iterator[t
     query = f"SELECT min(position) - 1, max(position), quantile_disc(position, [{shares}]) FROM moved WHERE zone = $1"
     ((before, last, cuts),) = writer.duck.execute(query, [zone]).fetchall()
     yield from pairwise(sorted({before, *(cuts or ()), last}))
-
-
-def quoted(text: str) -> str:
-    """A constant in SQL."""
-    return "'" + text.replace("'", "''") + "'"

@@ -16,6 +16,7 @@ from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.reads import Tally
+from triplewire.lake.relations import parquet, quoted
 from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import over_memory, over_time
 from triplewire.query.intakes import Part, Portion
@@ -26,7 +27,7 @@ from triplewire.query.records import Records
 from triplewire.query.repetitions import Repetitions
 from triplewire.query.requests import Bounds
 from triplewire.query.statistics import Counting
-from triplewire.query.views import EVENTS, HEADERS, TIMES, parquet, quoted
+from triplewire.query.views import EVENTS, HEADERS, TIMES
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.dialects.duckdb import prepare
 

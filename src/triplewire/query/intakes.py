@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triplewire.lake.ports import Snapshot
-from triplewire.query.views import parquet
+from triplewire.lake.relations import parquet
 
 
 @dataclass(frozen=True)
