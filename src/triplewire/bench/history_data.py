@@ -22,6 +22,7 @@ QUADS = 8
 
 STREAMS = ("air", "traffic", "weather")
 APPLICATION = "city-gateway"
+MADE_BY = f"<{SOSA}madeBySensor>"
 RESULT_TIME = f"<{SOSA}resultTime>"
 RESULT = f"<{SOSA}hasSimpleResult>"
 
@@ -32,7 +33,7 @@ _SCATTER = 2_654_435_761
 
 PREDICATES = (
     RDF_TYPE,
-    f"<{SOSA}madeBySensor>",
+    MADE_BY,
     f"<{SOSA}observedProperty>",
     RESULT,
     RESULT_TIME,
@@ -115,9 +116,12 @@ _MICROSECOND = int(START.timestamp()) * 1_000_000
 
 def hour(number: int) -> tuple[str, str]:
     """Beginning and end of an hour of the day, as literals."""
-    ends = (START + timedelta(hours=number), START + timedelta(hours=number + 1))
-    first, last = (f'"{each:%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>' for each in ends)
-    return first, last
+    return moment(timedelta(hours=number)), moment(timedelta(hours=number + 1))
+
+
+def moment(since: timedelta) -> str:
+    """So long after the day began, as a literal."""
+    return f'"{START + since:%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>'
 
 
 def nquads(publication: Publication) -> bytes:

@@ -44,7 +44,7 @@ def questions(day: Day) -> dict[str, Sequence[str]]:
 def shares(day: Day, table: Path) -> dict[str, Any]:
     """By kind of question: means over its constants, and the most files that were read for one."""
     with closing(History(DeltaLake(table), Duck(table))) as history:
-        return {name: _told([_read(history, text) for text in texts]) for name, texts in questions(day).items()}
+        return {name: _told([read(history, text) for text in texts]) for name, texts in questions(day).items()}
 
 
 def _spread(count: int) -> Iterator[int]:
@@ -56,7 +56,8 @@ def _of_an_hour(number: int) -> str:
     return f"SELECT * {{ ?o {RESULT_TIME} ?t FILTER(?t >= {first} && ?t < {last}) }}"
 
 
-def _read(history: History, text: str) -> Read:
+def read(history: History, text: str) -> Read:
+    """Runs a query, and asks the engine what it did."""
     request = QueryRequest(text, explain="json")
     with history.alarm(request) as alarm:
         told: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, alarm).chunks))

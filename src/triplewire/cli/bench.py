@@ -208,6 +208,60 @@ def _aims(report: dict[str, Any]) -> Table:
 
 
 @benches.command()
+def hour(
+    minutes: Annotated[int, typer.Option(help="Minutes that go by, at 1,000 events a second.", min=2, max=1_440)] = 60,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw files and times into this SVG file.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The lake over time: do files stay few, and queries quick, at 1,000 events a second for an hour?
+
+    A commit a second, and housekeeping beside it when it is due, as in production; as fast as the machine goes while
+    there is nothing to keep in order. Three kinds of questions, all about the first minute, are asked again and again.
+    It needs less time than it simulates, and 2 GB of disk for an hour.
+    """
+    import orjson
+
+    from triplewire.bench.hour import Plan, run
+    from triplewire.bench.hour_plot import svg
+
+    progress = Console(stderr=True)
+    report = run(Plan(minutes), lambda text: progress.print(f"[dim]… {text}[/dim]"))
+    if plot is not None:
+        plot.write_text(svg(report))
+    console = Console()
+    if json:
+        console.print_json(orjson.dumps(report).decode())
+    else:
+        measures = {name: value for name, value in report.items() if name != "samples"}
+        console.print(_minutes(report), _table(measures, "hour"))
+
+
+def _minutes(report: dict[str, Any]) -> Table:
+    samples = [each for each in report["samples"] if each["second"] % 60 == 0]
+    table = Table("minute", title=f"{report['quads']:,} quads in {report['minutes']} minutes")
+    for name in (
+        "files",
+        "fresh",
+        "zones",
+        "MB",
+        "versions",
+        "commit, ms",
+        *(f"{name}, ms" for name in report["ratio"]),
+    ):
+        table.add_column(name, justify="right")
+    for each in samples[:: max(1, len(samples) // 20)]:
+        counts = (f"{each[name]:,}" for name in ("files", "fresh", "zones"))
+        taken = (f"{value:g}" for value in (each["commit_ms"], *each["ms"].values()))
+        table.add_row(
+            f"{each['second'] // 60}", *counts, f"{each['bytes'] / 1e6:,.1f}", f"{each['versions']:,}", *taken
+        )
+    return table
+
+
+@benches.command()
 def zones(
     events: Annotated[int, typer.Option(help="Tweets, of nine quads and one that counts them.", min=100)] = 10_000,
     count: Annotated[int, typer.Option("--zones", help="Zones to spread them over.", min=2)] = 32,

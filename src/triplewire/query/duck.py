@@ -46,9 +46,12 @@ class Duck:
         *,
         reads: Tally | None = None,
         records: Records | None = None,
+        copies: bool = True,
     ) -> None:
-        """`reads` hears which zones are read; `records` keeps what is counted for other processes."""
+        """`reads` hears which zones are read; `records` keeps what is counted for other processes; `copies` says
+        whether a small lake is held in memory."""
         self._reads = reads
+        self._copies = copies
         self._bounds = bounds or Bounds()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._ranges: tuple[Snapshot, Ranges] | None = None
@@ -115,7 +118,7 @@ class Duck:
         return True
 
     def _parts(self, snapshot: Snapshot) -> tuple[Part, ...]:
-        small = snapshot.quads <= limits.CACHED_QUADS
+        small = self._copies and snapshot.quads <= limits.CACHED_QUADS
         return (self._counting, self._repetitions, self._cache) if small else (self._counting, self._repetitions)
 
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:

@@ -1,0 +1,100 @@
+"""The questions of `bench hour`: about the first minute, so that their answers stay the same however much comes after.
+
+They are answered from files alone. A process of queries holds a lake in memory for as long as it is small; a lake at
+1,000 events a second is too large for that after five minutes, and before and after could not be compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+
+from triplewire.bench.history_data import MADE_BY, RESULT, RESULT_TIME, Day, moment
+from triplewire.bench.history_reads import read
+from triplewire.clock import Clock
+from triplewire.errors import TriplewireError
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.reads import Tally
+from triplewire.query.duck import Duck
+from triplewire.query.history import History
+
+_TIMES = 5
+"""How many constants of a kind are asked for."""
+_FIRST, _SECONDS = 10, 30
+"""The stretch of the first minute that is asked for, in seconds."""
+
+
+class Changed(TriplewireError):
+    """An answer is not what it was: the figures are of something else, and worth nothing."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The median time of a kind of question, the files that the engine opened for one, and how many rows it gave."""
+
+    milliseconds: float
+    files: float
+    rows: int
+
+
+def questions(day: Day, rate: int) -> dict[str, Sequence[str]]:
+    """What a sensor measured in a stretch of time, an event by its id, and how much was measured in a stretch."""
+    numbers = [(_FIRST * _TIMES + _SECONDS * each) * rate // _TIMES for each in range(_TIMES)]
+    first, last = (moment(timedelta(seconds=each)) for each in (_FIRST, _FIRST + _SECONDS))
+    within = f"FILTER(?t >= {first} && ?t < {last})"
+    return {
+        "sensor": [
+            f"SELECT ?t ?v {{ ?o {MADE_BY} {_sensor(day, each)} ; {RESULT} ?v ; {RESULT_TIME} ?t {within} }}"
+            for each in numbers
+        ],
+        "event": [f"SELECT * {{ GRAPH <{day.event(each).id}> {{ ?s ?p ?o }} }}" for each in numbers],
+        "stretch": [
+            f"SELECT (COUNT(*) AS ?n) {{ ?o {RESULT_TIME} ?t FILTER(?t >= {moment(timedelta(seconds=each))} && "
+            f"?t < {moment(timedelta(seconds=each + _SECONDS // _TIMES))}) }}"
+            for each in range(_FIRST, _FIRST + _SECONDS, _SECONDS // _TIMES)
+        ],
+    }
+
+
+def _sensor(day: Day, number: int) -> str:
+    return next(quad.object for quad in day.event(number).quads if quad.predicate == MADE_BY)
+
+
+class Asker:
+    """Asks as a process of queries does, which counts what is new while it has nothing else to do."""
+
+    def __init__(self, table: Path, asked: Mapping[str, Sequence[str]], clock: Clock) -> None:
+        tally = Tally(table.with_name("reads"), clock)
+        self._history = History(DeltaLake(table), Duck(table, reads=tally, copies=False))
+        self._asked = asked
+        self._known: dict[str, object] = {}
+
+    def prepare(self) -> None:
+        while self._history.prepare():
+            pass
+
+    def ask(self) -> dict[str, Asked]:
+        """Everything. Raises Changed where an answer is not what it was before."""
+        return {name: self._all(texts) for name, texts in self._asked.items()}
+
+    def close(self) -> None:
+        self._history.close()
+
+    def _all(self, texts: Sequence[str]) -> Asked:
+        times = [self._timed(text) for text in texts]
+        reads = [read(self._history, text) for text in texts]
+        files = sum(each.files for each in reads) / len(reads)
+        return Asked(round(median(times) * 1_000, 1), round(files, 1), sum(each.rows for each in reads))
+
+    def _timed(self, text: str) -> float:
+        began = time.perf_counter()
+        found = self._history.answer_now(text)["results"]["bindings"]
+        seconds = time.perf_counter() - began
+        given = sorted(map(repr, found))
+        if self._known.setdefault(text, given) != given:
+            raise Changed(f"{text} has an answer of {len(given)} rows that is not what it was")
+        return seconds

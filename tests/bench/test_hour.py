@@ -1,0 +1,110 @@
+"""`bench hour`: what is committed is a second's events, house is kept beside it, and its figures are what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+from xml.etree import ElementTree
+
+import pytest
+
+from triplewire.bench.history_data import QUADS
+from triplewire.bench.hour import Hour, Plan, Sample, compared
+from triplewire.bench.hour_commits import FILES, Commits, day
+from triplewire.bench.hour_plot import svg
+from triplewire.bench.hour_questions import Asked, Asker, Changed, questions
+from triplewire.clock import ManualClock
+from triplewire.config import Settings, limits
+from triplewire.lake.houses import in_turn
+from triplewire.lake.ports import Change
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+RATE = 4
+
+
+def test_a_commit_is_the_events_of_a_second_in_two_files(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with closing(Commits(tmp_path / "quads", RATE, clock)) as commits:
+        commits.commit()
+        found = commits.commit()
+    assert [(each.first, each.last, each.rows) for each in found.files] == [
+        (1, 2, 2 * QUADS),
+        (3, 4, 2 * QUADS),
+        (5, 6, 2 * QUADS),
+        (7, 8, 2 * QUADS),
+    ]
+    assert (found.upto, clock.ticks()) == (2 * RATE, 2.0)
+
+
+def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
+    table, clock = tmp_path / "quads", ManualClock()
+    asked = questions(day(RATE), RATE)
+    with closing(Commits(table, RATE, clock)) as commits, closing(Asker(table, asked, clock)) as asker:
+        for _ in range(12):
+            found = commits.commit()
+        asker.prepare()
+        assert asker.ask()["event"].rows == QUADS
+        commits.lake.replace(Change(found.files[-2 * FILES :], (), lost=True))
+        with pytest.raises(Changed, match="not what it was"):
+            asker.ask()
+
+
+def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FRESH_FILES", 16)
+    said: list[str] = []
+    with closing(Hour(Plan(1, RATE), Settings(data=tmp_path), in_turn, 1)) as hour:
+        report = hour.passed(said.append)
+    assert report["quads"] == 60 * RATE * QUADS
+    assert report["rows"] == {"sensor": 5, "event": 5 * QUADS, "stretch": 5}
+    assert [each["second"] for each in report["samples"]] == [60]
+    assert len(said) == 1
+    files, last = report["files"], report["samples"][-1]
+    assert files["after_a_minute"] == report["samples"][0]["files"]
+    assert 16 <= files["most"] < 60
+    assert last["fresh"] < last["files"] == files["at_the_end"]
+    assert last["versions"] > 60
+    assert report["house"]["rewritten"] > 0.7
+    assert report["latency_ms"]["at_the_end"].keys() == report["ratio"].keys() == report["rows"].keys()
+    assert report["disk_bytes"] > last["bytes"] > 0
+    tree = ElementTree.fromstring(svg(report))
+    lines = [each.get("points", "").split() for each in tree.iter() if each.tag.endswith("polyline")]
+    assert [len(each) for each in lines] == [1] * 5
+
+
+def sampled(second: int, milliseconds: float, *, busy: bool = False) -> Sample:
+    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, {"event": Asked(milliseconds, 1.0, 1)})
+
+
+def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_rests() -> None:
+    first = [sampled(60, 2), sampled(80, 4), sampled(100, 70, busy=True), sampled(120, 9), sampled(140, 99)]
+    last = [sampled(400, 7), sampled(440, 50, busy=True), sampled(460, 9)]
+    assert compared(first + last) == {
+        "latency_ms": {
+            "after_a_minute": {"event": 4},
+            "at_the_end": {"event": 8},
+            "beside_housekeeping": {"event": 60},
+        },
+        "ratio": {"event": 2.0},
+    }
+
+
+def test_a_housekeeper_that_never_rests_is_no_reason_to_compare_nothing() -> None:
+    found = compared([sampled(60, 2), sampled(400, 6, busy=True)])
+    assert found["ratio"] == {"event": 3.0}
+
+
+def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FRESH_FILES", 4)
+
+    def broken(function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
+        raise OSError("no space left on device")
+
+    with (
+        closing(Hour(Plan(1, RATE), Settings(data=tmp_path), broken, 1)) as hour,
+        pytest.raises(OSError, match="no space"),
+    ):
+        hour.passed(lambda text: None)
