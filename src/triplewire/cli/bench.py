@@ -252,7 +252,7 @@ def _minutes(report: dict[str, Any]) -> Table:
         *(f"{name}, ms" for name in report["ratio"]),
     ):
         table.add_column(name, justify="right")
-    for each in samples[:: max(1, len(samples) // 20)]:
+    for each in [*samples[: -1 : max(1, len(samples) // 20)], samples[-1]]:
         counts = (f"{each[name]:,}" for name in ("files", "fresh", "zones"))
         taken = (f"{value:g}" for value in (each["commit_ms"], *each["ms"].values()))
         table.add_row(
