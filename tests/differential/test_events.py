@@ -26,7 +26,7 @@ def test_events_answer_as_pyoxigraph(engine: OnEvents, part: int) -> None:
     """In parts, which can run side by side."""
 
     @seed_of(part)
-    @examples(200)
+    @examples(150)
     @given(data, one_event)
     def answers(given: Data, question: Question) -> None:
         engine.take(given)

@@ -28,7 +28,7 @@ def test_history_answers_as_pyoxigraph(engine: OnDuckDB, part: int) -> None:
     """In parts, which can run side by side."""
 
     @seed_of(part)
-    @examples(180)
+    @examples(130)
     @given(data, questions)
     def answers(given: Data, question: Question) -> None:
         engine.take(given)

@@ -27,7 +27,7 @@ from triplewire.query.requests import Bounds, QueryRequest
 from triplewire.sparql import compile_query, parse_query
 
 ALLOWED = (SparqlSyntax, Unsupported, BodyTooLarge, QueryLimit)
-SECONDS = 0.2
+SECONDS = 0.1
 MEMORY = "256MB"
 NODES = 25
 COMPILED_CHARACTERS = 1_000

@@ -27,8 +27,7 @@ def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
     """Half of it is in zones, half is fresh. Its events were received two seconds after 1970 began."""
     monkeypatch.setattr(limits, "FILE_QUADS", 16)
     made = Grown(tmp_path)
-    for _ in range(4):
-        made.append(16)
+    made.append(40)
     compact(made.house)
     balance(made.house, SPLIT)
     made.append(16)

@@ -97,7 +97,7 @@ NODES = [Var("a"), Var("b"), Var("c"), Const("<urn:x>"), Const("<urn:y>")]
 PATTERNS = st.builds(Pattern, st.sampled_from(NODES), st.just(Const("<urn:p>")), st.sampled_from(NODES))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PATTERNS, min_size=1, max_size=5, unique=True), st.permutations(["a", "b", "c"]), st.randoms())
 def test_the_shape_is_the_same_in_any_order_and_under_any_names(
     patterns: list[Pattern], names: list[str], random: Random

@@ -94,25 +94,9 @@ async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(
 
 
 @pytest.mark.timeout(400)
-async def test_a_lost_checkpoint_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
-    async with edge(settings) as (_, client):
-        made = await client.subscribe(EVERYTHING, kind="bindings")
-        for first in (0, 10):
-            shutil.rmtree(settings.checkpoints, ignore_errors=True)
-            receipt = await client.publish("crash", [event(each) for each in range(first, first + 10)])
-            pipeline = await faulty_pipeline(settings, "never")
-            await until_stored(client, receipt["last"])
-            pipeline.terminate()
-            assert await pipeline.wait() == 0
-        (heard,) = await hear_all(settings.url, [made["id"]])
-        assert [each["event"] for each in heard] == [event(each).id for each in range(20)]
-        rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
-        assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(20))
-
-
-@pytest.mark.timeout(400)
-async def test_a_lane_that_is_killed_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
-    """The subscription is moved while events wait, so that both lanes have their part of it."""
+async def test_a_lane_that_is_killed_and_lost_checkpoints_repeat_nothing(settings: Settings) -> None:
+    """The subscription is moved while events wait, so that both lanes have their part of it. Then all checkpoints are
+    lost."""
     async with edge(settings) as (_, client):
         dear, cheap = [await client.subscribe(text, kind="bindings") for text in (EXPENSIVE, EVERYTHING)]
         await client.publish("crash", [event(each) for each in range(20)])
@@ -122,16 +106,21 @@ async def test_a_lane_that_is_killed_repeats_nothing_and_leaves_nothing_out(sett
         assert shape.value is not None
         registry.put([(LANE, shape.value["shape"], {"cost": 0.25})])
         registry.close()
-        for number, point in ((20, "before-slow"), (40, "after-slow")):
-            await client.publish("crash", [event(each) for each in range(number, number + 20)])
-            pipeline = await faulty_pipeline(settings, point)
-            assert await pipeline.wait() == -signal.SIGKILL, point
-        pipeline = await faulty_pipeline(settings, "never")
-        heard = await hear_all(settings.url, [dear["id"], cheap["id"]])
-        assert [[each["event"] for each in told] for told in heard] == [[event(each).id for each in range(60)]] * 2
-        assert (await client.health())["lanes"]["slow"]["lag"] == 0
-        pipeline.terminate()
-        assert await pipeline.wait() == 0
+        await client.publish("crash", [event(each) for each in range(20, 40)])
+        pipeline = await faulty_pipeline(settings, "after-slow")
+        assert await pipeline.wait() == -signal.SIGKILL
+        for number in (40, 60):
+            receipt = await client.publish("crash", [event(each) for each in range(number, number + 20)])
+            pipeline = await faulty_pipeline(settings, "never")
+            await until_stored(client, receipt["last"])
+            heard = await hear_all(settings.url, [dear["id"], cheap["id"]])
+            told = [event(each).id for each in range(number + 20)]
+            assert [[each["event"] for each in its] for its in heard] == [told, told]
+            pipeline.terminate()
+            assert await pipeline.wait() == 0
+            shutil.rmtree(settings.checkpoints)
+        rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
+        assert sorted(row["e"]["value"] for row in rows) == sorted(told)
 
 
 PUBLISHERS, ACKNOWLEDGED, KILLS = 8, 400, 3

@@ -74,7 +74,7 @@ def limited(**values: int) -> Iterator[None]:
 @given(st.lists(st.sampled_from(["insert", "insert", "compact", "split", "merge"]), min_size=2, max_size=9))
 @example(["insert", "insert", "compact", "split", "insert", "compact", "insert", "merge"])
 @example(["insert", "compact", "split", "insert", "compact", "split", "merge", "split"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_any_sequence(steps: list[str]) -> None:
     with TemporaryDirectory() as folder, limited(FILE_QUADS=6):
         grown = Grown(Path(folder))

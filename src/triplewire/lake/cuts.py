@@ -18,7 +18,7 @@ from triplewire.lake.keys import DIMENSIONS
 from triplewire.lake.samples import Sample
 from triplewire.lake.zones import Zone
 
-_ASKED: Mapping[str, float] = {"predicate": 2.0, "subject": 1.0, "object": 0.5, "graph": 0.125}
+_ASKED: Mapping[str, float] = {"predicate": 2.0, "subject": 1.0, "object": 0.125, "graph": 0.0625}
 """What it is worth to read less for a constant in a dimension. Most patterns name a predicate, few a subject, fewer an
 object; who asks for one event alone knows its time."""
 
