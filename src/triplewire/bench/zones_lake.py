@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import mean, stdev
 
-import duckdb
 import pyarrow as pa
 
 from triplewire.codec import N_QUADS, decode
@@ -15,6 +14,7 @@ from triplewire.lake.balance import Balance
 from triplewire.lake.criteria import Load
 from triplewire.lake.keys import KEYED, Point, points
 from triplewire.lake.plans import plan
+from triplewire.lake.relations import engine
 from triplewire.lake.zones import ZoneMap
 from triplewire.log.entries import table
 from triplewire.sparql import explode, to_sql
@@ -26,7 +26,7 @@ class Explosion:
     """Bodies of events to rows of the table, as `store` makes them."""
 
     def __init__(self) -> None:
-        self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+        self._duck = engine()
 
     def rows(self, body: bytes) -> pa.Table:
         events = decode(body, N_QUADS)
@@ -46,7 +46,7 @@ class ZonedLake:
         self.moved = 0
         """Quads that went from one zone to another."""
         self._settings = settings
-        self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+        self._duck = engine()
 
     def insert(self, rows: pa.Table) -> None:
         """Each quad goes to its zone."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
+from triplewire.cli.documents import print_json
+from triplewire.cli.measures import aims, by_minute, costs, deviations, table
 from triplewire.cli.options import Json
 
 
@@ -32,17 +34,10 @@ def pipeline(
     json: Json = False,
 ) -> None:
     """The whole path: publish, log, match, deliver, and store."""
-    import orjson
-
     from triplewire.bench.pipeline import Plan, run
 
-    progress = Console(stderr=True)
-    report = run(Plan(events, subscriptions, soak), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(_table(report))
+    report = run(Plan(events, subscriptions, soak), _say)
+    _tell(report, lambda: [table(report)], json=json)
 
 
 @benches.command()
@@ -57,21 +52,12 @@ def sparql(
     json: Json = False,
 ) -> None:
     """SPARQL over history: ten queries, beside pyoxigraph with the same data in the same run."""
-    import orjson
-
     from triplewire.bench.sparql import Plan, run
     from triplewire.bench.sparql_plot import svg
     from triplewire.cli.figures import figures
 
-    progress = Console(stderr=True)
-    report = run(Plan(quads, runs, not skip_spark), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    if plot is not None:
-        plot.write_text(svg(report))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(figures(report))
+    report = run(Plan(quads, runs, not skip_spark), _say)
+    _tell(report, lambda: [figures(report)], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -104,22 +90,13 @@ def match(
     A run of fewer than 200,000 events measures mostly how long Spark takes to start a job. What is matched is checked
     on a sample of events against pyoxigraph; a difference ends the run with an error.
     """
-    import orjson
-
     from triplewire.bench.match import Plan, run
     from triplewire.bench.match_plot import svg
     from triplewire.bench.match_workloads import usual
 
-    progress = Console(stderr=True)
     plan = Plan(workload, subscriptions or usual(workload), events, runs, growth)
-    report = run(plan, lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    if plot is not None:
-        plot.write_text(svg(report))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(_table(report, f"match, {workload}"))
+    report = run(plan, _say)
+    _tell(report, lambda: [table(report, f"match, {workload}")], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -133,18 +110,11 @@ def operators(
     Subscriptions all differ, by a number that each asks for too. An event has one match. `ms` is for events that come
     one by one, for three seconds at most; `together` is for events in one batch.
     """
-    import orjson
-
     from triplewire.bench.operators import Plan, run
 
-    progress = Console(stderr=True)
     sizes = tuple(size for size in Plan().sizes if size <= most)
-    report = run(Plan(sizes, matches), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(_costs(report))
+    report = run(Plan(sizes, matches), _say)
+    _tell(report, lambda: [costs(report)], json=json)
 
 
 @benches.command()
@@ -154,17 +124,10 @@ def registration(
     json: Json = False,
 ) -> None:
     """Subscriptions over HTTP: in bulk, of one shape, of a thousand shapes, and as filters; and one by one."""
-    import orjson
-
     from triplewire.bench.registration import Plan, run
 
-    progress = Console(stderr=True)
-    report = run(Plan(subscriptions, singles), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(_table(report, "registration"))
+    report = run(Plan(subscriptions, singles), _say)
+    _tell(report, lambda: [table(report, "registration")], json=json)
 
 
 @benches.command()
@@ -181,30 +144,11 @@ def history(
     A day of sensor observations is written to a log first. Then the pipeline's own `store` query takes it in, on Spark,
     and pyoxigraph loads the same quads to the same disk. 5,000,000 quads need some minutes and 8 GB of disk.
     """
-    import orjson
-
     from triplewire.bench.history import Plan, run
     from triplewire.bench.history_aims import svg
 
-    progress = Console(stderr=True)
-    report = run(Plan(quads), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    if plot is not None:
-        plot.write_text(svg(report))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        console.print(_table(report, "history"), _aims(report))
-
-
-def _aims(report: dict[str, Any]) -> Table:
-    from triplewire.bench.history_aims import AIMS
-
-    table = Table("measure", "reached", "aim", title="aims")
-    for aim in AIMS:
-        colour = "green" if aim.met(report) else "yellow"
-        table.add_row(aim.title, f"[{colour}]{aim.reached(report):,g}{aim.unit}[/{colour}]", aim.told())
-    return table
+    report = run(Plan(quads), _say)
+    _tell(report, lambda: [table(report, "history"), aims(report)], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -222,43 +166,17 @@ def hour(
     there is nothing to keep in order. Three kinds of questions, all about the first minute, are asked again and again.
     It needs less time than it simulates, and 2 GB of disk for an hour.
     """
-    import orjson
-
     from triplewire.bench.hour import Plan, run
     from triplewire.bench.hour_plot import svg
 
-    progress = Console(stderr=True)
-    report = run(Plan(minutes), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    if plot is not None:
-        plot.write_text(svg(report))
-    console = Console()
-    if json:
-        console.print_json(orjson.dumps(report).decode())
-    else:
-        measures = {name: value for name, value in report.items() if name != "samples"}
-        console.print(_minutes(report), _table(measures, "hour"))
-
-
-def _minutes(report: dict[str, Any]) -> Table:
-    samples = [each for each in report["samples"] if each["second"] % 60 == 0]
-    table = Table("minute", title=f"{report['quads']:,} quads in {report['minutes']} minutes")
-    for name in (
-        "files",
-        "fresh",
-        "zones",
-        "MB",
-        "versions",
-        "commit, ms",
-        *(f"{name}, ms" for name in report["ratio"]),
-    ):
-        table.add_column(name, justify="right")
-    for each in [*samples[: -1 : max(1, len(samples) // 20)], samples[-1]]:
-        counts = (f"{each[name]:,}" for name in ("files", "fresh", "zones"))
-        taken = (f"{value:g}" for value in (each["commit_ms"], *each["ms"].values()))
-        table.add_row(
-            f"{each['second'] // 60}", *counts, f"{each['bytes'] / 1e6:,.1f}", f"{each['versions']:,}", *taken
-        )
-    return table
+    report = run(Plan(minutes), _say)
+    _tell(
+        report,
+        lambda: [by_minute(report), table({name: each for name, each in report.items() if name != "samples"}, "hour")],
+        json=json,
+        plot=plot,
+        svg=svg,
+    )
 
 
 @benches.command()
@@ -277,49 +195,29 @@ def zones(
     one of 32 holds everything. *Static*: all quads are there, then zones are split. *Dynamic*: zones are split and
     merged while events come in.
     """
-    import orjson
-
     from triplewire.bench.zones import Plan, run
     from triplewire.bench.zones_plot import svg
 
-    progress = Console(stderr=True)
-    report = run(Plan(events, count), lambda text: progress.print(f"[dim]… {text}[/dim]"))
-    if plot is not None:
+    report = run(Plan(events, count), _say)
+    _tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(f"[dim]… {text}[/dim]")
+
+
+def _tell(
+    report: dict[str, Any],
+    shown: Callable[[], Sequence[RenderableType]],
+    *,
+    json: bool,
+    plot: Path | None = None,
+    svg: Callable[[dict[str, Any]], str] | None = None,
+) -> None:
+    """A report as a program or a person reads it, and as a picture where one is wished for."""
+    if plot is not None and svg is not None:
         plot.write_text(svg(report))
-    console = Console()
     if json:
-        console.print_json(orjson.dumps(report).decode())
+        print_json(report)
     else:
-        console.print(_deviations(report))
-
-
-def _deviations(report: dict[str, Any]) -> Table:
-    title = f"{report['quads']:,} quads in {report['zones']} zones: relative standard deviation"
-    table = Table("strategy, cut", title=title)
-    for name in ("thesis", "measured", "worst on the way", "fullest", "with quads", "moved"):
-        table.add_column(name, justify="right")
-    ideal = report["quads"] / report["zones"]
-    for each in report["experiments"].values():
-        theirs = "–" if each["thesis_rsd"] is None else f"{each['thesis_rsd']:g} %"
-        shares = (f"{each['rsd']:.1f} %", f"{each['worst_rsd']:.1f} %", f"{each['loads'][0] / ideal:.2f}×")
-        table.add_row(each["title"], theirs, *shares, f"{each['used']}", f"{each['moved']:,}")
-    return table
-
-
-def _costs(report: dict[str, Any]) -> Table:
-    table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
-    for operator, row in report["operators"].items():
-        for each in row["sizes"]:
-            theirs = "–" if each["thesis_ms"] is None else f"{each['thesis_ms']:,}"
-            ours = (f"{each['subscriptions']:,}", f"{each['ms']:,}", f"{each['together_ms']:,}")
-            table.add_row(operator, row["thesis"], *ours, theirs)
-    return table
-
-
-def _table(report: dict[str, Any], title: str = "pipeline") -> Table:
-    from triplewire.bench.report import flat
-
-    table = Table("measure", "value", title=title)
-    for name, value in flat(report):
-        table.add_row(name, f"{value:,}" if isinstance(value, int | float) else str(value))
-    return table
+        Console().print(*shown())

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from triplewire.cli.documents import print_json
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     with Client(url) as client:
         found = client.erasures()
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         Console().print(_table(found) if found else "nothing was ever erased")
 
@@ -137,7 +138,7 @@ def _looked(client: Client, receipt: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 def _tell(receipt: dict[str, Any], *, json: bool) -> None:
     if json:
-        _print_json(receipt)
+        print_json(receipt)
         return
     console = Console(highlight=False)
     for step in receipt["steps"]:
@@ -153,9 +154,3 @@ def _table(found: list[dict[str, Any]]) -> Table:
     for each in found:
         table.add_row(*(str(each[name] or "") for name in names))
     return table
-
-
-def _print_json(value: object) -> None:
-    import orjson
-
-    Console().print_json(orjson.dumps(value).decode())

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from triplewire.cli.options import Data
+from triplewire.cli.options import Data, settings_of
 from triplewire.cli.transfers import Moving, moving
 from triplewire.codec.headers import instant
-from triplewire.config import Settings, limits
+from triplewire.config import limits
 from triplewire.errors import BadRequest
 from triplewire.model import parse_token
 from triplewire.transfer.formats import STANDARD, Format, shape_of
@@ -102,8 +101,7 @@ def export(
 def _lake(data: Path | None) -> DeltaLake:
     from triplewire.lake.delta import DeltaLake
 
-    settings = Settings.from_environment()
-    lake = DeltaLake((settings if data is None else replace(settings, data=data)).lake)
+    lake = DeltaLake(settings_of(data).lake)
     if lake.files().version < 0:
         raise BadRequest("there is no lake in the data directory; say where it is with --data")
     return lake

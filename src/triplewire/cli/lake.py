@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, Optional
 
-import orjson
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from triplewire.cli.documents import print_json
 from triplewire.cli.options import Data, Json, settings_of
 
 lakes = typer.Typer(
@@ -31,20 +30,11 @@ def add_to(app: typer.Typer) -> None:
 def status(data: Data = None, json: Json = False) -> None:
     """Tell how large the lake is: quads, files, zones, versions."""
     from triplewire.compose.house import lake_house
-    from triplewire.lake.compactions import fresh
+    from triplewire.lake.surveys import totals
 
     house = lake_house(settings_of(data).lake.absolute())
     found = house.lake.files()
-    told = {
-        "version": found.version,
-        "stored": found.upto,
-        "quads": sum(each.rows for each in found.files),
-        "bytes": found.size,
-        "files": len(found.files),
-        "fresh": len(fresh(found)),
-        "zones": len(house.zones(found).zones),
-    }
-    _tell(told, json=json)
+    _tell({**totals(found), "stored": found.upto, "zones": len(house.zones(found).zones)}, json=json)
 
 
 @lakes.command()
@@ -135,7 +125,7 @@ def versions(
 
     found = listed(settings_of(data).lake.absolute(), limit)
     if json:
-        _print_json([{"version": each.version, "at": each.at.isoformat(), "work": each.work} for each in found])
+        print_json([{"version": each.version, "at": each.at.isoformat(), "work": each.work} for each in found])
         return
     table = Table("version", "committed", "what", box=None)
     for each in found:
@@ -166,13 +156,9 @@ def _shower(shown: Progress) -> Callable[[Any], None]:
 
 def _tell(found: Mapping[str, object], *, json: bool) -> None:
     if json:
-        _print_json(found)
+        print_json(found)
         return
     table = Table(box=None, show_header=False)
     for name, value in found.items():
         table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     Console().print(table)
-
-
-def _print_json(found: object) -> None:
-    sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")

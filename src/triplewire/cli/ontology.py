@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from triplewire.cli.documents import print_json
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 
 Name = Annotated[str, typer.Argument(help="Name of the ontology.")]
@@ -40,7 +41,7 @@ def put(
     with Client(url) as client:
         loaded = client.load_ontology(name, file.read_bytes(), given)
     if json:
-        _print_json(loaded)
+        print_json(loaded)
     else:
         says = f"{loaded['triples']:,} triples, {loaded['classes']:,} classes, {loaded['properties']:,} properties"
         Console(highlight=False).print(f"{name}: {says}, version {loaded['version']}")
@@ -54,7 +55,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     with Client(url) as client:
         found = client.ontologies()
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         Console().print(_table(found) if found else "no ontology is loaded")
 
@@ -88,9 +89,3 @@ def _table(found: list[dict[str, Any]]) -> Table:
     for each in found:
         table.add_row(*(str(each[name]) for name in names))
     return table
-
-
-def _print_json(value: object) -> None:
-    import orjson
-
-    Console().print_json(orjson.dumps(value).decode())

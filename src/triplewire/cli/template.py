@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from triplewire.cli.documents import print_json
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.cli.texts import read_text
 
@@ -44,7 +45,7 @@ def put(
     with Client(url) as client:
         made = client.put_template(name, read_text(sparql), parameters or None)
     if json:
-        _print_json(made)
+        print_json(made)
     else:
         Console(highlight=False).print(f"{name}: {_parameters(made)}, version {made['version']}")
 
@@ -57,7 +58,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     with Client(url) as client:
         found = client.templates()
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         Console().print(_table(found) if found else "there is no template")
 
@@ -70,7 +71,7 @@ def get(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
     with Client(url) as client:
         found = client.template(name)
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         sys.stdout.write(found["sparql"].rstrip("\n") + "\n")
 
@@ -105,9 +106,3 @@ def _table(found: list[dict[str, Any]]) -> Table:
 def _parameters(template: dict[str, Any]) -> str:
     told = [f"${name} {each['type']}" for name, each in template["parameters"].items()]
     return ", ".join(told) or "no parameters"
-
-
-def _print_json(value: object) -> None:
-    import orjson
-
-    Console().print_json(orjson.dumps(value).decode())

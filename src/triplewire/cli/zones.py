@@ -10,7 +10,8 @@ from rich.console import Console, Group
 from rich.text import Text
 from rich.tree import Tree as Branch
 
-from triplewire.cli.options import Data, Json
+from triplewire.cli.documents import print_json
+from triplewire.cli.options import Data, Json, settings_of
 from triplewire.lake.surveys import Survey, described, readable
 from triplewire.lake.tilings import Cut, Tree, leaves_of
 
@@ -53,19 +54,16 @@ def zones(
     as a time. A query reads only the zones that its constants and ranges touch. Branches are cuts; at each leaf stand
     the zone, its quads, their share, bytes and files. It reads the lake itself: no broker needs to run.
     """
-    import orjson
-
     from triplewire.compose.zones import surveyed
     from triplewire.lake import drawings
 
-    found = surveyed(data)
+    found = surveyed(settings_of(data))
     if svg is not None:
         svg.write_text(drawings.svg(found))
-    console = Console()
     if json:
-        console.print_json(orjson.dumps(described(found)).decode())
+        print_json(described(found))
     else:
-        console.print(drawn(found))
+        Console().print(drawn(found))
 
 
 def drawn(found: Survey) -> Group:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
 from triplewire.errors import NotFound
@@ -14,10 +11,8 @@ from triplewire.lake.reads import reads
 from triplewire.lake.surveys import Survey, survey
 
 
-def surveyed(data: Path | None = None) -> Survey:
-    """Of the lake in a data directory, that of the environment unless one is given. Raises NotFound if it has none."""
-    settings = Settings.from_environment()
-    settings = replace(settings, data=data) if data else settings
+def surveyed(settings: Settings) -> Survey:
+    """Of the lake in a data directory. Raises NotFound if it has none."""
     snapshot = DeltaLake(settings.lake).files()
     if snapshot.version < 0:
         raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import orjson
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.control.erasures import Erasures, Wanted
-from triplewire.errors import BadRequest
+from triplewire.control.replies import page_size, reply
 from triplewire.matching.expansion import timestamp
 from triplewire.model import parse_token, token
 from triplewire.registry.erasures import STEPS, Receipt
@@ -61,24 +59,13 @@ class _Receipts:
         """202: it is durable that it will be done, and from now on nobody is shown it."""
         receipt = await asyncio.to_thread(self._erasures.ask, wanted)
         headers = {"Location": f"/erasures/{receipt.id}"}
-        return _response(document(receipt), status=202, headers=headers)
+        return reply(document(receipt), status=202, headers=headers)
 
     async def find(self, request: web.Request) -> web.Response:
-        return _response(document(await asyncio.to_thread(self._erasures.find, request.match_info["id"])))
+        return reply(document(await asyncio.to_thread(self._erasures.find, request.match_info["id"])))
 
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
-        page = await asyncio.to_thread(self._erasures.page, cursor, _limit(request))
+        page = await asyncio.to_thread(self._erasures.page, cursor, page_size(request))
         following = None if page.next is None else token(page.next)
-        return _response({"erasures": [document(each) for each in page.receipts], "next": following})
-
-
-def _limit(request: web.Request) -> int:
-    text = request.query.get("limit", str(limits.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
-    return int(text)
-
-
-def _response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=headers)
+        return reply({"erasures": [document(each) for each in page.receipts], "next": following})

@@ -16,13 +16,12 @@ from triplewire.config import limits
 from triplewire.control import bulks, documents
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies, written
+from triplewire.control.replies import JSON, page_size, reply
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest, BodyTooLarge, NotAcceptable, UnknownMediaType
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
-
-_JSON = "application/json"
 
 
 def routes(subscriptions: Subscriptions, ontologies: Ontologies, insights: Insights) -> list[web.RouteDef]:
@@ -58,26 +57,26 @@ class _Subscriptions:
         run of an object makes none."""
         if _dry_run(request):
             wish = Wish.from_json(await _json(request))
-            return _response((await asyncio.to_thread(self._insights.rehearse, wish)).value())
+            return reply((await asyncio.to_thread(self._insights.rehearse, wish)).value())
         if request.content_type == bulks.MEDIA_TYPE:
             return await self._bulk(request)
         given = await _json(request)
         if isinstance(given, list):
             made = await self._make([Wish.from_json(each) for each in given])
-            return _response([documents.subscription(each) for each in made], status=201)
+            return reply([documents.subscription(each) for each in made], status=201)
         (one,) = await self._make([Wish.from_json(given)])
-        return _response(documents.subscription(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
+        return reply(documents.subscription(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
 
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
-        page = await asyncio.to_thread(self._subscriptions.page, cursor, _limit(request))
+        page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request))
         following = None if page.next is None else token(page.next)
-        return _response(
+        return reply(
             {"subscriptions": [documents.subscription(each) for each in page.subscriptions], "next": following}
         )
 
     async def find(self, request: web.Request) -> web.Response:
-        return _response(await asyncio.to_thread(self._found, request.match_info["id"]))
+        return reply(await asyncio.to_thread(self._found, request.match_info["id"]))
 
     def _found(self, id: str) -> dict[str, Any]:
         """With what is told of one alone: how many ask the same, in which lane it is, and until when it stays."""
@@ -99,7 +98,7 @@ class _Subscriptions:
         insight = await asyncio.to_thread(self._insights.explain, request.match_info["id"], event)
         if "text/plain" in request.headers.get("Accept", ""):
             return web.Response(text=insight.text())
-        return _response(insight.value())
+        return reply(insight.value())
 
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
         """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
@@ -131,11 +130,11 @@ class _Ontologies:
         syntax = syntax_of(request.headers.get("Content-Type"))
         name, body = request.match_info["name"], await _body(request, "the ontology", limits.ONTOLOGY_BYTES)
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
-        return _response(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})
+        return reply(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})
 
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._ontologies.all)
-        return _response({"ontologies": [documents.ontology(each) for each in found]})
+        return reply({"ontologies": [documents.ontology(each) for each in found]})
 
     async def find(self, request: web.Request) -> web.Response:
         loaded = await asyncio.to_thread(self._ontologies.find, request.match_info["name"])
@@ -162,14 +161,14 @@ class _Templates:
         """In place of what had the name, if anything had."""
         given, name = await _json(request), request.match_info["name"]
         made = await asyncio.to_thread(self._templates.put, name, given)
-        return _response(documents.template(made), headers={"Location": f"/templates/{name}"})
+        return reply(documents.template(made), headers={"Location": f"/templates/{name}"})
 
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._templates.all)
-        return _response({"templates": [documents.template(each) for each in found]})
+        return reply({"templates": [documents.template(each) for each in found]})
 
     async def find(self, request: web.Request) -> web.Response:
-        return _response(documents.template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
+        return reply(documents.template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
 
     async def remove(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._templates.remove, request.match_info["name"])
@@ -177,8 +176,8 @@ class _Templates:
 
 
 async def _json(request: web.Request) -> object:
-    if request.content_type != _JSON:
-        raise UnknownMediaType(request.headers.get("Content-Type", ""), (_JSON, bulks.MEDIA_TYPE))
+    if request.content_type != JSON:
+        raise UnknownMediaType(request.headers.get("Content-Type", ""), (JSON, bulks.MEDIA_TYPE))
     body = await _body(request, "the body", limits.SUBSCRIPTION_BODY_BYTES)
     try:
         return orjson.loads(body)
@@ -200,14 +199,3 @@ def _dry_run(request: web.Request) -> bool:
     if given not in ("0", "1"):
         raise BadRequest(f"dry_run must be 1, or 0, not {given!r}")
     return given == "1"
-
-
-def _limit(request: web.Request) -> int:
-    text = request.query.get("limit", str(limits.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
-    return int(text)
-
-
-def _response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(status=status, body=orjson.dumps(value), content_type=_JSON, headers=headers)

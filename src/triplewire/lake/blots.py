@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from triplewire.lake.disks import sync
 from triplewire.lake.parquet import SMALL, write_durably
+from triplewire.lake.relations import engine
 from triplewire.model import Erasure, Scope
 from triplewire.model.terms import iri
 
@@ -67,7 +67,7 @@ class Blot:
 
     def _kept(self, quads: pa.Table) -> pa.Table:
         condition, asked = gone(self.erasure)
-        with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
+        with engine() as duck:
             duck.register("quads", quads)
             keeps = pa.table(duck.sql(f"SELECT NOT {condition} AS kept FROM quads", params=asked))
         return quads.filter(keeps["kept"])

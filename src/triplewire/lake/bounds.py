@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
@@ -20,6 +19,7 @@ from triplewire.lake.houses import House
 from triplewire.lake.keys import DIMENSIONS
 from triplewire.lake.logs import LogBook
 from triplewire.lake.ports import DataFile
+from triplewire.lake.relations import engine
 from triplewire.lake.transformations import transformation
 from triplewire.model import Erasure, Scope
 from triplewire.model.terms import iri
@@ -71,7 +71,7 @@ class Bounds:
         below = to_sql(under(dimension, bound, placed), "duckdb")
         plain = " AND object_number IS NULL AND object_time IS NULL" if dimension == "object" else ""
         source = "read_parquet($files, hive_partitioning = false)"
-        with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
+        with engine() as duck:
             query = f"SELECT max({column}) FROM {source} WHERE {below}{plain}"
             ((last,),) = duck.execute(query, {"files": paths}).fetchall() if paths else [(None,)]
         return between(max(lower, last or ""), bound)

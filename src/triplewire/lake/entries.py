@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-import duckdb
 import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.lake.ports import Shelf, Snapshot
+from triplewire.lake.relations import engine
 from triplewire.model import ENTRIES, MATTER, Erasure
 from triplewire.model.erasures import left
 
@@ -57,7 +57,7 @@ class LakeEntries:
         self._size = size
         self._pending = pending
         self._turn = Lock()
-        self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+        self._duck = engine()
 
     def upto(self) -> int:
         """The position up to which the lake has every event."""

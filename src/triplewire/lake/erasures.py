@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,6 +27,7 @@ from triplewire.lake.houses import House, Progress, spread
 from triplewire.lake.logs import LogBook
 from triplewire.lake.ports import Change, DataFile
 from triplewire.lake.ranges import measured
+from triplewire.lake.relations import engine
 from triplewire.model import Erasure
 from triplewire.model.erasures import LOSSES
 
@@ -130,7 +130,7 @@ class LakeErasure:
         files = [str(path) for path in self._files() if _is_whole(path)]
         if not files:
             return pa.table({"filename": pa.array([], pa.string())}) if firsts is not None else LOSSES.empty_table()
-        with _engine() as duck:
+        with engine() as duck:
             if firsts is not None:
                 duck.register("moved", firsts)
             return pa.table(duck.sql(query.format(gone=condition), params={**asked, "files": files}))
@@ -150,12 +150,6 @@ class LakeErasure:
 def _applied(blot: Blot, path: str) -> Iterator[None]:
     blot.apply(Path(path))
     yield None
-
-
-def _engine() -> duckdb.DuckDBPyConnection:
-    duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
-    duck.execute("SET TimeZone = 'UTC'")
-    return duck
 
 
 def _is_whole(path: Path) -> bool:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from triplewire.lake.relations import engine
 from triplewire.sparql import facets_of, to_sql
 
 DIMENSIONS = ("graph", "subject", "predicate", "object")
@@ -137,4 +138,4 @@ def _sql() -> str:
 
 @cache
 def _engine() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+    return engine()

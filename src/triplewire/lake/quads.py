@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 
 from triplewire.lake.facets import INSTANT, Facets
 from triplewire.lake.parquet import QUICK, SMALL, write_durably
 from triplewire.lake.ports import DataFile
 from triplewire.lake.ranges import measured
+from triplewire.lake.relations import engine
 from triplewire.lake.rows import rows
 
 QUADS = pa.schema(
@@ -50,8 +50,7 @@ class FileWriter:
 
     def __init__(self, table: Path) -> None:
         self._table = table
-        self.duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
-        self.duck.execute("SET TimeZone = 'UTC'")
+        self.duck = engine()
         self._facets = Facets(self.duck)
 
     def close(self) -> None:

@@ -1,8 +1,17 @@
-"""Relations: files as what DuckDB reads from."""
+"""Relations: files as what DuckDB reads from, and an engine that does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import duckdb
+
+
+def engine() -> duckdb.DuckDBPyConnection:
+    """One of its own, for one thread. Times are in UTC."""
+    duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+    duck.execute("SET TimeZone = 'UTC'")
+    return duck
 
 
 def parquet(paths: Iterable[str]) -> str:

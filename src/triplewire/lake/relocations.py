@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
 from triplewire.config import limits
@@ -24,9 +23,10 @@ from triplewire.lake.houses import House, count
 from triplewire.lake.keys import KEYED, Point, points
 from triplewire.lake.plans import Plan, plan
 from triplewire.lake.ports import Change, DataFile, Snapshot
-from triplewire.lake.relations import parquet
+from triplewire.lake.relations import engine, parquet
 from triplewire.lake.rewrites import Rewrite
 from triplewire.lake.steps import Move
+from triplewire.lake.surveys import load_of
 from triplewire.lake.zones import Zone, ZoneMap
 from triplewire.sparql import to_sql
 
@@ -71,10 +71,7 @@ def is_even(loads: Mapping[str, Load], zones: ZoneMap, settings: Balance) -> boo
 
 def zone_loads(snapshot: Snapshot, reads: Reads) -> dict[str, Load]:
     """By what the table tells of its files."""
-    return {
-        zone: Load(count(files), sum(each.size for each in files), reads.get(zone, 0.0))
-        for zone, files in by_zone(snapshot).items()
-    }
+    return {zone: load_of(files, reads.get(zone, 0.0)) for zone, files in by_zone(snapshot).items()}
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,7 @@ def _some(files: Sequence[DataFile]) -> tuple[str, ...]:
 
 
 def _seen(table: Path, look: _Look) -> Iterator[tuple[str, list[Point]]]:
-    with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
-        duck.execute("SET TimeZone = 'UTC'")
+    with engine() as duck:
         query = f"SELECT {', '.join(KEYED)} FROM {parquet(str(table / each) for each in look.files)}"
         # Always the same rows, so that two looks at the same files decide the same.
         rows = pa.table(duck.sql(f"{query} USING SAMPLE reservoir({look.rows} ROWS) REPEATABLE (1)"))

@@ -12,12 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-import duckdb
-
 from triplewire.errors import BadRequest
 from triplewire.lake.houses import House, Progress, count
 from triplewire.lake.ports import Change, DataFile, Snapshot
-from triplewire.lake.relations import parquet, quoted
+from triplewire.lake.relations import engine, parquet, quoted
 from triplewire.lake.rewrites import Rewrite
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -98,8 +96,7 @@ def _much(retention: Retention, snapshot: Snapshot) -> Iterator[str]:
 
 def _counted(table: Path, condition: str, file: DataFile) -> list[tuple[DataFile, int]]:
     """How many rows of a file hold the condition."""
-    with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
-        duck.execute("SET TimeZone = 'UTC'")
+    with engine() as duck:
         query = f"SELECT count(*) FROM {parquet([str(table / file.path)])} WHERE {condition}"
         ((lost,),) = duck.execute(query).fetchall()
         return [(file, lost)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from triplewire.lake.boxes import Interval
+from triplewire.lake.compactions import by_zone, fresh
 from triplewire.lake.criteria import Load
+from triplewire.lake.houses import count
 from triplewire.lake.keys import DIMENSIONS, NUMBER, TIME, double, micros_at, place_of
 from triplewire.lake.ports import DataFile, Snapshot
 from triplewire.lake.zones import Zone, ZoneMap
@@ -46,17 +48,28 @@ class Survey:
 
 def survey(snapshot: Snapshot, zones: ZoneMap, reads: Mapping[str, float] | None = None) -> Survey:
     """What a snapshot's files say, and how often each zone was read where that is known."""
-    by_zone: dict[str | None, list[DataFile]] = {}
-    for file in snapshot.files:
-        by_zone.setdefault(file.zone, []).append(file)
-    read = reads or {}
-    found = {zone.id: _holding(by_zone.get(zone.id, ()), read.get(zone.id, 0.0)) for zone in zones.zones}
-    return Survey(zones, found, _holding(by_zone.get(None, ())), snapshot.version)
+    held, read = by_zone(snapshot), reads or {}
+    found = {zone.id: _holding(held.get(zone.id, ()), read.get(zone.id, 0.0)) for zone in zones.zones}
+    return Survey(zones, found, _holding(fresh(snapshot)), snapshot.version)
 
 
-def _holding(files: Iterable[DataFile], reads: float = 0.0) -> Holding:
-    held = list(files)
-    return Holding(len(held), Load(sum(each.rows for each in held), sum(each.size for each in held), reads))
+def load_of(files: Sequence[DataFile], reads: float = 0.0) -> Load:
+    return Load(count(files), sum(each.size for each in files), reads)
+
+
+def totals(snapshot: Snapshot) -> dict[str, int]:
+    """The whole lake in a few numbers."""
+    return {
+        "version": snapshot.version,
+        "files": len(snapshot.files),
+        "fresh": len(fresh(snapshot)),
+        "bytes": snapshot.size,
+        "quads": count(snapshot.files),
+    }
+
+
+def _holding(files: Sequence[DataFile], reads: float = 0.0) -> Holding:
+    return Holding(len(files), load_of(files, reads))
 
 
 def described(found: Survey) -> dict[str, Any]:

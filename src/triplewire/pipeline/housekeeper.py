@@ -16,12 +16,13 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.errors import Conflict
 from triplewire.lake.balance import Balance
-from triplewire.lake.compactions import compact, fresh, is_due
+from triplewire.lake.compactions import compact, is_due
 from triplewire.lake.houses import House, Progress
 from triplewire.lake.locks import housekeeping
 from triplewire.lake.reads import reads
 from triplewire.lake.relocations import balance
 from triplewire.lake.retentions import Retention, retain
+from triplewire.lake.surveys import totals
 from triplewire.lake.vacuums import checkpoint, vacuum
 from triplewire.pipeline.erasures import Eraser
 
@@ -55,15 +56,7 @@ class Housekeeper:
 
     def state(self) -> Mapping[str, Any]:
         """What there is and what is being done, for those who ask."""
-        snapshot = self._house.lake.files()
-        told: dict[str, Any] = {
-            "version": snapshot.version,
-            "files": len(snapshot.files),
-            "fresh": len(fresh(snapshot)),
-            "bytes": snapshot.size,
-            "quads": sum(each.rows for each in snapshot.files),
-            "moved": self._moved,
-        }
+        told: dict[str, Any] = {**totals(self._house.lake.files()), "moved": self._moved}
         now = self._progress
         if now is not None:
             told |= {"work": now.work, "done": now.done, "of": now.of}

@@ -21,7 +21,8 @@ from triplewire.pipeline.lanes import slowly
 from triplewire.pipeline.match import collected, matched
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.source import NAME, Batching, log_source
-from triplewire.pipeline.store import files, stored
+from triplewire.pipeline.store import stored
+from triplewire.pipeline.tasks import made
 from triplewire.registry.lanes import LANE, Lane, to_value
 from triplewire.registry.ports import Registry
 
@@ -119,7 +120,7 @@ def start_store(work: Work, interval: float) -> StreamingQuery:
     streaming = Streaming("store", checkpoint, batching, interval=0.0, rest=interval / 4)
 
     def commit(entries: DataFrame, number: int) -> None:
-        written = files(stored(entries, ports.lake_files, work.costs).toArrow())
+        written = made(stored(entries, ports.lake_files, work.costs))
         lake.commit(Batch(checkpoint.id, number, checkpoint.upto(number)), written)
 
     return _start(work, streaming, commit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,30 +11,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
-from triplewire.lake.ports import DataFile
 from triplewire.lake.quads import FileWriter
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
+from triplewire.pipeline.tasks import MADE, row
 from triplewire.pipeline.workers import keep, lighten
-
-FILES = pa.schema([pa.field("file", pa.binary())])
-"""Data files as rows, pickled: what a task tells the driver of what it wrote."""
 
 _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""
 
 
 def stored(blocks: DataFrame, table: Path, costs: Costs) -> DataFrame:
-    """From a frame of `BLOCKS` to a frame of `FILES`, each of which was written and waits for its commit."""
-    return blocks.mapInArrow(partial(_store, table, costs), from_arrow_schema(FILES))
-
-
-def files(rows: pa.Table) -> list[DataFile]:
-    return [pickle.loads(row) for row in rows["file"].to_pylist()]
-
-
-def row(file: DataFile) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([pickle.dumps(file)], pa.binary())], schema=FILES)
+    """From a frame of `BLOCKS` to one of `MADE`: data files, each of which was written and waits for its commit."""
+    return blocks.mapInArrow(partial(_store, table, costs), from_arrow_schema(MADE))
 
 
 def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,7 +34,7 @@ def _store(table: Path, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iter
             keep()
         with spending(costs.store):
             file = _writers[table].write(entries)
-        yield row(file)
+        yield row([file])
 
 
 def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

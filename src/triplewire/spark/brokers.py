@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
 from pyspark.sql.types import StructType
 
 from triplewire.config import limits
 from triplewire.errors import BadRequest, NotFound
+from triplewire.lake.relations import engine
 from triplewire.model import START, parse_token, token
 from triplewire.registry.streams import stream_name
 from triplewire.spark.options import Options
@@ -108,7 +108,7 @@ def _quads(entries: pa.Table, schema: StructType) -> pa.Table:
     from triplewire.sparql import explode, to_sql
 
     columns = ", ".join(f'"{name}"' for name in schema.names)
-    with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
+    with engine() as duck:
         duck.register("entries", entries)
         sql = to_sql(explode("entries", columns=tuple(schema.names)), "duckdb")
         return duck.sql(f"SELECT {columns} FROM ({sql})").to_arrow_table().cast(arrow_schema(schema))

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import EqualTo, Filter, In
 from pyspark.sql.types import StructType
 
 from triplewire.config import limits
+from triplewire.lake.relations import engine
 from triplewire.spark.filters import Condition, condition, every
 from triplewire.spark.options import Options
 from triplewire.spark.origins import Part
@@ -79,7 +80,7 @@ class TableOrigin:
         if not part.files:
             return
         wanted = arrow_schema(schema)
-        with duckdb.connect(config={"threads": 1, "autoload_known_extensions": False}) as duck:
+        with engine() as duck:
             rows = duck.read_parquet(list(part.files)).filter(self._chosen(part))
             if self._options.what == "quads":
                 chosen = rows.select(*map(ColumnExpression, schema.names))

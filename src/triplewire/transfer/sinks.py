@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.errors import Conflict
 from triplewire.lake.quads import QUADS
+from triplewire.lake.relations import engine
 from triplewire.sparql import explode, to_sql
 from triplewire.transfer.states import sync, sync_folder
 from triplewire.transfer.texts import TextWriter
@@ -146,7 +146,7 @@ class ParquetSink:
 
 def _exploding() -> Callable[[pa.Table], pa.Table]:
     """Events as quads, a row each, in the columns of the lake's own table and in the order of events."""
-    duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+    duck = engine()
     sql = f"SELECT * FROM ({to_sql(explode('entries', columns=tuple(QUADS.names)), 'duckdb')}) ORDER BY position, quad"
 
     def exploded(entries: pa.Table) -> pa.Table:

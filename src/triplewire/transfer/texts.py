@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.lake.relations import engine
 from triplewire.model.terms import TW, XSD
 from triplewire.transfer.formats import Format
 
@@ -38,7 +38,7 @@ class TextWriter:
     """Writes pages of entries in one of the formats. Belongs to one thread."""
 
     def __init__(self, format: Format, *, headers: bool) -> None:
-        self._duck = duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
+        self._duck = engine()
         said = _SAID[format]() if headers else "''"
         self._sql = f"SELECT {said} || {_QUADS[format]} AS text FROM entries"
         self.head = HEADS[format] if headers else b""

@@ -1,0 +1,71 @@
+"""Measures: what a benchmark found, as tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+
+def aims(report: dict[str, Any]) -> Table:
+    from triplewire.bench.history_aims import AIMS
+
+    table = Table("measure", "reached", "aim", title="aims")
+    for aim in AIMS:
+        colour = "green" if aim.met(report) else "yellow"
+        table.add_row(aim.title, f"[{colour}]{aim.reached(report):,g}{aim.unit}[/{colour}]", aim.told())
+    return table
+
+
+def by_minute(report: dict[str, Any]) -> Table:
+    samples = [each for each in report["samples"] if each["second"] % 60 == 0]
+    table = Table("minute", title=f"{report['quads']:,} quads in {report['minutes']} minutes")
+    for name in (
+        "files",
+        "fresh",
+        "zones",
+        "MB",
+        "versions",
+        "commit, ms",
+        *(f"{name}, ms" for name in report["ratio"]),
+    ):
+        table.add_column(name, justify="right")
+    for each in [*samples[: -1 : max(1, len(samples) // 20)], samples[-1]]:
+        counts = (f"{each[name]:,}" for name in ("files", "fresh", "zones"))
+        taken = (f"{value:g}" for value in (each["commit_ms"], *each["ms"].values()))
+        table.add_row(
+            f"{each['second'] // 60}", *counts, f"{each['bytes'] / 1e6:,.1f}", f"{each['versions']:,}", *taken
+        )
+    return table
+
+
+def deviations(report: dict[str, Any]) -> Table:
+    title = f"{report['quads']:,} quads in {report['zones']} zones: relative standard deviation"
+    table = Table("strategy, cut", title=title)
+    for name in ("thesis", "measured", "worst on the way", "fullest", "with quads", "moved"):
+        table.add_column(name, justify="right")
+    ideal = report["quads"] / report["zones"]
+    for each in report["experiments"].values():
+        theirs = "–" if each["thesis_rsd"] is None else f"{each['thesis_rsd']:g} %"
+        shares = (f"{each['rsd']:.1f} %", f"{each['worst_rsd']:.1f} %", f"{each['loads'][0] / ideal:.2f}×")
+        table.add_row(each["title"], theirs, *shares, f"{each['used']}", f"{each['moved']:,}")
+    return table
+
+
+def costs(report: dict[str, Any]) -> Table:
+    table = Table("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms", title="time per match")
+    for operator, row in report["operators"].items():
+        for each in row["sizes"]:
+            theirs = "–" if each["thesis_ms"] is None else f"{each['thesis_ms']:,}"
+            ours = (f"{each['subscriptions']:,}", f"{each['ms']:,}", f"{each['together_ms']:,}")
+            table.add_row(operator, row["thesis"], *ours, theirs)
+    return table
+
+
+def table(report: dict[str, Any], title: str = "pipeline") -> Table:
+    from triplewire.bench.report import flat
+
+    table = Table("measure", "value", title=title)
+    for name, value in flat(report):
+        table.add_row(name, f"{value:,}" if isinstance(value, int | float) else str(value))
+    return table
