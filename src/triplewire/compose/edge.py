@@ -104,6 +104,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
                 *receipts.routes(Erasures(registry, clock)),
             ],
             services=settings.services,
+            origins=settings.origins,
             metrics=metrics,
         )
 

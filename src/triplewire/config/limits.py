@@ -373,6 +373,15 @@ HISTORY_EVENTS = 1_000
 LISTENER_SECONDS = 15.0
 """Between two comments that keep an idle connection open and find out those that are gone."""
 
+ACK_MESSAGES = 256
+"""Messages that a client over a WebSocket may leave unacknowledged, where it acknowledges at all."""
+
+ACK_BYTES = 1024 * 1024
+"""Bytes of such messages, and what of one goes over that: what is sent again at worst when a client is cut off."""
+
+ACK_SECONDS = 60.0
+"""How long a client that acknowledges may stand still with all of that before it is told that it is too slow."""
+
 FAREWELL_SECONDS = 5.0
 """How long a connection that is being closed may take to read what it was sent last."""
 

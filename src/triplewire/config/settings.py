@@ -43,6 +43,8 @@ class Settings:
     """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
+    origins: tuple[str, ...] = ()
+    """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
     supervisor: int = 0
     """The process that started this one and without which it stops; 0 for one that stands alone."""
 

@@ -21,6 +21,7 @@ from triplewire.edge.health import Health, Sources
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
+from triplewire.edge.origins import Origins
 from triplewire.edge.pages import Pages
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
@@ -72,6 +73,8 @@ class Parts:
     slow_watch: Watching = field(default_factory=Idle)
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask."""
+    origins: tuple[str, ...] = ()
+    """Of the pages that may use the edge from a browser."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
     metrics: Metrics = field(default_factory=Metrics)
@@ -166,10 +169,12 @@ EDGE = web.AppKey("edge", Edge)
 
 def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
-    edge = Edge(parts)
-    app = web.Application(middlewares=[middleware(parts.metrics)], client_max_size=limits.BODY_BYTES)
+    edge, origins = Edge(parts), Origins(parts.origins)
+    middlewares = [middleware(parts.metrics), origins.middleware()]
+    app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE] = edge
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)
+    app.on_response_prepare.append(origins.mark)
     app.on_shutdown.append(edge.send_away)
     return app

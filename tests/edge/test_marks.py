@@ -1,0 +1,43 @@
+"""Marks: ids that tell where a connection with several subscriptions was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triplewire.edge.marks import Mark
+from triplewire.errors import BadRequest
+from triplewire.model import END, START, token
+
+POSITIONS = st.sampled_from([START, 1, 2, 15, 16, 2**40, END - 1])
+MARKS = st.builds(Mark, POSITIONS, st.one_of(POSITIONS, st.just(END)))
+
+
+@given(MARKS)
+def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
+    assert Mark.parse(str(mark)) == mark
+
+
+@given(MARKS, MARKS)
+def test_marks_of_one_kind_are_ordered_as_their_texts(one: Mark, other: Mark) -> None:
+    if (one.made == END) == (other.made == END):
+        assert (one < other) == (str(one) < str(other))
+
+
+@given(MARKS)
+def test_all_was_told_below_the_cursor_and_nothing_that_comes_after_the_mark(mark: Mark) -> None:
+    assert mark.cursor <= mark.position
+    assert Mark(mark.cursor) <= mark or mark.position == START
+
+
+def test_where_all_was_told_a_mark_is_a_position() -> None:
+    assert str(Mark(7)) == token(7)
+    assert Mark.parse("earliest") == Mark(START)
+    assert str(Mark(7, 3)) == f"{token(7)}~{token(3)}"
+
+
+@pytest.mark.parametrize("text", ["", "~", "7", f"{token(7)}~", f"~{token(7)}", f"{token(7)}~3", "earliest~earliest"])
+def test_what_is_no_mark_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest):
+        Mark.parse(text)
