@@ -68,7 +68,7 @@ def format_headers(id: str, said: Said) -> str:
     """Lines of N-Quads that say it."""
     values = {name: getattr(said, name) for name in NAMES}
     objects = {
-        name: literal(_written(value), _DATE_TIME) if name in _TIMES else literal(value)
+        name: literal(written(value), _DATE_TIME) if name in _TIMES else literal(value)
         for name, value in values.items()
         if value is not None
     }
@@ -88,5 +88,6 @@ def _header(subject: str, predicate: str, obj: str) -> tuple[str, str, str | int
     return subject, name, instant(f"tw:{name}", text) if name in _TIMES else clean(f"tw:{name}", text)
 
 
-def _written(microseconds: int) -> str:
+def written(microseconds: int) -> str:
+    """A time as ISO 8601, in UTC."""
     return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

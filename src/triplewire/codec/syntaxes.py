@@ -31,7 +31,7 @@ class Syntax:
         return found
 
 
-TURTLE = Syntax("Turtle", ("text/turtle", "application/x-turtle"), graphs=False, ending=".ttl")
+TURTLE = Syntax("Turtle", ("text/turtle", "application/x-turtle", "text/n3"), graphs=False, ending=".ttl")
 TRIG = Syntax("TriG", ("application/trig", "application/x-trig"), graphs=True, ending=".trig")
 N_TRIPLES = Syntax("N-Triples", ("application/n-triples",), graphs=False, ending=".nt")
 N_QUADS = Syntax("N-Quads", ("application/n-quads", "text/x-nquads"), graphs=True, ending=".nq")

@@ -8,6 +8,15 @@ BODY_BYTES = 16 * 1024 * 1024
 EXPANDED_BYTES = 64 * 1024 * 1024
 """A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB for one body."""
 
+ITEM_HEAD_BYTES = 64 * 1024
+"""The headers of one Ztreamy item: all that may be there, as long as they may be."""
+
+EXTENSIONS = 32
+"""Headers of its own that one event may have. They are stored and sent with it: at worst some 40 kB."""
+
+EXTENSION_NAME_CHARACTERS = 128
+"""The name of such a header."""
+
 NESTING = 128
 """Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
 

@@ -1,0 +1,200 @@
+"""Ztreamy items: headers and a body, one after the other, as figure 2 of the paper shows them.
+
+`Event-Id`, `Source-Id`, `Syntax`, `Application-Id`, `Timestamp` and `Body-Length`, then headers of the publisher's own;
+an empty line; as many bytes as `Body-Length` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from triplewire.codec.headers import clean, instant, written
+from triplewire.codec.ids import check_id
+from triplewire.codec.syntaxes import TURTLE
+from triplewire.codec.writers import ntriples
+from triplewire.config import limits
+from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.model import Headers
+from triplewire.model.cargoes import BODY, cargo_of
+
+MEDIA_TYPES = ("application/ztreamy-stream", "application/ztreamy-event", "application/x-ztreamy-event")
+MEDIA_TYPE = MEDIA_TYPES[0]
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NUMBER = re.compile(r"[0-9]{1,12}")
+_BLANK = re.compile(rb"(?:\r?\n)*\r?")
+_END = re.compile(rb"\r?\n\r?\n")
+_MEDIA_TYPE = re.compile(
+    r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?: *; *[A-Za-z0-9!#$&^_.+-]+=[A-Za-z0-9!#$&^_.+:-]+)*"
+)
+_OWN = ("event-id", "source-id", "syntax", "application-id", "timestamp", "body-length")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item, its headers checked: they may be stored and sent on. `event_id` is None where it has none."""
+
+    event_id: str | None
+    headers: Headers
+    body: bytes
+
+
+def encode_item(event_id: str, headers: Headers, body: bytes) -> bytes:
+    """An item as bytes. `headers.syntax` is what the body is written in."""
+    own = {
+        "Event-Id": event_id,
+        "Source-Id": headers.source,
+        "Syntax": headers.syntax,
+        "Application-Id": headers.application,
+        "Timestamp": None if headers.time is None else written(headers.time),
+        **headers.extensions,
+        "Body-Length": str(len(body)),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in own.items() if value is not None)
+    return b"%b\r\n%b" % (lines.encode(), body)
+
+
+def item_of(event_id: str, text: str, headers: Headers) -> bytes:
+    """An event as an item: its quads as Turtle, which readers of Ztreamy know, or what it carries as it came."""
+    cargo = cargo_of(event_id, text) if BODY in text else None
+    syntax, body = (TURTLE.media_type, ntriples(text).encode()) if cargo is None else (cargo.media_type, cargo.body)
+    said = Headers(headers.source, headers.application, headers.time, syntax, headers.extensions)
+    return encode_item(event_id, said, body)
+
+
+def parse_item(data: bytes) -> Item:
+    """The item of these bytes, which are one, whole. Raises BadRequest for headers that cannot be."""
+    found = _END.search(data)
+    if found is None:
+        raise BadRequest("an item has headers, an empty line, and a body; this one has no empty line")
+    given = _named(data[: found.start()])
+    headers = Headers(
+        source=_clean(given, "Source-Id"),
+        application=_clean(given, "Application-Id"),
+        time=_time(given),
+        syntax=_syntax(given),
+        extensions=_extensions(given),
+    )
+    return Item(_event_id(given), headers, data[found.end() :])
+
+
+def id_of(text: str) -> str:
+    """The IRI of an event id; a bare UUID is one, too. Raises BadRequest."""
+    try:
+        return f"urn:uuid:{UUID(text)}" if ":" not in text else check_id(text)
+    except ValueError:
+        return check_id(text)
+
+
+def extension(name: str, value: str) -> tuple[str, str]:
+    """A header of the publisher's own, if it is one that may be stored and sent on. Raises BadRequest."""
+    if not _NAME.fullmatch(name) or len(name) > limits.EXTENSION_NAME_CHARACTERS or name.lower() in _OWN:
+        raise BadRequest(f"{name[:60]!r} is no name for a header of one's own; letters, digits and - are")
+    if len(value) > limits.HEADER_CHARACTERS or not value.isprintable():
+        # A line end in it would begin another header for whoever reads it next.
+        raise BadRequest(f"the header {name} holds printable text, at most {limits.HEADER_CHARACTERS} characters")
+    return name, value.strip()
+
+
+@dataclass
+class ItemCutter:
+    """Takes bytes as they come and gives items, each as soon as it is whole."""
+
+    _rest: bytearray = field(default_factory=bytearray)
+    _need: int = 0
+    """Bytes without which the item is not whole: nothing is looked at again before they are there."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The items that are whole now. Raises BadRequest, or BodyTooLarge, where the end of an item cannot be told;
+        then nothing after it can be told either."""
+        self._rest += data
+        while len(self._rest) > self._need and (item := self._next()):
+            yield item
+
+    def end(self) -> None:
+        """Raises BadRequest if an item has begun."""
+        if self._rest.strip():
+            raise BadRequest(f"the item ends in the middle: after {len(self._rest)} bytes")
+
+    def _next(self) -> bytes:
+        rest = self._rest
+        if blank := _leading(rest):
+            del rest[:blank]
+        found = _END.search(rest)
+        if found is None or found.start() > limits.ITEM_HEAD_BYTES:
+            if len(rest) > limits.ITEM_HEAD_BYTES:
+                raise BodyTooLarge("the head of an item", limits.ITEM_HEAD_BYTES)
+            return b""
+        end = found.end() + _length(bytes(rest[: found.start()]))
+        if len(rest) < end:
+            self._need = end - 1
+            return b""
+        item, self._need = bytes(rest[:end]), 0
+        del rest[:end]
+        return item
+
+
+def _leading(rest: bytearray) -> int:
+    found = _BLANK.match(rest)
+    return found.end() if found else 0
+
+
+def _length(head: bytes) -> int:
+    """What `Body-Length` says. A second one would let two readers disagree on where the next item begins."""
+    values = [line.partition(b":")[2] for line in head.split(b"\n") if line.lower().startswith(b"body-length:")]
+    text = values[0].decode(errors="replace").strip() if len(values) == 1 else ""
+    if not _NUMBER.fullmatch(text):
+        told = f"not {text[:60]!r}" if len(values) == 1 else f"it has {len(values)}"
+        raise BadRequest(f"an item has one header Body-Length, a number of bytes; {told}")
+    if int(text) > limits.BODY_BYTES:
+        raise BodyTooLarge("the body of an item", limits.BODY_BYTES)
+    return int(text)
+
+
+def _named(head: bytes) -> Mapping[str, tuple[str, str]]:
+    """Headers by their names in small letters, each as it is written. Raises BadRequest."""
+    try:
+        lines = head.decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        raise BadRequest("the headers of an item are UTF-8") from None
+    found: dict[str, tuple[str, str]] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not _NAME.fullmatch(name):
+            raise BadRequest(f"{line[:60]!r} is no header; write a name, a colon and a value")
+        if name.lower() in found:
+            raise BadRequest(f"the header {name} is given twice; give it once")
+        found[name.lower()] = name, value.strip()
+    return found
+
+
+def _clean(given: Mapping[str, tuple[str, str]], name: str) -> str | None:
+    found = given.get(name.lower())
+    return clean(f"the header {name}", found[1]) if found else None
+
+
+def _event_id(given: Mapping[str, tuple[str, str]]) -> str | None:
+    text = _clean(given, "Event-Id")
+    return None if text is None else id_of(text)
+
+
+def _time(given: Mapping[str, tuple[str, str]]) -> int | None:
+    text = _clean(given, "Timestamp")
+    return None if text is None else instant("the header Timestamp", text)
+
+
+def _syntax(given: Mapping[str, tuple[str, str]]) -> str:
+    text = given["syntax"][1] if "syntax" in given else ""
+    if not _MEDIA_TYPE.fullmatch(text) or len(text) > limits.HEADER_CHARACTERS:
+        raise BadRequest(f"the header Syntax is the media type of the body, such as text/turtle, not {text[:60]!r}")
+    return text
+
+
+def _extensions(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    others = [each for name, each in given.items() if name not in _OWN]
+    if len(others) > limits.EXTENSIONS:
+        raise BadRequest(f"an item has {len(others)} headers of its own; at most {limits.EXTENSIONS} are taken")
+    return dict(extension(*each) for each in others)

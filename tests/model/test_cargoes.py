@@ -1,0 +1,57 @@
+"""Bodies that are no RDF, as events and back."""
+
+from __future__ import annotations
+
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplewire.codec import N_QUADS, decode, nquads
+from triplewire.log.entries import rows, table
+from triplewire.log.ports import Publication
+from triplewire.model import Event
+from triplewire.model.cargoes import BODY, SYNTAX, Cargo, cargo_of, without_cargoes
+from triplewire.testing import event
+
+BODIES = st.one_of(
+    st.binary(max_size=20),
+    st.lists(
+        st.sampled_from(['"', "\\", "\n", "\t", "\r", "\0", "é", "𝄞", "a", "\ufffe", "\u2028", f"\t{BODY}\t"])
+    ).map(lambda parts: "".join(parts).encode()),
+)
+
+
+@given(BODIES, st.sampled_from(["text/csv", "application/octet-stream", "text/plain; charset=utf-8"]))
+@settings(max_examples=80, deadline=None)
+def test_a_body_comes_back_byte_for_byte_also_by_way_of_rdf(body: bytes, media_type: str) -> None:
+    cargo = Cargo(media_type, body)
+    text = cargo.text("urn:e")
+    assert cargo_of("urn:e", text) == cargo
+    assert len(list(ox.parse(nquads("urn:e", text).encode(), format=ox.RdfFormat.N_QUADS))) == 2
+    (again,) = decode(nquads("urn:e", text).encode(), N_QUADS)
+    assert cargo_of(again.id, again.text) == cargo
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<urn:e>\t{BODY}\t"a"',
+        f'<urn:other>\t{SYNTAX}\t"text/csv"\n<urn:other>\t{BODY}\t"a"',
+        f'<urn:e>\t{SYNTAX}\t"text/csv"\n<urn:e>\t{BODY}\t<urn:a>',
+        f'<urn:e>\t{SYNTAX}\t<urn:a>\n<urn:e>\t{BODY}\t"a"',
+        f'<urn:e>\t{SYNTAX}\t"text/csv"\n<urn:e>\t{BODY}\t"a"\n<urn:s>\t<urn:p>\t"more"',
+        f'<urn:s>\t<urn:p>\t"more"\n<urn:e>\t{SYNTAX}\t"text/csv"\n<urn:e>\t{BODY}\t"a"',
+    ],
+)
+def test_rdf_that_speaks_of_bodies_is_no_cargo(text: str) -> None:
+    assert cargo_of("urn:e", text) is None
+
+
+def test_cargoes_are_left_out_of_what_is_matched() -> None:
+    carried = Event("urn:e", Cargo("text/csv", b"a,b").text("urn:e"))
+    speaking = Event("urn:f", f'<urn:s>\t{BODY}\t"a"')
+    entries = table([list(rows([Publication("s", [event(1), carried, speaking])], iter([1, 2, 3]), 0))])
+    assert without_cargoes(entries)["position"].to_pylist() == [1, 3]
+    plain = entries.slice(0, 1)
+    assert without_cargoes(plain) is plain
