@@ -23,6 +23,7 @@ from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.app import Parts, application
+from triplewire.edge.identities import identity_of
 from triplewire.edge.server import serve_until_signalled
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
@@ -106,6 +107,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             services=settings.services,
             origins=settings.origins,
             metrics=metrics,
+            identity=identity_of(settings.identity),
         )
 
 

@@ -53,6 +53,10 @@ class Settings:
         return self.data / "log.db"
 
     @property
+    def identity(self) -> Path:
+        return self.data / "edge.id"
+
+    @property
     def outbox(self) -> Path:
         return self.data / "outbox.db"
 

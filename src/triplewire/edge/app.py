@@ -18,6 +18,7 @@ from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.events import Events
 from triplewire.edge.frames import CLOSING
 from triplewire.edge.health import Health, Sources
+from triplewire.edge.identities import new_identity, tell
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
@@ -78,6 +79,8 @@ class Parts:
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
     metrics: Metrics = field(default_factory=Metrics)
+    identity: str = field(default_factory=new_identity)
+    """By which relays know it; the same after a restart."""
 
 
 class Edge:
@@ -111,7 +114,7 @@ class Edge:
             Pages(parts.log, parts.registry, read),
             Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases),
             Questions(parts.answers, federated=bool(parts.services)),
-            Health(sources, read, parts.metrics, self.listeners),
+            Health(sources, read, parts.metrics, self.listeners, parts.identity),
         )
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
 
@@ -173,6 +176,7 @@ def application(parts: Parts) -> web.Application:
     middlewares = [middleware(parts.metrics), origins.middleware()]
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE] = edge
+    tell(app, parts.identity)
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)
     app.on_response_prepare.append(origins.mark)

@@ -101,12 +101,18 @@ class Health:
     """Answers those who ask how it goes."""
 
     def __init__(
-        self, sources: Sources, workers: Workers, metrics: Metrics, listeners: Callable[[], dict[str, int]]
+        self,
+        sources: Sources,
+        workers: Workers,
+        metrics: Metrics,
+        listeners: Callable[[], dict[str, int]],
+        identity: str,
     ) -> None:
         self._sources = sources
         self._workers = workers
         self._metrics = metrics
         self._listeners = listeners
+        self._identity = identity
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
@@ -115,7 +121,7 @@ class Health:
         """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases."""
         reading = await self._workers.run(self._sources.read)
         status = 200 if reading.status in ("ok", "lagging") else 503
-        body = orjson.dumps(_document(reading, self._listeners()))
+        body = orjson.dumps({"edge": self._identity, **_document(reading, self._listeners())})
         return web.Response(status=status, body=body, content_type="application/json")
 
     async def metrics(self, request: web.Request) -> web.Response:
