@@ -83,6 +83,45 @@ def test_only_events_with_all_of_some_predicates(tmp_path: Path, names: list[str
     assert paged(lake, 0, 15, limit, predicates).to_pylist() == rest
 
 
+def streamed(positions: Sequence[int]) -> pa.Table:
+    """Events in turn of three streams; one id comes twice."""
+    names = pa.array([f"s{each % 3}" for each in positions])
+    found = rows(positions)
+    found = found.set_column(1, found.schema.field("stream"), names)
+    again = pa.array(["urn:again" if each in (2, 5) else f"urn:{each}" for each in positions])
+    return found.set_column(2, found.schema.field("event"), again)
+
+
+def parted(folder: Path, files: Sequence[Sequence[int]]) -> LakeEntries:
+    lake = DeltaLake(folder)
+    for number, positions in enumerate(files):
+        lake.commit(Batch("q", number, max(positions)), [FileWriter(folder).write(streamed(positions))])
+    return LakeEntries(lake)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize("files", [[[*range(1, 11)]], [[1, 4, 7], [2, 5, 8], [3, 6], [9, 10]]])
+def test_one_stream_alone(tmp_path: Path, files: list[list[int]], limit: int) -> None:
+    lake = parted(tmp_path, files)
+    for stream in ("s0", "s1", "s2", "other"):
+        found, after = [RECALLED.empty_table()], 1
+        while after < 12:
+            page, after = lake.page(after, 12, limit, stream=stream)
+            found.append(page)
+        expected = [row for row in streamed(range(2, 11)).select(MATTER).to_pylist() if row["stream"] == stream]
+        assert pa.concat_tables(found).to_pylist() == expected
+
+
+@pytest.mark.parametrize("files", [[[*range(1, 11)]], [[1, 4, 7], [2, 5, 8], [3, 6], [9, 10]]])
+def test_an_event_is_found_by_its_id_in_its_stream(tmp_path: Path, files: list[list[int]]) -> None:
+    lake = parted(tmp_path, files)
+    assert lake.find("s2", "urn:again") == 5
+    assert lake.find("s1", "urn:7") == 7
+    assert lake.find("s0", "urn:7") is None
+    assert lake.find("s1", "urn:77") is None
+    assert LakeEntries(DeltaLake(tmp_path / "none")).find("s1", "urn:7") is None
+
+
 def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAST_FILES", 2)
     lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]))
@@ -120,6 +159,9 @@ class Listed:
 
     def files(self, at: Moment | None = None) -> Snapshot:
         return replace(Snapshot.empty("nowhere"), files=self._files)
+
+    def floor(self, stream: str | None = None) -> int:
+        return 0
 
 
 @given(st.integers(0, 20), st.integers(0, 20))

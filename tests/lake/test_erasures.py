@@ -103,6 +103,9 @@ class _Still:
     def files(self, at: Moment | None = None) -> Snapshot:
         return self.snapshot
 
+    def floor(self, stream: str | None = None) -> int:
+        return 0
+
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -77,6 +77,36 @@ def test_what_is_too_old_goes_whole(house: House, ages: list[str], kept: list[in
     assert retain(house, Retention.parsed(ages), NOW) == 0
 
 
+@pytest.mark.parametrize(
+    ("ages", "floors"),
+    [
+        ([], {}),
+        (["5h"], {"a": 4, "b": 5, None: 5}),
+        (["a=2h"], {"a": 8, None: 8}),
+        (["a=2h", "4h"], {"a": 8, "b": 5, None: 8}),
+        (["1m"], {"a": 10, "b": 9, None: 10}),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 2])
+def test_it_is_noted_how_far_events_of_a_stream_went(
+    house: House, monkeypatch: pytest.MonkeyPatch, ages: list[str], floors: dict[str | None, int], most: int
+) -> None:
+    monkeypatch.setattr(limits, "FLOORS", most)
+    retain(house, Retention.parsed(ages), NOW)
+    for lake in (house.lake, DeltaLake(house.table)):
+        assert isinstance(lake, DeltaLake)
+        found = {each: lake.floor(each) for each in ("a", "b", None)}
+        assert found == {each: floors.get(each if most else None, 0) for each in found}
+
+
+def test_a_floor_stays_where_less_goes_later(house: House) -> None:
+    retain(house, Retention.parsed(["a=2h"]), NOW)
+    retain(house, Retention.parsed(["5h"]), NOW)
+    lake = DeltaLake(house.table)
+    assert [lake.floor(each) for each in ("a", "b", "c", None)] == [8, 5, 0, 8]
+    assert DeltaLake(house.table.with_name("none")).floor() == 0
+
+
 def test_of_what_is_too_much_the_oldest_goes(house: House) -> None:
     size = house.lake.files().size
     assert retain(house, Retention(size=size), NOW) == 0

@@ -147,6 +147,15 @@ def test_trim_never_reaches_what_is_still_needed(stores: Twin) -> None:
     assert ids(stores) == ["3"]
 
 
+def test_the_newest_that_a_stream_lost_by_a_trim_is_known(stores: Twin) -> None:
+    stores.log.append([publication(1, stream="a"), publication(2, 3, stream="b"), publication(4, stream="a")])
+    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [0, 0, 0, 0]
+    stores.log.trim(Retention(size=0), before=3)
+    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [1, 2, 0, 2]
+    stores.log.trim(Retention(size=0), END)
+    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [4, 3, 0, 4]
+
+
 def test_a_trim_of_many_steps_drops_all_that_goes_and_no_more(stores: Twin) -> None:
     count = 2 * TRIM_EVENTS + 10
     stores.log.append([Publication("s", [Event(f"urn:/{number}", "x") for number in range(count)])])

@@ -41,6 +41,7 @@ class Model:
     now: int = 0
     entries: list[tuple[int, str, str, int]] = field(default_factory=list)
     changes: list[tuple[int, str, str, Any]] = field(default_factory=list)
+    gone: dict[str, int] = field(default_factory=dict)
 
     def append(self, publications: list[Publication]) -> list[int]:
         flat = [(str(publication.stream), event.text) for publication in publications for event in publication.events]
@@ -58,7 +59,8 @@ class Model:
     def trim(self, age: int | None, size: int | None, before: int) -> int:
         dropped = 0
         while self.entries and self.entries[0][0] < before and self._oldest_goes(age, size):
-            self.entries.pop(0)
+            position, stream, _, _ = self.entries.pop(0)
+            self.gone[stream] = position
             dropped += 1
         return dropped
 
@@ -104,6 +106,7 @@ def test_every_twin_behaves_like_the_model(kind: str, history: list[Step]) -> No
         for step in history:
             play(model, stores, step)
         assert stores.log.head() == model.head
+        assert {each: stores.log.gone(each) for each in "st"} == {each: model.gone.get(each, 0) for each in "st"}
         assert read(stores, 0, END, 1_000) == model.entries
         changes = [(each.position, each.kind, each.key, each.value) for each in stores.registry.changes(0, END)]
         assert changes == model.changes

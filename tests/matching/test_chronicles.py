@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from triplewire.log.ports import Measured, Publication, Retention
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.retrospects import since
-from triplewire.model import MATTER
+from triplewire.model import MATTER, START
 from triplewire.testing import KINDS, publication, twin
 
 
@@ -28,7 +28,15 @@ class Kept:
     def upto(self) -> int:
         return self.complete
 
-    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
+    def floor(self, stream: str | None = None) -> int:
+        return START
+
+    def find(self, stream: str, event: str) -> int | None:
+        return None
+
+    def page(
+        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+    ) -> tuple[pa.Table, int]:
         positions = self.entries["position"].to_pylist()
         rows = [row for row, at in enumerate(positions) if after < at <= upto][: min(limit, self.most)]
         found = self.entries.take(pa.array(rows, pa.int64())).select(MATTER)
@@ -58,6 +66,9 @@ class Cutting:
 
     def begin(self) -> int:
         return self.log.begin()
+
+    def gone(self, stream: str | None = None) -> int:
+        return self.log.gone(stream)
 
     def head(self) -> int:
         return self.log.head()

@@ -49,6 +49,9 @@ class Gated:
     def begin(self) -> int:
         return self.log.begin()
 
+    def gone(self, stream: str | None = None) -> int:
+        return self.log.gone(stream)
+
     def reach(self, after: int, upto: int, size: int) -> int:
         return self.log.reach(after, upto, size)
 

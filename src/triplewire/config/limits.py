@@ -319,6 +319,10 @@ HOUSE_PAUSE_SECONDS = 30.0
 RETAIN_SECONDS = 3_600.0
 """Between two looks at what is too old, at least: each that finds something begins every reader's copy anew."""
 
+FLOORS = 1_000
+"""Streams that lose events to retention at once of which it is noted how far: each is a line in the table's log for
+good. Of more of them it is noted together."""
+
 CHECKPOINT_COMMITS = 100
 """Commits of the lake after which its state is written down: who opens it reads so many at most, in some 20 ms."""
 
@@ -439,6 +443,9 @@ PAST_BYTES = 4 * 1024 * 1024
 
 PAST_FILES = 32
 """Files of the lake that are opened at once for that: some 50 ms at worst, where each holds little."""
+
+SOUGHT_FILES = 256
+"""Files of the lake, the newest that may have it, that are opened to find an event by its id: under a second."""
 
 PASTS_AT_ONCE = 2
 """Steps through the past that an edge takes at the same time, each some 50 ms of a core. Other listeners wait their

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -13,11 +13,13 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from triplewire.config import limits
 from triplewire.errors import Conflict, NotFound, StorageFull
 from triplewire.lake.disks import sync
 from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.lake.quads import TABLE, ZONE
 from triplewire.lake.ranges import RANGED, from_actions, to_statistics
+from triplewire.model import START
 
 UPTO = "triplewire.upto"
 """The application transaction whose version is the position up to which the table is complete."""
@@ -27,6 +29,11 @@ ZONES = "triplewire.zones"
 """Likewise, the version of the zone map."""
 CHANGES = "triplewire.changes"
 """Likewise, how many changes there were. Two that were made of the same table cannot both be committed."""
+
+FLOOR = "triplewire.floor"
+"""Likewise, the newest position at which retention took an event away; with a dot and a stream, one of that stream."""
+OTHERS = "*"
+"""In the place of a stream: those that have no mark of their own, because there were too many."""
 
 _CONFIGURATION = {
     # A reader that is not told so takes the statistics of other columns for empty, and finds no row by them.
@@ -74,6 +81,14 @@ class DeltaLake:
             if self._snapshot is None or self._is_newer(self._snapshot.version):
                 self._snapshot = self._seen(self._current())
             return self._snapshot
+
+    def floor(self, stream: str | None = None) -> int:
+        with self._lock:
+            table = self._current()
+            if table is None:
+                return START
+            names = (FLOOR,) if stream is None else (_floor(stream), _floor(OTHERS))
+            return max(_or(table.transaction_version(each), START) for each in names)
 
     def _is_newer(self, version: int) -> bool:
         """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one
@@ -176,7 +191,21 @@ def _marks(table: DeltaTable, change: Change) -> list[Transaction]:
         marks.append(Transaction(REMOVALS, _or(table.transaction_version(REMOVALS), 0) + 1))
     if change.zones is not None:
         marks.append(Transaction(ZONES, change.zones))
+    for name, position in _floors(change.floors).items():
+        marks.append(Transaction(name, max(position, _or(table.transaction_version(name), START))))
     return marks
+
+
+def _floors(floors: Mapping[str, int]) -> dict[str, int]:
+    """The marks of what streams lost. Marks stay in the table's log for good, so that there are not too many."""
+    if not floors:
+        return {}
+    named = floors if len(floors) <= limits.FLOORS else {OTHERS: max(floors.values())}
+    return {FLOOR: max(floors.values()), **{_floor(stream): position for stream, position in named.items()}}
+
+
+def _floor(stream: str) -> str:
+    return f"{FLOOR}.{stream}"
 
 
 def _added(file: DataFile, *, new: bool) -> AddAction:

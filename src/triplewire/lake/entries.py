@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from threading import Lock
 
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.lake.ports import Shelf, Snapshot
+from triplewire.lake.ports import DataFile, Floored, Snapshot
 from triplewire.lake.relations import engine
 from triplewire.model import ENTRIES, MATTER, Erasure
 from triplewire.model.erasures import left
@@ -19,7 +20,7 @@ RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
 # The first events that fit, by number and by size, are found before any text is put together.
 _PAGE = """
 WITH stored AS (
-    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto
+    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto{within}
 ), found AS (
     SELECT * FROM stored{having}
 ), sizes AS (
@@ -45,11 +46,16 @@ _HAVING = """ WHERE position IN (
 )"""
 
 
+_WITHIN = " AND stream = $stream"
+
+_FIND = "SELECT max(position) FROM read_parquet($files) WHERE graph = $graph AND stream = $stream"
+
+
 class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
     def __init__(
-        self, lake: Shelf, size: int = limits.PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
+        self, lake: Floored, size: int = limits.PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
     ) -> None:
         """A page has at most `size` bytes of text, and what of one event goes over that. What is being erased, as
         `pending` tells, is left out."""
@@ -63,33 +69,69 @@ class LakeEntries:
         """The position up to which the lake has every event."""
         return self._lake.files().upto
 
-    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
+    def floor(self, stream: str | None = None) -> int:
+        """The newest position of an event of a stream, or of any, that the lake was not to keep any longer."""
+        return self._lake.floor(stream)
+
+    def page(
+        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+    ) -> tuple[pa.Table, int]:
         """At most `limit` entries at positions p with `after < p <= upto`, in order, as a `RECALLED` table; and the
-        position up to which these are all. Only events that have all of some predicates, if any are named. Few files
-        are opened, so there may be none where more are to come."""
+        position up to which these are all. Only events that have all of some predicates, if any are named, and of one
+        stream, if it is. Few files are opened, so there may be none where more are to come."""
         # Each file has an event for the page, or nearly each.
-        files, end = _chosen(self._lake.files(), after, upto, min(limit, limits.PAST_FILES))
+        files, end = _chosen(self._lake.files(), after, upto, min(limit, limits.PAST_FILES), stream)
         if not files:
-            return RECALLED.empty_table(), upto
+            return RECALLED.empty_table(), end
         asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
+        asked |= _named(predicates) | ({} if stream is None else {"stream": stream})
         with self._turn:
-            found = pa.table(self._duck.sql(_sql(len(predicates)), params=asked | _named(predicates))).cast(RECALLED)
+            found = pa.table(self._duck.sql(_sql(len(predicates), stream), params=asked)).cast(RECALLED)
         whole = found.num_rows < limit and found.nbytes < self._size
         return left(found, self._pending()), end if whole else found["position"][-1].as_py()
 
+    def find(self, stream: str, event: str) -> int | None:
+        """The newest position of the event with this id, in a stream; None where the newest files that may have it do
+        not."""
+        snapshot, graph = self._lake.files(), f"<{event}>"
+        likely = [
+            each for each in snapshot.files if _may_have(each, "graph", graph) and _may_have(each, "stream", stream)
+        ]
+        files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-limits.SOUGHT_FILES :]]
+        if not files:
+            return None
+        with self._turn:
+            found = self._duck.execute(_FIND, {"files": files, "graph": graph, "stream": stream}).fetchone()
+        return found[0] if found else None
 
-def _sql(predicates: int) -> str:
+
+def _sql(predicates: int, stream: str | None) -> str:
     names = ", ".join(f"$p{number}" for number in range(predicates))
-    return _PAGE.format(having=_HAVING.format(names=names, count=predicates) if predicates else "")
+    having = _HAVING.format(names=names, count=predicates) if predicates else ""
+    return _PAGE.format(having=having, within="" if stream is None else _WITHIN)
 
 
 def _named(predicates: Sequence[str]) -> dict[str, str]:
     return {f"p{number}": each for number, each in enumerate(predicates)}
 
 
-def _chosen(snapshot: Snapshot, after: int, upto: int, most: int) -> tuple[list[str], int]:
+def _last(file: DataFile) -> int:
+    return file.last
+
+
+def _may_have(file: DataFile, column: str, value: str) -> bool:
+    """Whether a file may have a row with this value; it may where nothing is known of the column."""
+    least, greatest = file.ranges.get(column, ("", chr(sys.maxunicode)))
+    return least is not None and greatest is not None and str(least) <= value <= str(greatest)
+
+
+def _chosen(snapshot: Snapshot, after: int, upto: int, most: int, stream: str | None = None) -> tuple[list[str], int]:
     """The files to open for what comes first, and the position up to which they hold everything. Those of one stretch
     of time are one in each zone, and go together."""
-    inside = [each for each in snapshot.files if each.last > after and each.first <= upto]
+    inside = [
+        each
+        for each in snapshot.files
+        if each.last > after and each.first <= upto and (stream is None or _may_have(each, "stream", stream))
+    ]
     end = upto if len(inside) <= most else min(upto, max(each.last for each in inside[:most]))
     return [f"{snapshot.table}/{each.path}" for each in inside if each.first <= end], end

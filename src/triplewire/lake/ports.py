@@ -63,6 +63,8 @@ class Change:
     added: tuple[DataFile, ...]
     lost: bool = False
     zones: int | None = None
+    floors: Mapping[str, int] = field(default_factory=dict)
+    """Of streams whose events were not to be kept any longer: the newest position at which one of them went."""
 
 
 @dataclass(frozen=True)
@@ -123,3 +125,11 @@ class Shelf(Protocol):
 
     def files(self, at: Moment | None = None) -> Snapshot:
         """As the lake's."""
+
+
+class Floored(Shelf, Protocol):
+    """The table for those who must know what it kept no longer."""
+
+    def floor(self, stream: str | None = None) -> int:
+        """The newest position of which an event of a stream, or of any, went because it was too old or too much; START
+        where none did. Of what was erased nobody is told."""

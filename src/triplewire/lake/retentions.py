@@ -17,6 +17,7 @@ from triplewire.lake.houses import House, Progress, count
 from triplewire.lake.ports import Change, DataFile, Snapshot
 from triplewire.lake.relations import engine, parquet, quoted
 from triplewire.lake.rewrites import Rewrite
+from triplewire.model import START
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _AGE = re.compile(r"(?:(?P<stream>[^=\s]+)=)?(?P<count>[0-9]+)(?P<unit>[mhdw])")
@@ -59,7 +60,7 @@ def retain(house: House, retention: Retention, now: datetime) -> int:
     affected = [(file, lost) for file, lost in found if lost]
     if affected:
         _drop(house, affected, condition)
-    return sum(lost for _, lost in affected)
+    return sum(each.quads for _, lost in affected for each in lost)
 
 
 def _parsed(text: str) -> tuple[str | None, float]:
@@ -94,17 +95,30 @@ def _much(retention: Retention, snapshot: Snapshot) -> Iterator[str]:
             return
 
 
-def _counted(table: Path, condition: str, file: DataFile) -> list[tuple[DataFile, int]]:
-    """How many rows of a file hold the condition."""
+@dataclass(frozen=True)
+class Loss:
+    """What a stream loses of a file."""
+
+    stream: str
+    quads: int
+    last: int
+    """The position of the newest event among it."""
+
+
+def _counted(table: Path, condition: str, file: DataFile) -> list[tuple[DataFile, tuple[Loss, ...]]]:
+    """The rows of a file that hold the condition, by streams."""
     with engine() as duck:
-        query = f"SELECT count(*) FROM {parquet([str(table / file.path)])} WHERE {condition}"
-        ((lost,),) = duck.execute(query).fetchall()
-        return [(file, lost)]
+        rows = f"FROM {parquet([str(table / file.path)])} WHERE {condition}"
+        lost = duck.execute(f"SELECT stream, count(*), max(position) {rows} GROUP BY stream").fetchall()
+        return [(file, tuple(Loss(*each) for each in lost))]
 
 
-def _drop(house: House, affected: Sequence[tuple[DataFile, int]], condition: str) -> None:
-    """Files that lose all rows go, those that lose some become others."""
-    partly = [file for file, lost in affected if lost < file.rows]
+def _drop(house: House, affected: Sequence[tuple[DataFile, tuple[Loss, ...]]], condition: str) -> None:
+    """Files that lose all rows go, those that lose some become others. Who comes too late is told so by streams."""
+    partly = [file for file, lost in affected if sum(each.quads for each in lost) < file.rows]
     rewrites = [Rewrite((file.path,), file.rows, (file.zone or "",), kept=f"NOT ({condition})") for file in partly]
     made = house.rewritten("letting go of what is too old", rewrites, count(partly))
-    house.lake.replace(Change(tuple(file for file, _ in affected), made, lost=True))
+    floors: dict[str, int] = {}
+    for each in (each for _, lost in affected for each in lost):
+        floors[each.stream] = max(each.last, floors.get(each.stream, START))
+    house.lake.replace(Change(tuple(file for file, _ in affected), made, lost=True, floors=floors))

@@ -58,6 +58,9 @@ class GuardedLog:
     def begin(self) -> int:
         return self._log.begin()
 
+    def gone(self, stream: str | None = None) -> int:
+        return self._log.gone(stream)
+
     def trim(self, retention: Retention, before: int) -> int:
         return self._log.trim(retention, before)
 

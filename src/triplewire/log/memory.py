@@ -22,6 +22,7 @@ from triplewire.sequences import Positions
 
 _POSITION = itemgetter(0)
 _TEXT: Final = 3
+_STREAM: Final = 1
 _EVENT: Final = 2
 _SOURCE: Final = 4
 _RECEIVED: Final = 7
@@ -36,6 +37,7 @@ class MemoryLog:
         # Only ever grows; a trim puts another list in its place, so that readers need no lock.
         self._rows: list[Row] = []
         self._keys: dict[str, range] = {}
+        self._gone: dict[str, int] = {}
         self._turn = Lock()
 
     def append(self, publications: Sequence[Publication]) -> list[range]:
@@ -75,6 +77,9 @@ class MemoryLog:
         head, rows = self.head(), self._rows
         return rows[0][0] if rows else head + 1
 
+    def gone(self, stream: str | None = None) -> int:
+        return max(self._gone.values(), default=START) if stream is None else self._gone.get(stream, START)
+
     def losses(self, erasure: Erasure) -> pa.Table:
         return losses(self.read(START, erasure.position - 1, len(self._rows)), erasure)
 
@@ -88,6 +93,7 @@ class MemoryLog:
     def trim(self, retention: Retention, before: int) -> int:
         with self._positions.taking(0):
             going = list(takewhile(lambda row: row[0] < before, self._expired(retention)))
+            self._gone |= {row[_STREAM]: row[0] for row in going if row[_EVENT]}
             self._rows = self._rows[len(going) :]
         if going:
             with self._turn:

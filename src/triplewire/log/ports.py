@@ -63,6 +63,10 @@ class Measured(Log, Protocol):
         """The position of the oldest entry that was not trimmed away, erased or not; one above the head if there is
         none. What is not there above it was erased."""
 
+    def gone(self, stream: str | None = None) -> int:
+        """The position of the newest event of a stream, or of any, that was trimmed away; START where none was. Of what
+        was erased before that nobody is told."""
+
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
         `size` bytes of text, not counting the last of them. At least the first entry is among them."""

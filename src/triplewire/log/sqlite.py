@@ -17,7 +17,7 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.log import entries
 from triplewire.log.ports import Publication, Retention
-from triplewire.model import Erasure, Scope
+from triplewire.model import START, Erasure, Scope
 from triplewire.model.erasures import LOSSES, concerned, left, losses
 from triplewire.model.terms import iri
 
@@ -33,6 +33,8 @@ SCHEMA = sqlite.POSITIONS | {
     # Of publications that may come again; they go with the last of their events.
     "keys": """
         CREATE TABLE keys (key TEXT PRIMARY KEY, first INTEGER NOT NULL, following INTEGER NOT NULL) WITHOUT ROWID""",
+    # Of each stream, the newest event that was trimmed away: by it those who come too late are told.
+    "trims": "CREATE TABLE trims (stream TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
     "keys_following": "CREATE INDEX keys_following ON keys (following)",
 }
 
@@ -46,6 +48,11 @@ _START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY
 _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
+_TRIMMED = """INSERT INTO trims (stream, position)
+    SELECT stream, max(position) FROM events WHERE position <= ? AND event <> '' GROUP BY stream
+    ON CONFLICT (stream) DO UPDATE SET position = excluded.position"""
+_GONE = "SELECT position FROM trims WHERE stream = ?"
+_GONE_OF_ANY = "SELECT max(position) FROM trims"
 _KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
 _KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
 _FORGET = "DELETE FROM keys WHERE following <= ?"
@@ -129,6 +136,12 @@ class SqliteLog:
             (oldest,) = connection.execute(_BEGIN).fetchone() or (head + 1,)
         return int(oldest)
 
+    def gone(self, stream: str | None = None) -> int:
+        with self._database.reading() as connection:
+            asked = (_GONE_OF_ANY, ()) if stream is None else (_GONE, (stream,))
+            (position,) = connection.execute(*asked).fetchone() or (None,)
+        return START if position is None else int(position)
+
     def losses(self, erasure: Erasure) -> pa.Table:
         return pa.concat_tables([LOSSES.empty_table(), *(losses(part, erasure) for part in self._named(erasure))])
 
@@ -172,6 +185,7 @@ class SqliteLog:
         if not gone:
             return 0
         with self._database.writing() as connection:
+            connection.execute(_TRIMMED, (gone[-1],))
             dropped = connection.execute(_DROP, (gone[-1],)).rowcount
             connection.execute(_FORGET, (gone[-1] + 1,))
         # SQLite gives its write lock to whoever asks first: as long again without it lets the others have their turn.

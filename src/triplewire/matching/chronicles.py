@@ -28,9 +28,18 @@ class Archive(Protocol):
     def upto(self) -> int:
         """The position up to which it has every event."""
 
-    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> tuple[pa.Table, int]:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`; and
-        the position up to which these are all. Events that do not have each of the predicates may be left out."""
+    def floor(self, stream: str | None = None) -> int:
+        """The newest position of an event of a stream, or of any, that it was not to keep any longer."""
+
+    def find(self, stream: str, event: str) -> int | None:
+        """The newest position of the event with this id, in a stream; None where it is not found."""
+
+    def page(
+        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+    ) -> tuple[pa.Table, int]:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`, of
+        one stream or of all; and the position up to which these are all. Events that do not have each of the predicates
+        may be left out."""
 
 
 @dataclass(frozen=True)
