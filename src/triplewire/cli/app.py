@@ -16,6 +16,7 @@ from triplewire.cli import (
     ontology,
     publish,
     query,
+    relay,
     serve,
     simulate,
     template,
@@ -32,7 +33,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (serve, publish, listen, query, export, imports, lake, erase, ontology, template, zones, simulate, bench):
+for module in (
+    serve,
+    publish,
+    listen,
+    query,
+    export,
+    imports,
+    lake,
+    erase,
+    ontology,
+    template,
+    zones,
+    relay,
+    simulate,
+    bench,
+):
     module.add_to(app)
 
 

@@ -16,7 +16,7 @@ import orjson
 from triplewire.client import bulks, pages
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
-from triplewire.client.feeds import Feed
+from triplewire.client.feeds import Feed, Heard
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
@@ -90,11 +90,12 @@ class AsyncClient:
         receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
         return receipt
 
-    async def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
+    async def publish_addressed(self, events: Iterable[Addressed] | bytes, key: str | None = None) -> Json:
         """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published
         with the key is not published again, for as long as the log keeps it: the receipt is the first one's."""
+        body = events if isinstance(events, bytes) else encode_addressed(events)
         sent = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
-        receipt: Json = await self._call("POST", "/events", data=BytesIO(encode_addressed(events)), headers=sent)
+        receipt: Json = await self._call("POST", "/events", data=BytesIO(body), headers=sent)
         return receipt
 
     def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
@@ -103,6 +104,21 @@ class AsyncClient:
         `on_gap` is told when what was asked for had been trimmed away already.
         """
         return self._feed(f"/streams/{stream}", after, on_gap)
+
+    def listen(
+        self,
+        stream: str,
+        after: str | None = None,
+        *,
+        parameters: Iterable[tuple[str, str]] = (),
+        relay: str | None = None,
+    ) -> AsyncGenerator[Heard, None]:
+        """Every message of a stream, those about the connection too. `parameters` are filters and others that an edge
+        takes in the address; a `relay` tells its id, and is served without waiting, before others."""
+        told = {} if relay is None else {"Relay-Id": relay}
+        given = [*parameters, *([] if relay is None else [("buffer", "0")])]
+        url = f"{self._url}/streams/{stream}"
+        return Feed(self._open(), url, after, self._attempts, tuple(given), told).messages()
 
     async def page(self, after: int = START, upto: int = END, stream: str | None = None) -> pages.Page:
         """The first events at positions p with `after < p <= upto` that the log keeps, of one stream or of all."""

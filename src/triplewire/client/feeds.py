@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -39,6 +39,8 @@ class Feed:
     url: str
     after: str | None = None
     attempts: int | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     async def messages(self) -> AsyncGenerator[Heard, None]:
         """Every message once, in order. Ends after `end`; raises what the server refuses with, such as NotFound."""
@@ -67,7 +69,7 @@ class Feed:
     async def _connection(self, parser: Parser) -> AsyncGenerator[Message, None]:
         """The messages of one connection. It ends when the server says that it was read too slowly."""
         parser.restart()
-        parameters, headers = self._parameters(parser), _headers(parser)
+        parameters, headers = self._parameters(parser), {**self.headers, **_headers(parser)}
         async with self.session.get(self.url, params=parameters, headers=headers, timeout=_PATIENCE) as response:
             if response.status != 200:
                 raise error_of(response.status, await response.read())
@@ -77,8 +79,9 @@ class Feed:
                         return
                     yield message
 
-    def _parameters(self, parser: Parser) -> dict[str, str]:
-        return {"after": self.after} if self.after is not None and parser.last_id is None else {}
+    def _parameters(self, parser: Parser) -> list[tuple[str, str]]:
+        fresh = self.after is not None and parser.last_id is None
+        return [*self.parameters, *([("after", self.after or "")] if fresh else [])]
 
 
 def _headers(parser: Parser) -> dict[str, str]:

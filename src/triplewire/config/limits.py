@@ -487,3 +487,22 @@ then twice as long each time."""
 
 FAULTS_SHOWN = 20
 """Faults of a file that are told one by one on a terminal; the others are counted, and are in the file of rejects."""
+
+RELAY_EVENTS = 500
+"""Events that a relay publishes at once: a transaction of some milliseconds. What came while it was under way is the
+next."""
+
+RELAY_BYTES = 1024 * 1024
+"""Their bodies. Twice as much may have been heard and wait, for each strand; then the edge above waits."""
+
+RELAY_STRANDS = 256
+"""Tables in the file of a relay. Each has a connection of its own to the edge above."""
+
+RELAY_HOPS = 16
+"""Streams through which an event may come to another. More are a mistake that no loop explains."""
+
+RELAY_PAUSE_FIRST = 0.2
+"""Seconds at most before a relay tries again what has just failed; twice as long each time."""
+
+RELAY_PAUSE_LONGEST = 15.0
+"""Seconds at most between two attempts, however many have failed: an edge that is back is found within them."""

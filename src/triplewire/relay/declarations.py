@@ -1,0 +1,168 @@
+"""Declarations: the small file that says what a relay carries from where to where, checked once, here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from triplewire.config import limits
+from triplewire.errors import BadRequest
+from triplewire.registry.streams import stream_name
+from triplewire.relay.places import Step, fault, unparsed
+from triplewire.relay.strands import Address, Enrichment, Strand
+
+FILTERS = ("source", "application", "vocabulary", "ask", "filter")
+"""What an edge picks events of a stream by, as parameters of its address."""
+
+_TOP = ("name", "to", "address", "positions", "relay")
+_RULE = ("from", "to", "stream", "after", *FILTERS, "enrich", "split")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a file says: who the relay is, where it keeps its positions, and its strands."""
+
+    name: str
+    positions: Path
+    strands: tuple[Strand, ...]
+    address: str | None = None
+    """Where clients reach the edge that `to` names, if the edge above may send some of its own there."""
+
+
+def read(path: Path, to: str) -> Declaration:
+    """The declaration in a file; `to` is the edge for rules that name none. Raises BadRequest, with the line."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"{path} cannot be read: {error}") from None
+    return parse(text, path, to)
+
+
+def parse(text: str, path: Path, to: str) -> Declaration:
+    """The same of a text; relative names of files start where `path` lies."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise unparsed(text, error) from None
+    return _Checked(text).declaration(document, path, to)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Checks parts of a document; what is wrong is told with the line in the text."""
+
+    text: str
+
+    def declaration(self, document: Mapping[str, Any], path: Path, to: str) -> Declaration:
+        self._known(document, _TOP, ())
+        target = self._edge(document["to"], ("to",)) if "to" in document else to.rstrip("/")
+        name = self._text(document.get("name", path.stem), ("name",))
+        positions = self._text(document.get("positions", f"{path.stem}.positions"), ("positions",))
+        address = self._edge(document["address"], ("address",)) if "address" in document else None
+        strands = tuple(self._strands(document.get("relay"), target))
+        return Declaration(name, path.parent / positions, strands, address)
+
+    def _strands(self, rules: object, to: str) -> Iterator[Strand]:
+        if not isinstance(rules, list) or not rules:
+            raise fault(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
+        if len(rules) > limits.RELAY_STRANDS:
+            raise fault(self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {limits.RELAY_STRANDS}")
+        seen: set[str] = set()
+        for number, rule in enumerate(rules):
+            for strand in self._rule(rule, ("relay", number), to):
+                if strand.key in seen:
+                    raise fault(self.text, ("relay", number), f"{strand} is there twice, with the same filters")
+                seen.add(strand.key)
+                yield strand
+
+    def _rule(self, rule: Mapping[str, Any], at: tuple[Step, ...], to: str) -> Iterator[Strand]:
+        self._known(rule, _RULE, at)
+        if "from" not in rule:
+            raise fault(self.text, at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s")
+        sources = [self._stream_address(each, (*at, "from")) for each in self._several(rule["from"], (*at, "from"))]
+        if "to" in rule:
+            to = self._edge(rule["to"], (*at, "to"))
+        after = self._text(rule.get("after", "earliest"), (*at, "after"))
+        enrichments = tuple(self._enrichments(rule.get("enrich", {}), (*at, "enrich")))
+        for stream, filters in self._parts(rule, sources, at):
+            for source in sources:
+                target = Address(to, stream or source.stream)
+                if source == target:
+                    raise fault(self.text, at, f"{source} would be carried into itself; give another `stream` or `to`")
+                yield Strand(source, target, filters, enrichments, after)
+
+    def _parts(
+        self, rule: Mapping[str, Any], sources: Sequence[Address], at: tuple[Step, ...]
+    ) -> Iterator[tuple[str | None, tuple[tuple[str, str], ...]]]:
+        """The streams that a rule makes, each with its filters; None is a stream that keeps its name."""
+        common = self._filters(rule, at)
+        if "split" not in rule:
+            named = self._stream(rule["stream"], (*at, "stream")) if "stream" in rule else None
+            if named is None and len({each.stream for each in sources}) > 1:
+                raise fault(
+                    self.text, (*at, "from"), "these streams have several names; say with `stream` what becomes"
+                )
+            yield named, common
+            return
+        if "stream" in rule:
+            raise fault(self.text, (*at, "stream"), "`stream` and `split` cannot stand together: `split` names streams")
+        for name, filters in self._table(rule["split"], (*at, "split")).items():
+            place = (*at, "split", name)
+            self._known(self._table(filters, place), FILTERS, place)
+            yield self._stream(name, place), (*common, *self._filters(filters, place))
+
+    def _filters(self, table: Mapping[str, Any], at: tuple[Step, ...]) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (name, each) for name in FILTERS if name in table for each in self._several(table[name], (*at, name))
+        )
+
+    def _enrichments(self, table: object, at: tuple[Step, ...]) -> Iterator[Enrichment]:
+        for name, options in self._table(table, at).items():
+            yield Enrichment(name, self._table(options, (*at, name)))
+
+    def _stream_address(self, text: str, at: tuple[Step, ...]) -> Address:
+        edge, found, stream = text.rpartition("/streams/")
+        if not found:
+            raise fault(self.text, at, f"{text!r} is no address of a stream; one is http://host:8080/streams/name")
+        return Address(self._edge(edge, at), self._stream(stream, at))
+
+    def _edge(self, value: object, at: tuple[Step, ...]) -> str:
+        text = self._text(value, at).rstrip("/")
+        try:
+            parts = urlsplit(text)
+            right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            right = False
+        if not right or parts.query or parts.fragment:
+            raise fault(self.text, at, f"{text!r} is no address of an edge; one is http://host:8080")
+        return text
+
+    def _stream(self, name: object, at: tuple[Step, ...]) -> str:
+        try:
+            return stream_name(self._text(name, at))
+        except BadRequest as error:
+            raise fault(self.text, at, str(error)) from None
+
+    def _several(self, value: object, at: tuple[Step, ...]) -> list[str]:
+        given = value if isinstance(value, list) else [value]
+        if not given:
+            raise fault(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or put something in")
+        return [self._text(each, at) for each in given]
+
+    def _text(self, value: object, at: tuple[Step, ...]) -> str:
+        if not isinstance(value, str) or not value:
+            raise fault(self.text, at, f"`{at[-1]}` must be a text in quotes, not {value!r}")
+        return value
+
+    def _table(self, value: object, at: tuple[Step, ...]) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise fault(self.text, at, f"`{at[-1]}` must be a table, not {value!r}")
+        return value
+
+    def _known(self, table: Mapping[str, Any], known: Sequence[str], at: tuple[Step, ...]) -> None:
+        if unknown := next((name for name in table if name not in known), None):
+            raise fault(self.text, (*at, unknown), f"`{unknown}` is not known here; known are {', '.join(known)}")

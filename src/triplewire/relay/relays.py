@@ -1,0 +1,75 @@
+"""Relays: all strands of a declaration at work, until they are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+
+from triplewire.client import AsyncClient
+from triplewire.clock import Clock
+from triplewire.relay.declarations import Declaration
+from triplewire.relay.enrichers import Enricher, make
+from triplewire.relay.ledgers import Ledger
+from triplewire.relay.pauses import Pauses
+from triplewire.relay.runs import Run
+from triplewire.relay.tallies import Tally
+
+
+def enrichers_of(declaration: Declaration) -> list[tuple[Enricher, ...]]:
+    """Those of each strand. Raises BadRequest for one that there is not, or that does not take its options."""
+    return [tuple(make(each) for each in strand.enrichments) for strand in declaration.strands]
+
+
+@dataclass
+class Relay:
+    """One process's work. It may be cut off at any moment: what it was doing is done again, once."""
+
+    declaration: Declaration
+    clock: Clock
+    pauses: Pauses = field(default_factory=Pauses)
+    tallies: list[Tally] = field(default_factory=list)
+
+    async def run(self, stop: asyncio.Event, changed: Callable[[], None] = lambda: None) -> None:
+        """Carry until `stop` is set, or until no strand is left that could. `changed` is called when tallies were."""
+        ledger = Ledger(self.declaration.positions)
+        async with AsyncExitStack() as closing:
+            closing.enter_context(ledger.held())
+            runs = await self._runs(ledger, closing)
+            self.tallies = [run.tally for run in runs]
+            for tally in self.tallies:
+                tally.changed = changed
+            await _until(stop, [asyncio.create_task(run.go()) for run in runs])
+
+    async def _runs(self, ledger: Ledger, closing: AsyncExitStack) -> list[Run]:
+        edges = {end.edge for strand in self.declaration.strands for end in (strand.source, strand.target)}
+        clients = {edge: await closing.enter_async_context(AsyncClient(edge, attempts=0)) for edge in sorted(edges)}
+        made = zip(self.declaration.strands, enrichers_of(self.declaration), strict=True)
+        return [
+            Run(
+                strand,
+                above=clients[strand.source.edge],
+                below=clients[strand.target.edge],
+                ledger=ledger,
+                clock=self.clock,
+                enrichers=enrichers,
+                pauses=self.pauses,
+            )
+            for strand, enrichers in made
+        ]
+
+
+async def _until(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
+    stopping, working = asyncio.create_task(stop.wait()), asyncio.create_task(_all(tasks))
+    await asyncio.wait((stopping, working), return_when=asyncio.FIRST_COMPLETED)
+    for task in (stopping, *tasks):
+        task.cancel()
+    await asyncio.gather(stopping, *tasks, return_exceptions=True)
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _all(tasks: list[asyncio.Task[None]]) -> bool:
+    await asyncio.gather(*tasks)
+    return True

@@ -1,0 +1,44 @@
+"""What a relay knows of itself after it was ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from triplewire.errors import Conflict
+from triplewire.relay.ledgers import Ledger, Record
+from triplewire.relay.pauses import Pauses
+
+
+def test_a_record_is_read_back_by_another(tmp_path: Path) -> None:
+    Ledger(tmp_path / "p").intend("k", "a → b", Record("edge", "1", "2"))
+    assert Ledger(tmp_path / "p").load("k") == Record("edge", "1", "2")
+    Ledger(tmp_path / "p").settle("k", "a → b", Record("edge", "2"))
+    assert Ledger(tmp_path / "p").load("k") == Record("edge", "2", None)
+    assert Ledger(tmp_path / "p").load("other") is None
+
+
+def test_a_relay_is_known_by_the_same_id(tmp_path: Path) -> None:
+    assert Ledger(tmp_path / "p").identity() == Ledger(tmp_path / "p").identity()
+    assert Ledger(tmp_path / "p").identity() != Ledger(tmp_path / "q").identity()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"record": {}}', '{"record": {"upstream": 1, "more": 2}}'])
+def test_a_file_that_is_no_record_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "k.json").write_text(text)
+    with pytest.raises(Conflict, match="remove it to begin anew"):
+        Ledger(tmp_path).load("k")
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with Ledger(tmp_path).held(), pytest.raises(Conflict, match="another relay"), Ledger(tmp_path).held():
+        pass
+    with Ledger(tmp_path).held():
+        pass
+
+
+def test_pauses_grow_up_to_the_longest_and_differ_by_chance() -> None:
+    always, never = Pauses(1.0, 10.0, chance=lambda: 1.0), Pauses(1.0, 10.0, chance=lambda: 0.0)
+    assert [always.length(failures) for failures in (1, 2, 3, 4, 5, 5_000)] == [1, 2, 4, 8, 10, 10]
+    assert [never.length(failures) for failures in (1, 2, 5_000)] == [0.5, 1, 5]
