@@ -32,6 +32,18 @@ def usage(pids: Iterable[int]) -> Usage:
     return Usage(cpu, memory)
 
 
+def own_usage(pids: Iterable[int]) -> Usage:
+    """Of these processes alone. Raises psutil.NoSuchProcess when one is gone."""
+    processes = [psutil.Process(pid) for pid in pids]
+    cpu = sum(sum(process.cpu_times()[:2]) for process in processes)
+    return Usage(cpu, sum(process.memory_full_info().pss for process in processes))
+
+
+def own_seconds(pids: Iterable[int]) -> float:
+    """CPU seconds of these processes alone; quicker than `own_usage`, which looks at all of their memory."""
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+
+
 def reference_ms() -> float:
     """CPU time of a fixed piece of plain Python, in milliseconds: how fast the machine is just now.
 

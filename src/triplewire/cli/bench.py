@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
-from rich.console import Console, RenderableType
 
-from triplewire.cli.documents import print_json
+from triplewire.cli.fanout import fanout
 from triplewire.cli.measures import aims, by_minute, costs, deviations, table
 from triplewire.cli.options import Json
+from triplewire.cli.reports import say, tell
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,8 +35,8 @@ def pipeline(
     """The whole path: publish, log, match, deliver, and store."""
     from triplewire.bench.pipeline import Plan, run
 
-    report = run(Plan(events, subscriptions, soak), _say)
-    _tell(report, lambda: [table(report)], json=json)
+    report = run(Plan(events, subscriptions, soak), say)
+    tell(report, lambda: [table(report)], json=json)
 
 
 @benches.command()
@@ -56,8 +55,8 @@ def sparql(
     from triplewire.bench.sparql_plot import svg
     from triplewire.cli.figures import figures
 
-    report = run(Plan(quads, runs, not skip_spark), _say)
-    _tell(report, lambda: [figures(report)], json=json, plot=plot, svg=svg)
+    report = run(Plan(quads, runs, not skip_spark), say)
+    tell(report, lambda: [figures(report)], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -95,8 +94,8 @@ def match(
     from triplewire.bench.match_workloads import usual
 
     plan = Plan(workload, subscriptions or usual(workload), events, runs, growth)
-    report = run(plan, _say)
-    _tell(report, lambda: [table(report, f"match, {workload}")], json=json, plot=plot, svg=svg)
+    report = run(plan, say)
+    tell(report, lambda: [table(report, f"match, {workload}")], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -113,8 +112,8 @@ def operators(
     from triplewire.bench.operators import Plan, run
 
     sizes = tuple(size for size in Plan().sizes if size <= most)
-    report = run(Plan(sizes, matches), _say)
-    _tell(report, lambda: [costs(report)], json=json)
+    report = run(Plan(sizes, matches), say)
+    tell(report, lambda: [costs(report)], json=json)
 
 
 @benches.command()
@@ -126,8 +125,8 @@ def registration(
     """Subscriptions over HTTP: in bulk, of one shape, of a thousand shapes, and as filters; and one by one."""
     from triplewire.bench.registration import Plan, run
 
-    report = run(Plan(subscriptions, singles), _say)
-    _tell(report, lambda: [table(report, "registration")], json=json)
+    report = run(Plan(subscriptions, singles), say)
+    tell(report, lambda: [table(report, "registration")], json=json)
 
 
 @benches.command()
@@ -147,8 +146,8 @@ def history(
     from triplewire.bench.history import Plan, run
     from triplewire.bench.history_aims import svg
 
-    report = run(Plan(quads), _say)
-    _tell(report, lambda: [table(report, "history"), aims(report)], json=json, plot=plot, svg=svg)
+    report = run(Plan(quads), say)
+    tell(report, lambda: [table(report, "history"), aims(report)], json=json, plot=plot, svg=svg)
 
 
 @benches.command()
@@ -169,8 +168,8 @@ def hour(
     from triplewire.bench.hour import Plan, run
     from triplewire.bench.hour_plot import svg
 
-    report = run(Plan(minutes), _say)
-    _tell(
+    report = run(Plan(minutes), say)
+    tell(
         report,
         lambda: [by_minute(report), table({name: each for name, each in report.items() if name != "samples"}, "hour")],
         json=json,
@@ -198,26 +197,9 @@ def zones(
     from triplewire.bench.zones import Plan, run
     from triplewire.bench.zones_plot import svg
 
-    report = run(Plan(events, count), _say)
-    _tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
+    report = run(Plan(events, count), say)
+    tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
 
 
-def _say(text: str) -> None:
-    Console(stderr=True).print(f"[dim]… {text}[/dim]")
-
-
-def _tell(
-    report: dict[str, Any],
-    shown: Callable[[], Sequence[RenderableType]],
-    *,
-    json: bool,
-    plot: Path | None = None,
-    svg: Callable[[dict[str, Any]], str] | None = None,
-) -> None:
-    """A report as a program or a person reads it, and as a picture where one is wished for."""
-    if plot is not None and svg is not None:
-        plot.write_text(svg(report))
-    if json:
-        print_json(report)
-    else:
-        Console().print(*shown())
+for _command in (fanout,):
+    benches.command()(_command)

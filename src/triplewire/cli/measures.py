@@ -69,3 +69,19 @@ def table(report: dict[str, Any], title: str = "pipeline") -> Table:
     for name, value in flat(report):
         table.add_row(name, f"{value:,}" if isinstance(value, int | float) else str(value))
     return table
+
+
+def fanouts(report: dict[str, Any]) -> Table:
+    """A column for each run, and one beside it for the rival."""
+    runs = report.get("runs", [report])
+    table = Table("measure", title=f"{runs[0]['rate']:g} events a second to each client")
+    columns = [(f"{run['clients']:,} clients", run) for run in runs]
+    columns += [(f"nchan, {run['clients']:,}", run["nchan"]) for run in runs if "nchan" in run]
+    for name, _ in columns:
+        table.add_column(name, justify="right")
+    for name in (each for each, value in runs[0].items() if not isinstance(value, dict) and each != "clients"):
+        values = (column.get(name, "–") for _, column in columns)
+        table.add_row(name, *(f"{value:,}" if isinstance(value, int | float) else str(value) for value in values))
+    if "growth" in report:
+        table.caption = f"a delivery takes {report['growth']:g} times as long with the most clients as with the fewest"
+    return table

@@ -1,0 +1,57 @@
+"""`bench fanout` and `bench ztreamy`: one stream to many clients."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Optional
+
+import typer
+
+from triplewire.cli.measures import fanouts
+from triplewire.cli.options import Json
+from triplewire.cli.reports import say, tell
+
+
+class Encoding(StrEnum):
+    gzip = "gzip"
+    zstd = "zstd"
+
+
+class Rival(StrEnum):
+    nchan = "nchan"
+
+
+def fanout(
+    clients: Annotated[
+        Optional[list[int]],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="How many listen. Given more than once: a run for each, and growth.", show_default="1000"),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Events a second.", min=0.1)] = 10.0,
+    seconds: Annotated[float, typer.Option(help="How long is measured, after a warm-up.", min=0.1)] = 10.0,
+    size: Annotated[int, typer.Option(help="Bytes of an event as it is published.", min=400)] = 500,
+    buffer: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="Buffer window that clients ask for, in seconds.", min=0, show_default="the stream's"),
+    ] = None,
+    compress: Annotated[bool, typer.Option("--compress", help="Clients take compressed answers.")] = False,
+    encoding: Annotated[Encoding, typer.Option(help="How they are compressed then.")] = Encoding.gzip,
+    processes: Annotated[int, typer.Option(help="Edges on one port.", min=1)] = 1,
+    against: Annotated[
+        Optional[Rival],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="Also measure nginx with nchan, with as many workers, under the same load."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """One stream to many SSE clients: what is lost, delays, and CPU beside a loop that merely writes the same bytes.
+
+    Edges, publisher and clients are processes of their own on this machine; the figures include all of them. A process
+    of clients holds 10,000, an edge 15,000. `ulimit -n` must allow that many open files.
+    """
+    from triplewire.bench.fanout import Plan, run, sweep
+    from triplewire.bench.fanout_servers import Manner
+
+    counts = clients or [1_000]
+    manner = Manner(buffer, encoding if compress else "identity")
+    plan = Plan(counts[0], rate, seconds, manner, processes, size, against=against or "")
+    report = run(plan, say) if len(counts) == 1 else sweep(plan, counts, say)
+    tell(report, lambda: [fanouts(report)], json=json)
