@@ -13,7 +13,6 @@ from triplewire.codec import (
     TRIG,
     TURTLE,
     Syntax,
-    negotiate,
     syntax_of,
     syntax_of_file,
 )
@@ -40,28 +39,6 @@ def test_an_unknown_one_is_answered_with_the_known(content_type: str | None) -> 
     with pytest.raises(UnknownMediaType) as caught:
         syntax_of(content_type)
     assert caught.value.known == tuple(syntax.media_type for syntax in SYNTAXES)
-
-
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        (None, N_QUADS),
-        ("", N_QUADS),
-        ("*/*", N_QUADS),
-        ("application/*", N_QUADS),
-        ("text/*", TURTLE),
-        ("text/turtle", TURTLE),
-        ("text/turtle, application/trig", TURTLE),
-        ("text/turtle;q=0.5, application/trig;q=0.9", TRIG),
-        ("text/html, application/trig;q=0.9, */*;q=0.1", TRIG),
-        ("application/n-quads;q=0, */*", TURTLE),
-        ("text/turtle;q=0, text/html", None),
-        ("text/html", None),
-        ("text/turtle;q=much", None),
-    ],
-)
-def test_an_accept_header_chooses(accept: str | None, expected: Syntax | None) -> None:
-    assert negotiate(accept, N_QUADS) == expected
 
 
 @pytest.mark.parametrize("syntax", SYNTAXES, ids=lambda syntax: syntax.name)

@@ -128,6 +128,7 @@ class Ear:
         self.response = response
         self._parser = Parser()
         self._heard: list[Message] = []
+        self.begun: list[Message] = []
 
     async def next(self) -> Message:
         """The next message; raises EOFError when the server has closed the response."""
@@ -135,8 +136,14 @@ class Ear:
             piece = await self.response.content.readany()
             if not piece:
                 raise EOFError
-            self._heard += self._parser.feed(piece)
+            self._hear(piece)
         return self._heard.pop(0)
+
+    def _hear(self, piece: bytes) -> None:
+        """Where it begins is told first, and is looked at where a test is about it."""
+        found = list(self._parser.feed(piece))
+        self.begun += [each for each in found if each.event == "position"]
+        self._heard += [each for each in found if each.event != "position"]
 
     async def take(self, count: int) -> list[Message]:
         return [await self.next() for _ in range(count)]
@@ -153,7 +160,7 @@ class Ear:
     async def position(self) -> str | None:
         """The first id that the server tells, which comes before any message: from now on it listens."""
         while self._parser.last_id is None:
-            self._heard += self._parser.feed(await self.response.content.readany())
+            self._hear(await self.response.content.readany())
         return self._parser.last_id
 
 

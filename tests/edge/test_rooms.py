@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.client.sse import Parser
-from triplewire.edge.events import Events
-from triplewire.edge.frames import Frames, message
+from triplewire.edge.channels import Channel
+from triplewire.edge.events import Events, Tap
+from triplewire.edge.formats import SSE, Format
+from triplewire.edge.formats.sse import message
+from triplewire.edge.frames import Frames
 from triplewire.edge.listeners import Listener
+from triplewire.edge.manners import Manner
 from triplewire.edge.matches import Matches
 from triplewire.edge.rooms import Room
 from triplewire.edge.subscriptions import Subscriptions
+from triplewire.edge.tellings import Once
+from triplewire.edge.windows import Load
 from triplewire.edge.wires import MemoryWire
 from triplewire.edge.workers import Workers
 from triplewire.matching.shapes import lift
@@ -36,8 +42,8 @@ class Nothing:
 
     least = 0
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
-        raise AssertionError(cursor)
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
+        raise AssertionError(cursor, format)
 
 
 class Turns(Workers):
@@ -124,7 +130,7 @@ class Stage:
         made = await self.matches.subscriptions.find("s", resuming=False)
         for after in (self.since, self.stores.log.head()):
             for kind, room, key, history in (
-                ("stream", self.events.room, "test", self.events.history("test")),
+                ("stream", self.events.room, Tap("test"), self.events.history("test")),
                 ("subscription", self.matches.room, made.since, self.matches.history(made)),
             ):
                 wire = MemoryWire()
@@ -150,8 +156,8 @@ class Stage:
             await turns(200)
             await self.events.step()
             await self.matches.step()
-        self.events.room.close(b"")
-        self.matches.room.close(b"")
+        self.events.room.close(lambda listener: b"")
+        self.matches.room.close(lambda listener: b"")
         for task in self.listening:
             await task
 
@@ -176,44 +182,44 @@ def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns
     asyncio.run(scene())
 
 
-def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
-    async def scene() -> None:
-        wire = MemoryWire()
-        listener = Listener(wire, 2, Metrics())
-        frames = Frames([1, 2, 3, 4], [message(b"event", b"{}", position) for position in (1, 2, 3, 4)])
-        assert listener.push(frames) == 2
-        assert listener.push(frames) == 0
-        assert [found.id for found in Parser().feed(bytes(wire.data))] == [token(3), token(4)]
+def telling(*positions: int) -> Once:
+    return Once(lambda format: Frames(positions, [message(b"event", b"{}", position) for position in positions]))
 
-    asyncio.run(scene())
+
+def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
+    wire = MemoryWire()
+    channel = Channel(Manner(), Load())
+    channel.enter(Listener(wire, 2, Metrics()))
+    for _ in range(2):
+        channel.push(telling(1, 2, 3, 4))
+    channel.push(telling(4, 5))
+    assert [found.id for found in Parser().feed(bytes(wire.data))] == [token(3), token(4), token(5)]
 
 
 def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_kept() -> None:
-    async def scene() -> None:
-        wire, metrics = MemoryWire(reader=lambda written: 0), Metrics()
-        listener = Listener(wire, 0, metrics, limit=100)
-        for position in range(1, 50):
-            listener.push(Frames([position], [message(b"event", b"{}", position)]))
-        assert listener.done
-        assert wire.data.count(b"event: slow") == 1
-        assert len(wire.data) < 100 + 200
-        assert b"triplewire_listeners_cut_off_total 1.0" in metrics.exposition()
+    wire, metrics = MemoryWire(reader=lambda written: 0), Metrics()
+    listener, channel = Listener(wire, 0, metrics, limit=100), Channel(Manner(), Load())
+    channel.enter(listener)
+    listener.left = lambda: channel.leave(listener)
+    for position in range(1, 50):
+        channel.push(telling(position))
+    assert listener.over
+    assert wire.data.count(b"event: slow") == 1
+    assert len(wire.data) < 100 + 250
+    assert b"triplewire_listeners_cut_off_total 1.0" in metrics.exposition()
+    last = [found.id for found in Parser().feed(bytes(wire.data)) if found.event == "event"][-1]
+    assert f'"position":"{last}"'.encode() in wire.data
 
-    asyncio.run(scene())
 
-
-def test_a_listener_that_is_gone_is_found_out_by_a_comment() -> None:
+def test_a_comment_keeps_a_connection_open_and_who_is_gone_is_forgotten() -> None:
     async def scene() -> None:
         room: Room[str] = Room()
         wire = MemoryWire()
-        task = asyncio.create_task(room.listen("k", Listener(wire, 0, Metrics()), Nothing()))
-        await asyncio.sleep(0)
+        await room.listen("k", Listener(wire, 0, Metrics()), Nothing())
         assert len(room) == 1
         room.keep_open()
-        assert bytes(wire.data) == b":\n\n"
-        await wire.close()
-        room.keep_open()
-        await task
+        assert bytes(wire.data) == SSE.comment
+        wire.close()
         assert (len(room), list(room)) == (0, [])
 
     asyncio.run(scene())

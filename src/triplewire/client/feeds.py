@@ -19,6 +19,8 @@ _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A server that is there sends a comment every 15 seconds."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
+_LAST = ("slow", "closing")
+"""After which a client comes back."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, Unavailable)
 
 
@@ -67,7 +69,7 @@ class Feed:
             await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
 
     async def _connection(self, parser: Parser) -> AsyncGenerator[Message, None]:
-        """The messages of one connection. It ends when the server says that it was read too slowly."""
+        """The messages of one connection. It ends when the server says that it is the last."""
         parser.restart()
         parameters, headers = self._parameters(parser), {**self.headers, **_headers(parser)}
         async with self.session.get(self.url, params=parameters, headers=headers, timeout=_PATIENCE) as response:
@@ -75,9 +77,10 @@ class Feed:
                 raise error_of(response.status, await response.read())
             async for piece in response.content.iter_any():
                 for message in parser.feed(piece):
-                    if message.event == "slow":
+                    if message.event in _LAST:
                         return
-                    yield message
+                    if message.event != "position":
+                        yield message
 
     def _parameters(self, parser: Parser) -> list[tuple[str, str]]:
         fresh = self.after is not None and parser.last_id is None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 
+from triplewire.codec.accepts import preferred
 from triplewire.errors import UnknownMediaType
 
 
@@ -61,40 +62,7 @@ def syntax_of_file(name: str) -> Syntax:
 
 
 def negotiate(accept: str | None, default: Syntax) -> Syntax | None:
-    """The syntax that an Accept header likes best; None if it takes none of ours.
-
-    Among equals the default wins, then the one named first. No header, or an empty one, means the default.
-    """
-    if not accept or not accept.strip():
-        return default
-    ranges = [_media_range(part) for part in accept.split(",")]
+    """The syntax that an Accept header likes best; None if it takes none of ours. Among equals the default wins."""
     candidates = sorted(SYNTAXES, key=lambda syntax: syntax != default)
-    scored = [(_preference(syntax, ranges), syntax) for syntax in candidates]
-    (quality, _), best = max(scored, key=lambda pair: pair[0])
-    return best if quality > 0 else None
-
-
-def _media_range(part: str) -> tuple[str, float]:
-    essence, *parameters = (piece.strip().lower() for piece in part.split(";"))
-    quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
-    try:
-        return essence, float(quality)
-    except ValueError:
-        return essence, 0.0
-
-
-def _preference(syntax: Syntax, ranges: list[tuple[str, float]]) -> tuple[float, int]:
-    """Quality of the most specific range that covers the syntax, and how early it stands (0 first, then negative)."""
-    covering = [
-        (_specificity(media_range, syntax), quality, -place) for place, (media_range, quality) in enumerate(ranges)
-    ]
-    specificity, quality, place = max(covering)
-    return (quality, place) if specificity else (0.0, place)
-
-
-def _specificity(media_range: str, syntax: Syntax) -> int:
-    if media_range in syntax.media_types:
-        return 3
-    if media_range.endswith("/*") and syntax.media_type.startswith(media_range[:-1]):
-        return 2
-    return 1 if media_range == "*/*" else 0
+    best = preferred(accept, [each.media_types for each in candidates])
+    return None if best is None else candidates[best]

@@ -398,6 +398,26 @@ ACK_SECONDS = 60.0
 FAREWELL_SECONDS = 5.0
 """How long a connection that is being closed may take to read what it was sent last."""
 
+WINDOW_SECONDS = 0.5
+"""How long messages of a stream may wait for others, unless it is set. They wait so long only under full load."""
+
+WINDOW_SECONDS_MOST = 60.0
+"""What a window may be set to."""
+
+WINDOW_BYTES = 1024 * 1024
+"""What waits in a window at most: more of it goes out at once, and packs no better."""
+
+CONTEXT_SECONDS = 5.0
+"""Between two contexts of compression that listeners share, at least, where newcomers wait to join: a new one has to
+learn what the last one knew, some 32 kB."""
+
+CONTEXT_LISTENERS = 4
+"""Listeners of one channel from which on they share a context, of some 300 kB with what goes with it. For fewer each
+message is packed by itself."""
+
+RETRY_MILLISECONDS = 500
+"""When those that are sent away because an edge stops are to come back: another is there at once, as a rule."""
+
 TAIL_SECONDS = 0.015
 """Between two looks of an edge at log and outbox; it is added to the delay of a notification."""
 

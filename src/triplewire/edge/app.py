@@ -16,11 +16,12 @@ from triplewire.edge import index
 from triplewire.edge.answers import Questions
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.events import Events
-from triplewire.edge.frames import CLOSING
+from triplewire.edge.formats.ports import closing
 from triplewire.edge.health import Health, Sources
 from triplewire.edge.identities import new_identity, tell
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
+from triplewire.edge.listeners import Listener
 from triplewire.edge.matches import Matches
 from triplewire.edge.origins import Origins
 from triplewire.edge.pages import Pages
@@ -32,6 +33,7 @@ from triplewire.edge.receptions import Reception
 from triplewire.edge.streams import Streams
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tails import Tail
+from triplewire.edge.windows import Load, Windows
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
 from triplewire.log import MemoryOutbox
@@ -78,6 +80,7 @@ class Parts:
     """Of the pages that may use the edge from a browser."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
+    windows: Windows = field(default_factory=Windows)
     metrics: Metrics = field(default_factory=Metrics)
     identity: str = field(default_factory=new_identity)
     """By which relays know it; the same after a restart."""
@@ -91,28 +94,34 @@ class Edge:
         self.readers = Workers(2, "edge-read")
         self.decoders = Workers(1, "edge-decode")
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
-        self.events = Events(parts.log, self.readers, parts.metrics)
+        load = Load()
+        self.events = Events(parts.log, self.readers, parts.metrics, load=load)
         subscriptions = Subscriptions(parts.registry, parts.log, self.readers)
-        self.matches = Matches(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics)
-        self.slow = Matches(parts.slow_outbox, parts.log, subscriptions, self.readers, parts.metrics, slow=True)
+        self.matches = Matches(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, load=load)
+        self.slow = Matches(
+            parts.slow_outbox, parts.log, subscriptions, self.readers, parts.metrics, slow=True, load=load
+        )
         self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
+        rooms = (self.events.room, self.matches.room, self.slow.room)
+        self.reception = Reception(
+            rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats
+        )
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
-        rooms = (self.events.room, self.matches.room, self.slow.room)
-        reception = Reception(rooms, parts.log, parts.registry, read, parts.metrics, parts.buffer, parts.seats)
+        reception = self.reception
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
-            Streams(self.events, reception),
+            Streams(self.events, reception, parts.windows),
             Pages(parts.log, parts.registry, read),
-            Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases),
+            Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases, parts.windows.of(None)),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners, parts.identity),
         )
@@ -137,9 +146,10 @@ class Edge:
 
     async def send_away(self, app: web.Application) -> None:
         """Tell those who listen that this edge is closing; they come back to another, or later."""
-        self.events.room.close(CLOSING)
-        self.matches.room.close(CLOSING)
-        self.slow.room.close(CLOSING)
+        for room in self.reception.rooms:
+            room.close(_closing)
+        with suppress(TimeoutError):
+            await self.reception.seats.emptied()
 
     def _published(self) -> None:
         if len(self.events.room):
@@ -154,9 +164,8 @@ class Edge:
     async def _keep_open(self) -> None:
         while True:
             await asyncio.sleep(limits.LISTENER_SECONDS)
-            self.events.room.keep_open()
-            self.matches.room.keep_open()
-            self.slow.room.keep_open()
+            for room in self.reception.rooms:
+                room.keep_open()
 
     async def _keep_leases(self) -> None:
         while True:
@@ -165,6 +174,10 @@ class Edge:
                 await self.leases.sweep()
             except TriplewireError:
                 logger.warning("leases were not looked after", exc_info=True)
+
+
+def _closing(listener: Listener) -> bytes:
+    return closing(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
 
 
 EDGE = web.AppKey("edge", Edge)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 
 from aiohttp import web
@@ -17,11 +16,12 @@ from triplewire.edge.receptions import Reception
 class Deliveries:
     """Lets clients listen to subscriptions."""
 
-    def __init__(self, lanes: Lanes, pasts: Pasts, reception: Reception, leases: Leases) -> None:
+    def __init__(self, lanes: Lanes, pasts: Pasts, reception: Reception, leases: Leases, window: float) -> None:
         self._lanes = lanes
         self._pasts = pasts
         self._reception = reception
         self._leases = leases
+        self._window = window
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
@@ -41,9 +41,11 @@ class Deliveries:
             after = max(after, asked)
         elif asked == "now":
             after = await self._reception.head()
-        first = await self._reception.gap(after) if resuming and subscription.begins is None else b""
+        earliest = await self._reception.gap(after) if resuming and subscription.begins is None else None
         versions = partial(self._lanes.main.subscriptions.versions, subscription.made)
         room, present = self._lanes.of(subscription)
         history = self._pasts.history(subscription, versions, present)
-        async with nullcontext() if subscription.ttl is None else self._leases.heard(subscription.id):
-            return await self._reception.welcome(request, room, subscription.made, after, history, first)
+        held = None if subscription.ttl is None else self._leases.heard(subscription.id)
+        return await self._reception.welcome(
+            request, room, subscription.made, after, history, window=self._window, earliest=earliest, held=held
+        )

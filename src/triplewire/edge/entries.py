@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from triplewire.codec import nquads
-from triplewire.edge.frames import Frames, members, message
+from triplewire.edge.frames import members
 from triplewire.matching.expansion import timestamp
 from triplewire.model import token
 
@@ -34,6 +34,7 @@ class Pieces:
         self._columns: dict[str, list[Any]] = {}
         self._briefs: dict[int, bytes] = {}
         self._bodies: dict[int, bytes] = {}
+        self._whole: dict[int, bytes] = {}
 
     @cached_property
     def rows(self) -> dict[int, int]:
@@ -58,26 +59,30 @@ class Pieces:
         """What happened: `"format", "body"`."""
         found = self._bodies.get(position)
         if found is None:
-            body = nquads(self._text("event", position), self._text("text", position))
-            found = self._bodies[position] = members({"format": _FORMAT, "body": body})
+            found = self._bodies[position] = members({"format": _FORMAT, "body": self.nquads(position)})
         return found
 
+    def nquads(self, position: int) -> str:
+        return nquads(self._text("event", position), self._text("text", position))
+
     def origin(self, position: int) -> bytes:
-        """Who said so: `"source", "application"`."""
-        return members({name: self._column(name)[self.rows[position]] for name in ("source", "application")})
+        """Who said so: `"source", "application"`, and `"headers"` where there are others."""
+        row = self.rows[position]
+        told = members({name: self._column(name)[row] for name in ("source", "application")})
+        others = self._column("extensions")[row] if "extensions" in self._table.column_names else None
+        return told + b',"headers":' + others.encode() if others else told
+
+    def members(self, position: int) -> bytes:
+        """All of that, as the members of a JSON object."""
+        found = self._whole.get(position)
+        if found is None:
+            parts = (self.brief(position), self.origin(position), self.body(position))
+            found = self._whole[position] = b",".join(parts)
+        return found
 
     def entry(self, position: int) -> dict[str, Any]:
         """The entry as a row."""
         return {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
-
-    def frames(self) -> Frames:
-        """Every entry as a message of its stream."""
-        positions = list(self.rows)
-        return Frames(positions, [self._event(position) for position in positions])
-
-    def _event(self, position: int) -> bytes:
-        data = b"{%b,%b,%b}" % (self.brief(position), self.origin(position), self.body(position))
-        return message(b"event", data, position)
 
     def _text(self, name: str, position: int) -> str:
         found: str = self._column(name)[self.rows[position]]

@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
 from triplewire.edge.entries import Pieces
+from triplewire.edge.formats import Format
 from triplewire.edge.frames import NOTHING, Frames
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
+from triplewire.edge.tellings import Once, events
+from triplewire.edge.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
 
 
-class Events:
-    """Brings new entries into a room whose keys are the names of streams."""
+@dataclass(frozen=True)
+class Tap:
+    """What is listened to: a stream, or what a sieve lets through of it."""
 
-    def __init__(self, log: Entries, workers: Workers, metrics: Metrics, limit: int = limits.HISTORY_EVENTS) -> None:
-        self.room: Room[str] = Room(log.head())
+    stream: str
+    sieve: None = None
+
+
+class Events:
+    """Brings new entries into a room whose keys are taps of streams."""
+
+    def __init__(
+        self,
+        log: Entries,
+        workers: Workers,
+        metrics: Metrics,
+        limit: int = limits.HISTORY_EVENTS,
+        load: Load | None = None,
+    ) -> None:
+        self.room: Room[Tap] = Room(log.head(), load)
         self._log = log
         self._workers = workers
         self._delivered = metrics.delivered.labels("event")
@@ -49,9 +69,10 @@ class Events:
     def _push(self, table: pa.Table) -> None:
         present = pc.unique(table.column("stream")).to_pylist()
         for stream in present:
-            if self.room.at(stream):
-                frames = Pieces(_of_stream(table, stream, len(present))).frames()
-                self._delivered.inc(self.room.push(stream, frames))
+            tap = Tap(stream)
+            if self.room.channels(tap):
+                pieces = Pieces(_of_stream(table, stream, len(present)))
+                self._delivered.inc(self.room.push(tap, Once(partial(events, pieces))))
 
 
 class StreamHistory:
@@ -68,13 +89,13 @@ class StreamHistory:
     def least(self) -> int:
         return START
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
-        return await self._workers.run(self._read, cursor, self._place())
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
+        return await self._workers.run(self._read, cursor, self._place(), format)
 
-    def _read(self, cursor: int, place: int) -> tuple[Frames, int]:
+    def _read(self, cursor: int, place: int, format: Format) -> tuple[Frames, int]:
         table, reached = _page(self._log, cursor, place, self._limit)
         found = _of_stream(table, self._stream, 2)
-        return (Pieces(found).frames() if found.num_rows else NOTHING), reached
+        return (events(Pieces(found), format) if found.num_rows else NOTHING), reached
 
 
 def _page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:

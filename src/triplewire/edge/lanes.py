@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplewire.config import limits
+from triplewire.edge.formats import Format
 from triplewire.edge.frames import NOTHING, Frames
 from triplewire.edge.matches import Matches
 from triplewire.edge.rooms import History, Room
@@ -52,15 +53,15 @@ class Turning:
         """All that comes by the lanes before comes first."""
         return max(self.parts[-1].start, self.parts[-1].history.least)
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         number = max(0, bisect_right([each.start for each in self.parts], cursor) - 1)
         part = self.parts[number]
         if number == len(self.parts) - 1:
-            return await part.history.step(cursor)
+            return await part.history.step(cursor, format)
         if part.room.place <= cursor:
             # That lane is not there yet, and what follows must not be told before it.
             await asyncio.sleep(limits.TAIL_SECONDS)
             return NOTHING, cursor
-        frames, reached = await part.history.step(cursor)
+        frames, reached = await part.history.step(cursor, format)
         end = self.parts[number + 1].start
         return frames.upto(end), min(reached, end)

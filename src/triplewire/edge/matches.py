@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge import frames as sse
 from triplewire.edge.entries import Pieces
+from triplewire.edge.formats import Format
+from triplewire.edge.formats.ports import end, moved
 from triplewire.edge.frames import NOTHING, Frames
+from triplewire.edge.listeners import Listener
 from triplewire.edge.notifications import Group, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
 from triplewire.edge.subscriptions import Subscriptions
+from triplewire.edge.tellings import Once
+from triplewire.edge.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
@@ -39,8 +44,9 @@ class Matches:
         *,
         slow: bool = False,
         limit: int = limits.HISTORY_EVENTS,
+        load: Load | None = None,
     ) -> None:
-        self.room: Room[int] = Room(outbox.head())
+        self.room: Room[int] = Room(outbox.head(), load)
         self.slow = slow
         self.subscriptions = subscriptions
         subscriptions.rooms.append(self.room)
@@ -66,11 +72,17 @@ class Matches:
 
     async def _hand_out(self, chunks: Sequence[Chunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
-        self.room.place = chunks[0].upto if chunks else head
+        before, self.room.place = self.room.place, chunks[0].upto if chunks else head
         groups = [group for chunk in chunks for group in self._grouped(chunk)]
-        if groups:
+        if not groups:
+            return
+        try:
             speaker = await self._workers.run(_speaker, self._log, chunks[0].matches, groups)
             await self._push(speaker, groups)
+        except BaseException:
+            # Those who were here are still to be told; nobody is told twice.
+            self.room.place = before
+            raise
 
     def _grouped(self, chunk: Chunk) -> Iterator[Group]:
         return grouped(chunk.matches, self.subscriptions.wanted(self.room, slow=self.slow))
@@ -81,8 +93,8 @@ class Matches:
             subscription = self.subscriptions.at(page.since)
             if subscription is None:
                 continue
-            frames = speaker.frames(subscription, self.subscriptions.shape(subscription), page)
-            written += self.room.push(subscription.made, frames)
+            telling = Once(partial(speaker.frames, subscription, self.subscriptions.shape(subscription), page))
+            written += self.room.push(subscription.made, telling)
             spoken += len(page.positions)
             if spoken >= _BREATH:
                 # The loop serves publishers, and writes out what was handed to connections, in between.
@@ -96,12 +108,12 @@ class Matches:
             if self.subscriptions.slow(made) != self.slow:
                 start, slow = self.subscriptions.turns(made)[-1]
                 if slow != self.slow and start <= self.room.place:
-                    self.room.finish(made, sse.MOVED)
+                    self.room.finish(made, _moved)
 
     async def _see_off(self) -> None:
         for subscription in self.subscriptions.ended():
             if self.room.at(subscription.made) and await self._settled(subscription.until):
-                self.room.finish(subscription.made, sse.end(subscription.id))
+                self.room.finish(subscription.made, partial(_end, subscription.id))
 
     async def _settled(self, until: int) -> bool:
         """Whether every event before a position was matched. A registry change alone makes no batch."""
@@ -128,19 +140,19 @@ class MatchHistory:
     def least(self) -> int:
         return START
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         wanted = self._subscriptions.wanted((self._made,), slow=self._slow)
         if not wanted:
             raise Unavailable("the subscription was forgotten here meanwhile; come back")
-        return await self._workers.run(self._read, wanted, cursor, self._room.place)
+        return await self._workers.run(self._read, wanted, cursor, self._room.place, format)
 
-    def _read(self, wanted: Sequence[Wanted], cursor: int, place: int) -> tuple[Frames, int]:
+    def _read(self, wanted: Sequence[Wanted], cursor: int, place: int, format: Format) -> tuple[Frames, int]:
         for chunk in self._outbox.read(cursor, 1):
             # What was matched after this was looked at may be of a version that is not known yet.
-            return self._first(chunk, wanted, cursor) if chunk.upto <= place else (NOTHING, place)
+            return self._first(chunk, wanted, cursor, format) if chunk.upto <= place else (NOTHING, place)
         return NOTHING, place
 
-    def _first(self, chunk: Chunk, wanted: Sequence[Wanted], cursor: int) -> tuple[Frames, int]:
+    def _first(self, chunk: Chunk, wanted: Sequence[Wanted], cursor: int, format: Format) -> tuple[Frames, int]:
         """The first matches of a chunk above the cursor: of one version of the subscription, since they follow each
         other."""
         pages = [group.page(cursor, self._limit) for group in grouped(chunk.matches, wanted)]
@@ -149,7 +161,7 @@ class MatchHistory:
         if subscription is None:
             return NOTHING, chunk.upto
         speaker, positions = _speaker(self._log, chunk.matches, pages[:1]), pages[0].positions
-        frames = speaker.frames(subscription, self._subscriptions.shape(subscription), pages[0])
+        frames = speaker.frames(subscription, self._subscriptions.shape(subscription), pages[0], format)
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.upto
 
 
@@ -157,3 +169,11 @@ def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speake
     positions = np.unique(np.concatenate([group.positions for group in groups]))
     pieces = Pieces(log.entries(positions.tolist()))
     return Speaker(pieces, Solutions(matches), log.begin())
+
+
+def _moved(listener: Listener) -> bytes:
+    return moved(listener.manner.format, listener.cursor)
+
+
+def _end(subscription: str, listener: Listener) -> bytes:
+    return end(listener.manner.format, subscription)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ import pyarrow as pa
 
 from triplewire.config.limits import PAIR_CPU_SECONDS, SOLUTIONS
 from triplewire.edge.entries import Pieces
-from triplewire.edge.frames import Frames, gap, members, message
+from triplewire.edge.formats import Finding, Format
+from triplewire.edge.formats.ports import gap
+from triplewire.edge.frames import Frames
 from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.index import Membership
 from triplewire.matching.shapes import Shape
@@ -154,38 +157,36 @@ class Speaker:
     begin: int = START
     """Where the log begins: what is not there before it was trimmed away, and after it erased."""
 
-    def frames(self, subscription: Subscription, shape: Shape, group: Group) -> Frames:
+    def frames(self, subscription: Subscription, shape: Shape, group: Group, format: Format) -> Frames:
         """One message for each match."""
-        opening = members({"subscription": subscription.id, "kind": subscription.kind.value})
         known = self.pieces.rows
         told: list[int] = []
         parts: list[bytes] = []
         for position, rows in zip(group.positions, group.rows, strict=True):
-            if position not in known:
-                if position < self.begin:
-                    # The log let the event go before this listener came for it.
-                    told.append(position)
-                    parts.append(gap(position - 1, position))
-                continue
-            rest = self._rest(subscription, shape, position, rows)
-            data = b"{%b,%b%b}" % (opening, self.pieces.brief(position), rest)
-            told.append(position)
-            parts.append(message(b"notification", data, position))
+            if position in known:
+                told.append(position)
+                parts.append(format.finding(self.pieces, self._finding(subscription, shape, position, rows)))
+            elif position < self.begin:
+                # The log let the event go before this listener came for it.
+                told.append(position)
+                parts.append(gap(format, position - 1, position))
         return Frames(told, parts)
 
-    def _rest(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> bytes:
+    def _finding(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> Finding:
+        said = self._said(subscription, shape, position, rows)
+        whole = subscription.kind is Kind.EVENT and not said
+        return Finding(subscription.id, subscription.kind.value, position, said, whole)
+
+    def _said(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> dict[str, Any]:
         limit = self.solutions.limit(rows)
         if limit is not None:
-            return b"," + members({"limit": {"reached": limit, "most": MOST[Reached(limit)]}})
-        if subscription.kind is Kind.SIGNAL:
-            return b""
-        if subscription.kind is Kind.EVENT:
-            return b"," + self.pieces.body(position)
+            return {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}
+        if subscription.kind is not Kind.BINDINGS:
+            return {}
         if shape.template:
             entry, quads, terms = self.pieces.entry(position), self.solutions.at(rows), self.solutions.terms(rows)
-            return b"," + members(graph(shape, subscription, entry, quads, terms))
+            return graph(shape, subscription, entry, quads, terms)
         if isinstance(shape.query, Query):
-            return b"," + members({"results": tabulated(shape, self.solutions.terms(rows))})
+            return {"results": tabulated(shape, self.solutions.terms(rows))}
         entry = self.pieces.entry(position)
-        results = bindings(shape, subscription.constants, entry, self.solutions.at(rows))
-        return b"," + members({"results": results})
+        return {"results": bindings(shape, subscription.constants, entry, self.solutions.at(rows))}

@@ -23,7 +23,9 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.edge.entries import Pieces
-from triplewire.edge.frames import NOTHING, Frames, gap, resume_from
+from triplewire.edge.formats import Format
+from triplewire.edge.formats.ports import gap
+from triplewire.edge.frames import NOTHING, Frames
 from triplewire.edge.gaps import gap_after
 from triplewire.edge.notifications import Solutions, Speaker, Wanted, grouped
 from triplewire.edge.ports import Entries
@@ -55,13 +57,13 @@ class Asker:
     predicates: tuple[str, ...]
     """What an event surely has if it matches."""
 
-    def frames(self, entries: pa.Table) -> Frames:
+    def frames(self, entries: pa.Table, format: Format) -> Frames:
         """The notifications of a page of events."""
         if not entries.num_rows:
             return NOTHING
         matches = self.evaluator.match(entries)
         speaker = Speaker(Pieces(entries), Solutions(matches))
-        told = [speaker.frames(self.subscription, self.shape, each) for each in grouped(matches, _WANTED)]
+        told = [speaker.frames(self.subscription, self.shape, each, format) for each in grouped(matches, _WANTED)]
         return told[0] if told else NOTHING
 
 
@@ -89,7 +91,7 @@ class Pasts:
         tells of the subscription's versions that are known, with their ends."""
         return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
 
-    def read(self, stretch: Stretch, after: int, upto: int) -> tuple[Page, Frames]:
+    def read(self, stretch: Stretch, after: int, upto: int, format: Format) -> tuple[Page, Frames]:
         """A page of events, and the notifications of it. Unless it is the last of the stretch, what asks is kept ready
         for the next."""
         key = (stretch.version.since, stretch.ontologies)
@@ -97,7 +99,7 @@ class Pasts:
             asker = self._ready.pop(key, None)
         asker = asker or self._asker(stretch)
         page = self.chronicle.page(after, upto, self.limit, asker.predicates)
-        frames = asker.frames(page.entries)
+        frames = asker.frames(page.entries, format)
         if page.reached < stretch.stop - 1:
             self._keep(key, asker)
         return page, frames
@@ -134,24 +136,24 @@ class PastHistory:
     def least(self) -> int:
         return max(self._subscription.made, self._present.least)
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         if not self._over:
-            told = await self._pasts.workers.run(self._read, cursor, self._versions())
+            told = await self._pasts.workers.run(self._read, cursor, self._versions(), format)
             if told is not None:
                 return told
             self._over = True
-        return await self._present.step(cursor)
+        return await self._present.step(cursor, format)
 
-    def _read(self, cursor: int, versions: Sequence[Subscription]) -> tuple[Frames, int] | None:
+    def _read(self, cursor: int, versions: Sequence[Subscription], format: Format) -> tuple[Frames, int] | None:
         """The next page of the past, and how far it is; None where the past is over."""
         begin = END if cursor < self._subscription.made else self._pasts.chronicle.begin()
         stretch = self._stretch(cursor, begin, versions) if begin > cursor + 1 else None
         if stretch is None:
             return None
         after = max(cursor, stretch.start)
-        page, found = self._pasts.read(stretch, after, min(begin, stretch.stop) - 1)
+        page, found = self._pasts.read(stretch, after, min(begin, stretch.stop) - 1, format)
         reached = stretch.stop if page.reached >= stretch.stop - 1 else page.reached
-        return _arrived(found, reached, self._gap(page)), reached
+        return _arrived(found, reached, self._gap(page, format), format), reached
 
     def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
         """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
@@ -165,19 +167,19 @@ class PastHistory:
         inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
         return next(inside, None)
 
-    def _gap(self, page: Page) -> bytes:
+    def _gap(self, page: Page, format: Format) -> bytes:
         """That neither lake nor log has the events before a page, where it is so."""
         lost = page.begin > page.after + 1
         begin = gap_after(self._pasts.log, self._pasts.registry, page.after) if lost else None
-        return b"" if begin is None else gap(page.after, begin)
+        return b"" if begin is None else gap(format, page.after, begin)
 
 
-def _arrived(found: Frames, reached: int, first: bytes) -> Frames:
+def _arrived(found: Frames, reached: int, first: bytes, format: Format) -> Frames:
     """Messages with what is to be told before them. A last one without words says how far this is: whoever comes back
     does not have to wait for the same again, and who is gone is noticed."""
     positions, parts = [*found.positions], [*found.parts]
     if not positions or positions[-1] < reached:
         positions.append(reached)
-        parts.append(resume_from(reached))
+        parts.append(format.reached(reached))
     parts[0] = first + parts[0]
     return Frames(positions, parts)

@@ -1,6 +1,6 @@
 """Rooms: who listens to what, and how a listener comes from history into the present.
 
-A room has a place in the order. Whoever is in the room was written everything up to there, or will be within the
+A room has a place in the order. Whoever is in the room was given everything up to there, or will be within the
 pass that is going on. A listener enters when its own cursor has reached the room's place; both are looked at and
 the listener is entered without giving way in between, hence there is no gap; each message is written only to
 listeners whose cursor is below it, hence there is no repeat.
@@ -10,12 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from triplewire.edge.frames import COMMENT, Frames
+from triplewire.edge.channels import Channel
+from triplewire.edge.formats import Format
+from triplewire.edge.frames import Frames
 from triplewire.edge.listeners import Listener
+from triplewire.edge.manners import Manner
+from triplewire.edge.tellings import Telling
+from triplewire.edge.windows import Load
 
 Key = TypeVar("Key", bound=Hashable)
+
+Last = Callable[[Listener], bytes]
+"""The last message of a listener."""
 
 
 class History(Protocol):
@@ -25,7 +34,7 @@ class History(Protocol):
     def least(self) -> int:
         """The position up to which the past reaches, wherever the room is: nobody enters who was not told so far."""
 
-    async def step(self, cursor: int) -> tuple[Frames, int]:
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         """The next messages above the cursor, boundedly many, and the position up to which that is all of them.
 
         While the room's place, or the least, is above the cursor, steps get there sooner or later.
@@ -33,13 +42,14 @@ class History(Protocol):
 
 
 class Room(Generic[Key]):
-    """Listeners by what they listen to."""
+    """Listeners by what they listen to, those of one manner together."""
 
-    def __init__(self, place: int = 0) -> None:
+    def __init__(self, place: int = 0, load: Load | None = None) -> None:
         self.place = place
         self.entered: Callable[[], None] = lambda: None
         """Called when somebody came in."""
-        self._live: dict[Key, dict[Listener, None]] = {}
+        self._load = load or Load()
+        self._live: dict[Key, dict[Manner, Channel]] = {}
         self._all: dict[Listener, None] = {}
 
     def __len__(self) -> int:
@@ -50,47 +60,64 @@ class Room(Generic[Key]):
         """What is listened to live."""
         return iter(self._live)
 
+    def channels(self, key: Key) -> Sequence[Channel]:
+        """Of those who listen to a key; those that go before others come first."""
+        return sorted(self._live.get(key, {}).values(), key=lambda each: not each.manner.priority)
+
     def at(self, key: Key) -> Sequence[Listener]:
-        return tuple(self._live.get(key, ()))
+        return [listener for channel in self.channels(key) for listener in channel]
 
     async def listen(self, key: Key, listener: Listener, history: History) -> None:
-        """Bring the listener through history into the room and keep it there until it is done or gone."""
-        with suppress(ConnectionError):
-            await self._attend(key, listener, history)
-
-    async def _attend(self, key: Key, listener: Listener, history: History) -> None:
+        """Bring the listener through history into the room, where it stays until it is over."""
         self._all[listener] = None
-        try:
-            while not listener.done and listener.cursor < max(self.place, history.least):
-                await listener.replay(*await history.step(listener.cursor))
-            self._live.setdefault(key, {})[listener] = None
-            self.entered()
-            await listener.until_done()
-        finally:
-            self._leave(key, listener)
+        listener.left = partial(self._leave, key, listener)
+        with suppress(ConnectionError):
+            while not listener.over and listener.cursor < max(self.place, history.least):
+                await listener.replay(*await history.step(listener.cursor, listener.manner.format))
+        if listener.over:
+            return
+        self._channel(key, listener.manner).enter(listener)
+        self.entered()
 
-    def push(self, key: Key, frames: Frames) -> int:
-        """Write to all that listen to the key; the number of messages written."""
-        return sum(listener.push(frames) for listener in self.at(key))
+    def push(self, key: Key, telling: Telling) -> int:
+        """Give messages to all that listen to the key; how many times they are written."""
+        return sum(channel.push(telling) for channel in self.channels(key))
 
     def keep_open(self) -> None:
-        """Write a comment to everybody, which also finds out those that are gone."""
-        for listeners in tuple(self._live.values()):
-            for listener in listeners:
-                listener.tell(COMMENT)
+        """Write a comment to everybody."""
+        for channel in self._channels():
+            channel.tell(channel.manner.format.comment)
 
-    def close(self, message: bytes) -> None:
+    def close(self, last: Last) -> None:
         """Send everybody away."""
+        for channel in self._channels():
+            channel.close(last)
         for listener in tuple(self._all):
-            listener.finish(message)
+            listener.finish(last(listener))
 
-    def finish(self, key: Key, message: bytes) -> None:
-        for listener in self.at(key):
-            listener.finish(message)
+    def finish(self, key: Key, last: Last) -> None:
+        for channel in self.channels(key):
+            channel.close(last)
+
+    def _channels(self) -> list[Channel]:
+        return [channel for channels in self._live.values() for channel in channels.values()]
+
+    def _channel(self, key: Key, manner: Manner) -> Channel:
+        channels = self._live.setdefault(key, {})
+        found = channels.get(manner)
+        if found is None:
+            found = channels[manner] = Channel(manner, self._load)
+        return found
 
     def _leave(self, key: Key, listener: Listener) -> None:
         self._all.pop(listener, None)
-        here = self._live.get(key, {})
-        here.pop(listener, None)
-        if not here:
+        channels = self._live.get(key, {})
+        channel = channels.get(listener.manner)
+        if channel is None:
+            return
+        channel.leave(listener)
+        if not len(channel):
+            channel.flush()
+            del channels[listener.manner]
+        if not channels:
             self._live.pop(key, None)

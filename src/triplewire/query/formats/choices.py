@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from triplewire.codec.accepts import preferred
 from triplewire.errors import BadRequest, NotAcceptable
 from triplewire.query.formats import csv, graphs, json, ntriples, tsv, xml
 
@@ -73,13 +74,10 @@ def choose(form: str, accept: str | None, name: str | None = None) -> Format:
     there = formats_of(form)
     if name is not None:
         return _named(name, form, there)
-    if not accept or not accept.strip():
-        return there[0]
-    ranges = [_media_range(part) for part in accept.split(",")]
-    best = max(there, key=lambda each: _preference(each, ranges))
-    if _preference(best, ranges)[0] <= 0:
-        raise NotAcceptable(accept, tuple(each.media_types[0] for each in there))
-    return best
+    liked = preferred(accept, [each.media_types for each in there])
+    if liked is None:
+        raise NotAcceptable(accept or "", tuple(each.media_types[0] for each in there))
+    return there[liked]
 
 
 def _named(name: str, form: str, there: tuple[Format, ...]) -> Format:
@@ -89,28 +87,3 @@ def _named(name: str, form: str, there: tuple[Format, ...]) -> Format:
     if any(name.lower() in (each.name, *each.media_types) for each in FORMATS):
         raise NotAcceptable(f"{form.upper()} as {name}", tuple(each.name for each in there))
     raise BadRequest(f"the format {name!r} is not known; there are {', '.join(each.name for each in FORMATS)}")
-
-
-def _media_range(part: str) -> tuple[str, float]:
-    essence, *parameters = (piece.strip().lower() for piece in part.split(";"))
-    quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-    try:
-        value = float(quality)
-    except ValueError:
-        value = 0.0
-    return essence, value if 0.0 <= value <= 1.0 else 0.0
-
-
-def _preference(form: Format, ranges: list[tuple[str, float]]) -> tuple[float, int]:
-    """Quality of the most specific range that covers the format, and how early it stands (0 first, then negative)."""
-    covering = [(_specificity(essence, form), quality, -place) for place, (essence, quality) in enumerate(ranges)]
-    specificity, quality, place = max(covering)
-    return (quality, place) if specificity else (0.0, place)
-
-
-def _specificity(essence: str, form: Format) -> int:
-    if essence in form.media_types:
-        return 3
-    if essence.endswith("/*") and form.media_types[0].startswith(essence[:-1]):
-        return 2
-    return 1 if essence == "*/*" else 0

@@ -1,0 +1,29 @@
+"""Which format a client gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplewire.codec.accepts import preferred
+from triplewire.edge.formats.lines import NDJSON
+from triplewire.edge.formats.ports import Format
+from triplewire.edge.formats.rdf import N_QUADS, TRIG
+from triplewire.edge.formats.sse import SSE
+from triplewire.errors import BadRequest, NotAcceptable
+
+FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG)
+"""The first is for those who do not care."""
+
+
+def format_of(accept: str | None, name: str | None = None) -> Format:
+    """The format that is called so, or the one that an Accept header likes best. Raises NotAcceptable, or BadRequest
+    for a name that there is not."""
+    if name is not None:
+        found = next((each for each in FORMATS if each.name == name), None)
+        if found is None:
+            raise BadRequest(f"there is no format {name!r}; there are {', '.join(each.name for each in FORMATS)}")
+        return found
+    liked = preferred(accept, [(each.media_type,) for each in FORMATS])
+    if liked is None:
+        raise NotAcceptable(accept or "", tuple(each.media_type for each in FORMATS))
+    return FORMATS[liked]

@@ -1,0 +1,87 @@
+"""What a format is, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from triplewire.edge.entries import Pieces
+from triplewire.edge.frames import members
+from triplewire.model import token
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a subscription is told of the event at a position."""
+
+    subscription: str
+    kind: str
+    position: int
+    said: Mapping[str, Any]
+    """Solutions (`results`), what a CONSTRUCT builds (`format`, `graph`), or which limit was reached (`limit`)."""
+    whole: bool = False
+    """The event itself is told."""
+
+    def members(self, pieces: Pieces) -> bytes:
+        """All of it, as the members of a JSON object."""
+        opening = members({"subscription": self.subscription, "kind": self.kind})
+        rest = pieces.body(self.position) if self.whole else members(self.said)
+        told = b"%b,%b" % (opening, pieces.brief(self.position))
+        return b"%b,%b" % (told, rest) if rest else told
+
+
+class Format(Protocol):
+    """A way to write messages. There is one of each, so that they are told apart by identity."""
+
+    @property
+    def name(self) -> str:
+        """What `?format=` calls it."""
+
+    @property
+    def media_type(self) -> str: ...
+
+    @property
+    def comment(self) -> bytes:
+        """What keeps a connection open and says nothing."""
+
+    def event(self, pieces: Pieces, position: int) -> bytes:
+        """A message of a stream."""
+
+    def finding(self, pieces: Pieces, finding: Finding) -> bytes:
+        """A message of a subscription."""
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        """A message about the connection itself. It does not move a client."""
+
+    def reached(self, position: int) -> bytes:
+        """From where to resume, where there is no message to tell it."""
+
+
+def gap(format: Format, asked: int, earliest: int) -> bytes:
+    """What was asked for is gone."""
+    told = {"asked": token(asked), "earliest": token(earliest)}
+    return format.notice("gap", **told, detail="what lay between is kept no more")
+
+
+def slow(format: Format, position: int, limit: int) -> bytes:
+    """The last message of a listener that read too slowly."""
+    detail = "read faster, or come back and resume from the position"
+    return format.notice("slow", position=token(position), limit=limit, detail=detail)
+
+
+def end(format: Format, subscription: str) -> bytes:
+    """The last message of a subscription that was ended."""
+    return format.notice("end", subscription=subscription, detail="the subscription was ended; nothing more will come")
+
+
+def closing(format: Format, position: int, retry: int) -> bytes:
+    """The last message of an edge that stops. `retry` are milliseconds."""
+    detail = "this edge stops; come back and resume from the position"
+    return format.notice("closing", position=token(position), retry=retry, detail=detail)
+
+
+def moved(format: Format, position: int) -> bytes:
+    """The last message of a subscription whose matches come by another lane from now on."""
+    detail = "notifications come another way from here on; come back and resume from the position"
+    return format.notice("closing", position=token(position), retry=0, detail=detail)

@@ -1,0 +1,86 @@
+"""Streams that are RDF documents without an end.
+
+What is not RDF stands in comments: before each message what it is and at which position, as JSON, and an empty line
+after it. So any parser reads the statements, and who reads lines finds the messages.
+
+```
+# event {"position":"000000000000002a"}
+<urn:e:1> <https://…#stream> "home" .
+<urn:s> <urn:p> "o" <urn:e:1> .
+
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from triplewire.codec import N_QUADS as NQ
+from triplewire.codec import TRIG as TG
+from triplewire.codec import Syntax, ntriples
+from triplewire.codec.headers import Said, format_headers
+from triplewire.codec.results import result_set
+from triplewire.edge.entries import Pieces
+from triplewire.edge.formats.ports import Finding
+from triplewire.model import token
+
+
+class Rdf:
+    """N-Quads or TriG. Each event comes with triples about it: its stream, source, application and times."""
+
+    comment = b"#\n"
+
+    def __init__(self, name: str, syntax: Syntax) -> None:
+        self.name = name
+        self._syntax = syntax
+
+    @property
+    def media_type(self) -> str:
+        return self._syntax.media_type
+
+    def event(self, pieces: Pieces, position: int) -> bytes:
+        return _message("event", {"position": token(position)}, self._whole(pieces, position))
+
+    def finding(self, pieces: Pieces, finding: Finding) -> bytes:
+        told = {"position": token(finding.position), "subscription": finding.subscription, "kind": finding.kind}
+        told |= {name: value for name, value in finding.said.items() if name == "limit"}
+        return _message("notification", told, "".join(self._found(pieces, finding)))
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        return _message(name, fields, "")
+
+    def reached(self, position: int) -> bytes:
+        return self.notice("position", position=token(position))
+
+    def _found(self, pieces: Pieces, finding: Finding) -> Iterator[str]:
+        if finding.whole:
+            yield self._whole(pieces, finding.position)
+            return
+        yield _headers(pieces, finding.position)
+        if "graph" in finding.said:
+            yield finding.said["graph"]
+        elif "results" in finding.said:
+            yield result_set(finding.said["results"], f"n{finding.position:x}")
+
+    def _whole(self, pieces: Pieces, position: int) -> str:
+        entry = pieces.entry(position)
+        if self._syntax is NQ:
+            return _headers(pieces, position) + pieces.nquads(position)
+        return f"{_headers(pieces, position)}<{entry['event']}> {{\n{ntriples(entry['text'])}}}\n"
+
+
+def _headers(pieces: Pieces, position: int) -> str:
+    entry = pieces.entry(position)
+    names = ("stream", "source", "application", "time", "received")
+    return format_headers(entry["event"], Said(**{name: entry[name] for name in names}))
+
+
+def _message(name: str, fields: Mapping[str, Any], statements: str) -> bytes:
+    return b"# %b %b\n%b\n" % (name.encode(), orjson.dumps(fields), statements.encode())
+
+
+N_QUADS = Rdf("nquads", NQ)
+TRIG = Rdf("trig", TG)

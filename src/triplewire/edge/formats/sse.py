@@ -1,0 +1,42 @@
+"""Server-sent events: what browsers read."""
+
+from __future__ import annotations
+
+import orjson
+
+from triplewire.edge.entries import Pieces
+from triplewire.edge.formats.ports import Finding
+from triplewire.model import token
+
+
+def message(event: bytes, data: bytes, position: int | None = None) -> bytes:
+    """One message. `data` is JSON on one line; `position` becomes the id from which a client resumes."""
+    if position is None:
+        return b"event: %b\ndata: %b\n\n" % (event, data)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (token(position).encode(), event, data)
+
+
+class Sse:
+    """A message has an id, which is its position, a name and JSON on one line."""
+
+    name = "sse"
+    media_type = "text/event-stream"
+    comment = b":\n\n"
+
+    def event(self, pieces: Pieces, position: int) -> bytes:
+        return message(b"event", b"{%b}" % pieces.members(position), position)
+
+    def finding(self, pieces: Pieces, finding: Finding) -> bytes:
+        return message(b"notification", b"{%b}" % finding.members(pieces), finding.position)
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        # A browser waits so many milliseconds before it comes back.
+        retry = fields.get("retry")
+        wait = b"retry: %d\n" % retry if isinstance(retry, int) else b""
+        return wait + message(name.encode(), orjson.dumps(fields))
+
+    def reached(self, position: int) -> bytes:
+        return b"id: %b\n\n" % token(position).encode()
+
+
+SSE = Sse()
