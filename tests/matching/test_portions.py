@@ -9,7 +9,7 @@ from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.portions import Patience
+from triplewire.matching.portions import Exhausted, Patience
 from triplewire.model import Event, Kind, Reached
 
 CROSS = "SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"
@@ -95,3 +95,14 @@ def test_an_event_is_weighed_by_parts_that_the_query_leaves_out() -> None:
     product = " . ".join(f"?s{number} <urn:p> ?o{number}" for number in range(3))
     asked = f"SELECT (1 AS ?one) {{ MINUS {{ {product} }} }}"
     assert limited(matched({1: (asked, Kind.BINDINGS)}, {5: SMALL, 6: LARGE})) == {(5, 1): None, (6, 1): None}
+
+
+def test_a_shape_that_takes_too_much_in_all_is_given_up_where_that_is_bounded() -> None:
+    large = Event("urn:large", "\n".join(f"<urn:s{number}>\t<urn:p>\t<urn:o{number}>" for number in range(120)))
+    evaluator = Evaluator(_patience=Patience(batch=0.05, pair=0.05, whole=0.05))
+    changes = [change for at, asked in ((1, NEVER), (2, SIMPLE)) for change in registered(at, asked, Kind.SIGNAL)]
+    evaluator.apply(changes, 1_000_000)
+    with pytest.raises(Exhausted) as caught:
+        evaluator.match(entries(dict.fromkeys(range(5, 45), large)))
+    assert caught.value.shape == changes[0].key
+    assert evaluator.match(entries({5: SMALL}), [changes[2].key]).num_rows == 1

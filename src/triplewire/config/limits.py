@@ -57,6 +57,32 @@ SUBSCRIPTION_BODY_BYTES = 1024 * 1024
 NARROWING_VALUES = 256
 """Streams, sources, applications or vocabularies that one subscription lists; each is a comparison with every event."""
 
+SIEVE_VALUES = 64
+"""Sources, applications, vocabularies or queries that one listener to a stream lists. Each is a comparison with every
+event."""
+
+SIEVES = 1_024
+"""Different sieves through which an edge tells streams at the same time, however many listen through each: at some
+10 µs for each and a pass, a pass takes 10 ms at worst, but for queries."""
+
+SIEVE_CPU_SECONDS = 0.5
+"""CPU time of one query of a sieve on one pass of events, for which all who listen through sieves wait. Who asks for
+more is told so and cut off; a subscription can ask it."""
+
+SIEVE_EVENT_SECONDS = 0.05
+"""CPU time of such a query on one event that is looked at alone. An event that is not decided then does not pass."""
+
+SIEVE_READY_SECONDS = 90.0
+"""How long a listener waits for the index of such queries when nobody had one before: a second is usual, a minute where
+the compiled code has to be made first."""
+
+FILTER_PARAMETERS = 16
+"""Parameters of a deployment's filter in one address."""
+
+CHANGED_SUBJECTS = 100_000
+"""Subjects of which the filter `changed` remembers the values, those that were told of last: at worst 50 MB for short
+terms. One that is forgotten counts as new."""
+
 BULK_LINES = 2_000
 """Subscriptions of a bulk that are made in one transaction: some 100 ms, for which publishers wait."""
 

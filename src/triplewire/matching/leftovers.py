@@ -20,17 +20,26 @@ from triplewire.matching.index.generations import Generations
 from triplewire.matching.journals import Changes, made_at
 from triplewire.matching.known import Known
 from triplewire.matching.ontologies import Closures
+from triplewire.matching.portions import PATIENT, Patience
 from triplewire.model import END
 
 
 class Leftovers:
     """The evaluator for leftovers, and whom it knows at the moment."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, closures: Closures, registry: Changes, most: int) -> None:
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        closures: Closures,
+        registry: Changes,
+        most: int,
+        patience: Patience = PATIENT,
+    ) -> None:
         self._duck = duck
         self._closures = closures
         self._registry = registry
         self._most = most
+        self._patience = patience
         self.spent = defaultdict[str, float](float)
         """The CPU seconds that shapes took, until somebody clears it."""
         self._last = -1
@@ -79,7 +88,7 @@ class Leftovers:
         for (table,) in self._duck.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table.startswith("left_"):
                 self._duck.execute(f"DROP TABLE {table}")
-        self._evaluator = Evaluator(self._duck, self._closures, "left", spent=self.spent)
+        self._evaluator = Evaluator(self._duck, self._closures, "left", self._patience, spent=self.spent)
         self._shapes: set[str] = set()
         self._groups = np.zeros(0, np.int32)
         self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)

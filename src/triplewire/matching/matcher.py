@@ -40,6 +40,7 @@ from triplewire.matching.journals import Changes, looked_up
 from triplewire.matching.known import Known
 from triplewire.matching.leftovers import Leftovers
 from triplewire.matching.ontologies import Closures
+from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.remainders import Remainders
 from triplewire.model import MATCHES
 from triplewire.registry.lanes import LANE
@@ -57,12 +58,19 @@ class Matcher:
     """
 
     def __init__(
-        self, registry: Changes, directory: Path, *, allocate: Allocate = allocate, left: int = LEFT_SUBSCRIPTIONS
+        self,
+        registry: Changes,
+        directory: Path,
+        *,
+        allocate: Allocate = allocate,
+        left: int = LEFT_SUBSCRIPTIONS,
+        patience: Patience = PATIENT,
     ) -> None:
         """`left` are the subscriptions that it has at hand for what the index leaves. Raises StorageFull where the
         directory cannot be made."""
         self._registry = registry
         self._most_left = left
+        self._patience = patience
         self._index = Generations(directory, allocate)
         with self._index.locked() as store:
             if not self._speaks_of(store):
@@ -72,8 +80,13 @@ class Matcher:
     @classmethod
     def of(cls, changes: Iterable[Change]) -> Matcher:
         """One that shares with nobody, and knows these changes alone."""
+        return cls.alone(Told(sorted(changes, key=lambda each: each.position)))
+
+    @classmethod
+    def alone(cls, registry: Changes, patience: Patience = PATIENT) -> Matcher:
+        """One that shares with nobody. Its directory goes with it."""
         directory = tempfile.mkdtemp(prefix="triplewire-index-")
-        made = cls(Told(sorted(changes, key=lambda each: each.position)), Path(directory))
+        made = cls(registry, Path(directory), patience=patience)
         weakref.finalize(made, shutil.rmtree, directory, True)
         return made
 
@@ -87,7 +100,8 @@ class Matcher:
         registry as it was at the position of each. Where an ontology changes within the batch, its new version holds
         from there on, and not before. Matches of groups may concern nobody: a group does not tell since when its
         members are there. Of shapes that had left for the slow lane only what the index finds is told. Raises
-        StorageFull where the index cannot grow; what it knows already, it still tells."""
+        StorageFull where the index cannot grow; what it knows already, it still tells. Raises Exhausted for a shape
+        that takes more than there is patience for, if that is bounded."""
         while True:
             try:
                 return self._in_stages(entries)
@@ -165,8 +179,8 @@ class Matcher:
         """Where something changed that the evaluator knows only as it was from there on: it cannot go back."""
         duck = connection()
         self._closures = Closures(duck)
-        self._rest = Remainders(duck, self._closures)
-        self._left = Leftovers(duck, self._closures, self._registry, self._most_left)
+        self._rest = Remainders(duck, self._closures, self._patience)
+        self._left = Leftovers(duck, self._closures, self._registry, self._most_left, self._patience)
 
     def _read(self) -> None:
         """Read on in the journal of the newest generation that is at hand."""
@@ -224,7 +238,7 @@ class Matcher:
 
 
 class Told:
-    """Changes without a registry."""
+    """Changes without a registry, in order. More may be put at their end."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self._changes = changes

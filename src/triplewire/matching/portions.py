@@ -12,6 +12,7 @@ So a subscription that is too much on an event is found, and told so; all others
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
+from triplewire.errors import QueryLimit
 from triplewire.matching.allowances import TOO_MUCH, Allowance
 from triplewire.matching.plans import OF_EVENTS
 from triplewire.matching.tables import Table
@@ -45,14 +47,26 @@ _LEAST_SECONDS = 0.1
 """For events that are looked at together: what planning the query may take."""
 
 
+class Exhausted(QueryLimit):
+    """A shape took all the time that there is for it, and is given up."""
+
+    def __init__(self, shape: str) -> None:
+        super().__init__("the query takes too much time")
+        self.shape = shape
+
+
 @dataclass(frozen=True)
 class Patience:
     """CPU seconds: for one shape on a batch; on each event of those that are looked at apart; for one subscription on
-    one event."""
+    one event; and for one shape in all, in whatever parts, after which it is given up."""
 
     batch: float = limits.BATCH_CPU_SECONDS
     event: float = limits.EVENT_CPU_SECONDS
     pair: float = limits.PAIR_CPU_SECONDS
+    whole: float = math.inf
+
+
+PATIENT = Patience()
 
 
 @dataclass(frozen=True)
@@ -60,13 +74,14 @@ class Portions:
     """Works in a connection, in which it has the tables `quads` and `found`."""
 
     duck: duckdb.DuckDBPyConnection
-    patience: Patience = Patience()
+    patience: Patience = PATIENT
     clock: Callable[[], float] = time.thread_time
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """The seconds that each shape took."""
 
     def match(self, entries: pa.Table, shapes: Mapping[str, Table]) -> pa.Table:
-        """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription."""
+        """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription. Raises
+        Exhausted."""
         plain = self._load(entries, frozenset().union(*(each.columns for each in shapes.values())))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
         apart = dict[str, Sequence[int]]()
@@ -79,8 +94,7 @@ class Portions:
                     apart[key] = heavy
         found = [self._found()]
         for key, heavy in apart.items():
-            with self._counted(key):
-                found += self._apart(shapes[key], entries, heavy)
+            found += self._bearable(key, self._apart(shapes[key], entries, heavy))
         return found[0] if len(found) == 1 else _together(found)
 
     @contextmanager
@@ -88,6 +102,18 @@ class Portions:
         began = self.clock()
         yield
         self.spent[key] += self.clock() - began
+
+    def _bearable(self, key: str, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Part by part, until it is too much in all."""
+        part: pa.Table | None = None
+        while True:
+            if self.spent[key] > self.patience.whole:
+                raise Exhausted(key)
+            with self._counted(key):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
 
     def _at_once(self, shape: Table, longest: int, *, plain: bool) -> Sequence[int] | None:
         """None where that was bearable; else the events for which it may not be, as far as they are known."""

@@ -24,6 +24,7 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import Candidates
 from triplewire.matching.known import Known
 from triplewire.matching.ontologies import Closures
+from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.singles import Batch, Ontologies, Parsed
 from triplewire.matching.singles.batches import Pair
 from triplewire.model import MATTER, Subscription
@@ -38,8 +39,8 @@ NOTHING = Parsed({**dict.fromkeys(MATTER), "position": 0, "event": _NAME, "text"
 class Remainders:
     """These subscriptions as one worker knows them. Not safe for threads."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, closures: Closures) -> None:
-        self._evaluator = Evaluator(duck, closures, "rest", _making=tabled)
+    def __init__(self, duck: duckdb.DuckDBPyConnection, closures: Closures, patience: Patience = PATIENT) -> None:
+        self._evaluator = Evaluator(duck, closures, "rest", patience, tabled)
         self._ontologies = Ontologies(closures.rows)
         self._shapes: dict[str, Known] = {}
         self._open: set[str] = set()

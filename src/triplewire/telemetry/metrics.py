@@ -31,6 +31,18 @@ class Metrics:
         )
         self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
         self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
+        self.sieves_failed = Counter(
+            "triplewire_sieves_failed",
+            "Times that all who listened through a sieve were cut off, by what failed",
+            ["of"],
+            registry=registry,
+        )
+        self.sieve_queries = Counter(
+            "triplewire_sieve_queries", "Queries of sieves that were asked of a pass of events", registry=registry
+        )
+        self.sieve_undecided = Counter(
+            "triplewire_sieve_undecided", "Pairs of query and event that took too long to decide", registry=registry
+        )
         self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
         self.cpu = Gauge("triplewire_cpu_seconds", "CPU time of this process", ["part"], registry=registry)
         self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)

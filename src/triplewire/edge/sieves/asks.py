@@ -1,0 +1,171 @@
+"""Asks: the queries of all sieves in one index, with the two tiers that decide subscriptions.
+
+The index knows an order of its own: queries come and go at positions of it, and the events of a pass take the next
+ones. So it may be asked of any events, those of the past as well, and never has to go back.
+
+Nothing of it is there until the first query comes; an edge starts without the compiled code.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.edge.notifications import Wanted, grouped
+from triplewire.edge.sieves.batches import Mask
+from triplewire.edge.sieves.sieves import Ask
+from triplewire.matching.index import Memberships
+from triplewire.matching.portions import Exhausted, Patience
+from triplewire.model import END, MATCHES, Kind, Reached, Subscription
+from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+
+_PATIENCE = Patience(limits.SIEVE_CPU_SECONDS, pair=limits.SIEVE_EVENT_SECONDS, whole=limits.SIEVE_CPU_SECONDS)
+_GARBAGE = 4_096
+"""Changes of queries that are gone, above which the index is begun anew: it takes 0.1 s."""
+
+logger = logging.getLogger(__name__)
+
+
+class Matching(Protocol):
+    """A matcher, as far as it is needed here."""
+
+    def match(self, entries: pa.Table) -> pa.Table:
+        """The matches of a batch of `ENTRIES`, as `MATCHES`. Raises Exhausted."""
+
+    def spent(self) -> dict[str, float]:
+        """The CPU seconds that the evaluators took for each shape since this was asked last."""
+
+
+class Making(Protocol):
+    """Makes a matcher that knows some changes, and those that are put at their end later."""
+
+    def __call__(self, changes: list[Change]) -> Matching: ...
+
+
+def compiled(changes: list[Change]) -> Matching:
+    """The real one. It takes a second, and a minute where the compiled code has to be made first."""
+    # Half a second and 100 MB, which only those who are asked queries need.
+    from triplewire.matching.index.groups import warm_up
+    from triplewire.matching.matcher import Matcher, Told
+
+    warm_up()
+    return Matcher.alone(Told(changes), _PATIENCE)
+
+
+class Asks:
+    """The index. Any thread may use it, one at a time. `given_up` are queries that took too much time: they are not
+    asked again while they are known."""
+
+    def __init__(self, make: Making = compiled, garbage: int = _GARBAGE) -> None:
+        self._make = make
+        self._garbage = garbage
+        self._turn = Lock()
+        self._matcher: Matching | None = None
+        self._changes: list[Change] = []
+        self._shapes: set[str] = set()
+        self._known: dict[Ask, Wanted] = {}
+        self._position = 0
+        self.given_up: set[Ask] = set()
+        self.undecided = 0
+        """Pairs of event and query that were not decided in the time that there is."""
+
+    def load(self) -> None:
+        """Be ready. It may take a minute."""
+        with self._turn:
+            self._ready()
+
+    def close(self) -> None:
+        """Let go of what the index holds on the disk."""
+        with self._turn:
+            self._matcher = None
+
+    def passing(self, entries: pa.Table, asks: Collection[Ask], known: Collection[Ask]) -> Mapping[Ask, Mask]:
+        """For each of some queries the events that pass it; without those that were given up. `known` are all that
+        somebody listens through: others are forgotten."""
+        with self._turn:
+            self._keep({*known, *asks})
+            matches = self._matched(entries) if entries.num_rows else MATCHES.empty_table()
+            wanted = {self._known[ask].since: ask for ask in asks if ask in self._known}
+            found = {ask: np.zeros(entries.num_rows, bool) for ask in wanted.values()}
+            for group in grouped(matches, [self._known[ask] for ask in found]):
+                rows = np.asarray(group.positions) - (self._position - entries.num_rows + 1)
+                found[wanted[group.since]][rows] = True
+            return found
+
+    def _matched(self, entries: pa.Table) -> pa.Table:
+        """All that is known, of events at the next positions. What takes too much time is given up."""
+        while True:
+            first, self._position = self._position + 1, self._position + entries.num_rows
+            positions = pa.array(np.arange(first, self._position + 1))
+            matcher = self._ready()
+            try:
+                matches = matcher.match(entries.set_column(0, MATCHES.field("position"), positions))
+                spent = matcher.spent()
+            except Exhausted as error:
+                matches, spent = None, {**matcher.spent(), error.shape: limits.SIEVE_CPU_SECONDS}
+            self._give_up({shape for shape, seconds in spent.items() if seconds >= limits.SIEVE_CPU_SECONDS})
+            if matches is not None:
+                return self._decided(matches)
+
+    def _decided(self, matches: pa.Table) -> pa.Table:
+        """Without those that say that nothing was found out."""
+        if matches["limit"].null_count == matches.num_rows:
+            return matches
+        told = np.array([each != Reached.WORK for each in matches["limit"].to_pylist()])
+        self.undecided += int(len(told) - told.sum())
+        return matches.filter(pa.array(told))
+
+    def _give_up(self, shapes: set[str]) -> None:
+        for ask in [each for each in self._known if each.shape in shapes]:
+            logger.warning("a query of a sieve takes too much time and is given up: %s", ask)
+            self.given_up.add(ask)
+            self._remove(ask)
+
+    def _keep(self, asks: set[Ask]) -> None:
+        self.given_up &= asks
+        for ask in [each for each in self._known if each not in asks]:
+            self._remove(ask)
+        if len(self._changes) > 2 * len(self._known) + self._garbage:
+            self._begin_anew()
+        for ask in asks - self._known.keys() - self.given_up:
+            self._add(ask)
+
+    def _add(self, ask: Ask) -> None:
+        shape = ask.lifted.shape
+        if ask.shape not in self._shapes:
+            self._shapes.add(ask.shape)
+            self._change(SHAPE, ask.shape, shape.to_value())
+        made = Subscription(_name(ask), None, Kind.SIGNAL, ask.shape, ask.constants)
+        since = self._change(SUBSCRIPTION, made.id, to_value(made))
+        self._known[ask] = Wanted(since, END, Memberships(shape).of(ask.constants))
+
+    def _remove(self, ask: Ask) -> None:
+        self._known.pop(ask)
+        self._change(SUBSCRIPTION, _name(ask), None)
+
+    def _change(self, kind: str, key: str, value: Mapping[str, object] | None) -> int:
+        self._position += 1
+        self._changes.append(Change(self._position, kind, key, value))
+        return self._position
+
+    def _begin_anew(self) -> None:
+        kept = [*self._known]
+        self._matcher, self._changes, self._shapes, self._known = None, [], set(), {}
+        for ask in kept:
+            self._add(ask)
+
+    def _ready(self) -> Matching:
+        if self._matcher is None:
+            self._matcher = self._make(self._changes)
+        return self._matcher
+
+
+def _name(ask: Ask) -> str:
+    return "\n".join((ask.shape, *ask.constants))

@@ -1,0 +1,182 @@
+"""Sifting: which events of a pass each sieve lets through, found out once for all who listen through it.
+
+```
+events ─▶ stream, source, application ─▶ vocabulary ─▶ queries ─▶ filter of the deployment ─▶ told
+          Arrow                          Arrow         index      Python, with its memory
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.edge.sieves.asks import Asks
+from triplewire.edge.sieves.batches import Batch, Mask
+from triplewire.edge.sieves.filters import Broken, Filter, Filters, judged
+from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
+from triplewire.edge.workers import Workers
+from triplewire.errors import Unavailable
+from triplewire.telemetry.metrics import Metrics
+
+Memories = Mapping[Tap, Filter]
+"""The filters of the deployment that taps have, with what they remember."""
+
+_TOO_MUCH = (
+    f"the query takes more than {limits.SIEVE_CPU_SECONDS:g} s of CPU time on a pass of events; ask for less, "
+    "or make a subscription of it"
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """The events that each tap lets through, and in which words those are cut off whose tap failed."""
+
+    passed: dict[Tap, pa.Table] = field(default_factory=dict)
+    failed: dict[Tap, str] = field(default_factory=dict)
+
+
+class Sieves:
+    """All sieves of an edge. Who listens through one holds it; it is forgotten when nobody does."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        filters: Filters | None = None,
+        asks: Asks | None = None,
+        most: int = limits.SIEVES,
+    ) -> None:
+        self._metrics = metrics
+        self._filters = filters
+        self._asks = Asks() if asks is None else asks
+        self._most = most
+        self._known: WeakValueDictionary[Hashable, Sieve] = WeakValueDictionary()
+        """By what they say, so that nothing but who listens through them holds them."""
+        # While it loads, what others listen through must not wait in the same thread.
+        self._loaders = Workers(2, "edge-sieve-load")
+        self._workers = Workers(1, "edge-sieve")
+        self._loaded = False
+
+    async def admit(self, sieve: Sieve) -> Sieve:
+        """The sieve to listen through, ready: the same object for all that are equal. Raises BadRequest for a filter
+        that is not known or does not take its parameters, Unavailable where there are too many sieves or one does not
+        get ready."""
+        if sieve.key not in self._known and len(self._known) >= self._most:
+            raise Unavailable(f"{self._most} different sieves are in use here; try another edge, or later")
+        held = self._known.setdefault(sieve.key, sieve)
+        if held.filter is not None:
+            await self._loaders.run(self.memory, held)
+        if held.asks and not self._loaded:
+            await self._load()
+        return held
+
+    def __len__(self) -> int:
+        """How many are in use."""
+        return len(self._known)
+
+    def memory(self, sieve: Sieve) -> Filter | None:
+        """A new filter of the deployment for it, which remembers nothing; None where it has none."""
+        if sieve.filter is None:
+            return None
+        if self._filters is None:
+            self._filters = Filters.installed()
+        return self._filters.make(sieve.filter)
+
+    async def sift(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
+        """The events of a table, of whatever streams, that each tap lets through. One after the other, in a thread: a
+        filter that remembers sees them in the order of these calls."""
+        return await self._workers.run(self.sifted, entries, taps, memories)
+
+    def sifted(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
+        """The same, in this thread."""
+        batch, sifted = Batch(entries), Sifted()
+        masks = {tap: batch.passing(tap) for tap in taps}
+        answers = self._answers(entries, masks)
+        for tap, mask in masks.items():
+            self._settle(sifted, entries, tap, mask, answers, memories.get(tap))
+        return sifted
+
+    def close(self) -> None:
+        self._loaders.close()
+        self._workers.close()
+        self._asks.close()
+
+    async def _load(self) -> None:
+        try:
+            async with asyncio.timeout(limits.SIEVE_READY_SECONDS):
+                await self._loaders.run(self._asks.load)
+        except TimeoutError:
+            raise Unavailable("the index of queries is being made ready; try again in a minute") from None
+        self._loaded = True
+
+    def _settle(
+        self,
+        sifted: Sifted,
+        entries: pa.Table,
+        tap: Tap,
+        mask: Mask,
+        answers: Mapping[Ask, Mask],
+        memory: Filter | None,
+    ) -> None:
+        try:
+            sifted.passed[tap] = _through(entries, tap, mask, answers, memory)
+        except Broken as error:
+            name = _filter_of(tap)
+            logger.error("the filter %s of the stream %s failed", name, tap.stream, exc_info=error)
+            self._metrics.sieves_failed.labels("filter").inc()
+            sifted.failed[tap] = f"the filter {name} failed: {error}"
+        except Costly:
+            self._metrics.sieves_failed.labels("query").inc()
+            sifted.failed[tap] = _TOO_MUCH
+
+    def _answers(self, entries: pa.Table, masks: Mapping[Tap, Mask]) -> Mapping[Ask, Mask]:
+        """Which events pass each query, of those that somebody asks for them."""
+        asking = {tap: tap.sieve.asks for tap in masks if tap.sieve is not None and tap.sieve.asks}
+        if not asking:
+            return {}
+        wanted = np.logical_or.reduce([masks[tap] for tap in asking])
+        asks = {ask for each in asking.values() for ask in each}
+        before = self._asks.undecided
+        found = self._asks.passing(entries.filter(pa.array(wanted)), asks, self._alive())
+        self._metrics.sieve_undecided.inc(self._asks.undecided - before)
+        self._metrics.sieve_queries.inc(len(found))
+        return {ask: _spread(mask, wanted) for ask, mask in found.items()}
+
+    def _alive(self) -> set[Ask]:
+        held = (reference() for reference in self._known.valuerefs())
+        return {ask for each in held if each is not None for ask in each.asks}
+
+
+def _filter_of(tap: Tap) -> str:
+    return "" if tap.sieve is None or tap.sieve.filter is None else tap.sieve.filter.name
+
+
+class Costly(Exception):
+    """A query was given up."""
+
+
+def _through(entries: pa.Table, tap: Tap, mask: Mask, answers: Mapping[Ask, Mask], memory: Filter | None) -> pa.Table:
+    """Raises Broken or Costly."""
+    asks = () if tap.sieve is None else tap.sieve.asks
+    if any(ask not in answers for ask in asks):
+        raise Costly
+    if asks:
+        mask = mask & np.logical_or.reduce([answers[ask] for ask in asks])
+    passed = entries if mask.all() else entries.filter(pa.array(mask))
+    return passed if memory is None else passed.filter(pa.array(judged(memory, passed), pa.bool_()))
+
+
+def _spread(mask: Mask, wanted: Mask) -> Mask:
+    """What was found of some events, of all."""
+    found = np.zeros(len(wanted), bool)
+    found[wanted] = mask
+    return found

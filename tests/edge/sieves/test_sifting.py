@@ -1,0 +1,143 @@
+"""Sifting: what passes, once for all, and what fails, for nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+from tests.edge.houses import run
+from tests.edge.sieves.entries import entries, positions
+from tests.edge.sieves.test_asks import ask, counted
+from triplewire.edge.sieves import Filters, Sieve, Sieves, Tap
+from triplewire.edge.sieves.changes import Changed
+from triplewire.edge.sieves.sieves import Chosen
+from triplewire.errors import BadRequest, Unavailable
+from triplewire.model import Event, Headers
+from triplewire.telemetry.metrics import Metrics
+
+
+class Failing:
+    """Raises when it sees the second batch."""
+
+    def __init__(self) -> None:
+        self._batches = 0
+
+    def passes(self, batch: pa.Table) -> list[bool]:
+        self._batches += 1
+        if self._batches == 2:
+            raise RuntimeError("as it was told to")
+        return [True] * batch.num_rows
+
+
+FILTERS = Filters({"changed": Changed, "failing": Failing})
+CHANGED = Sieve(source=("roof",), filter=Chosen("changed", (("property", "urn:p"),)))
+
+
+def told(value: str, source: str) -> Event:
+    return Event("urn:e", f"<urn:s>\t<urn:p>\t<urn:{value}>", Headers(source=source))
+
+
+EVENTS = [told("x", "roof"), told("y", "cellar"), told("x", "roof"), told("y", "roof")]
+
+
+def sifting(costly: set[str] | None = None) -> tuple[Sieves, Metrics]:
+    metrics = Metrics()
+    return Sieves(metrics, FILTERS, counted(costly)[0], most=2), metrics
+
+
+def count(metrics: Metrics, name: str, **labels: str) -> float:
+    return metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def test_a_filter_sees_what_the_rest_of_the_address_lets_through() -> None:
+    sieves, _ = sifting()
+    tap, memory = Tap("test", CHANGED), sieves.memory(CHANGED)
+    assert memory is not None
+    passed = [sieves.sifted(entries(EVENTS), [tap], {tap: memory}).passed[tap] for _ in range(2)]
+    assert [positions(each) for each in passed] == [[1, 4], [1, 4]]
+    sieves.close()
+
+
+def test_streams_of_one_table_are_told_apart() -> None:
+    sieves, _ = sifting()
+    table = pa.concat_tables([entries(EVENTS, "one"), entries(EVENTS, "two", first=5)])
+    roof = Sieve(source=("roof",))
+    taps = [Tap("one", roof), Tap("two", roof), Tap("two"), Tap("three", roof)]
+    found = sieves.sifted(table, taps, {}).passed
+    assert [positions(found[tap]) for tap in taps] == [[1, 3, 4], [5, 7, 8], [5, 6, 7, 8], []]
+    sieves.close()
+
+
+def test_equal_queries_of_different_sieves_are_asked_once() -> None:
+    sieves, metrics = sifting()
+    one, same = ask("ASK { ?s <urn:p> 1 }"), ask("ASK { ?v <urn:p> 1 }")
+    taps = [Tap("test", Sieve(asks=(one,))), Tap("test", Sieve(source=("roof",), asks=(same,)))]
+    sieves.sifted(entries(EVENTS), taps, {})
+    assert count(metrics, "triplewire_sieve_queries_total") == 1
+    sieves.close()
+
+
+def test_a_filter_that_fails_fails_for_its_listeners_alone() -> None:
+    sieves, metrics = sifting()
+    failing = Sieve(filter=Chosen("failing"))
+    broken, whole = Tap("test", failing), Tap("test", Sieve(source=("roof",)))
+    memory = sieves.memory(failing)
+    assert memory is not None
+    for number in range(2):
+        found = sieves.sifted(entries(EVENTS), [broken, whole], {broken: memory})
+        assert positions(found.passed[whole]) == [1, 3, 4]
+        assert [*found.failed] == [broken] * number
+    assert found.failed[broken] == "the filter failing failed: it raised RuntimeError"
+    assert count(metrics, "triplewire_sieves_failed_total", of="filter") == 1
+    sieves.close()
+
+
+def test_a_query_that_takes_too_long_fails_for_its_listeners_alone() -> None:
+    costly, cheap = ask("ASK { ?s <urn:costly> ?o }"), ask("ASK { ?s <urn:p> 1 }")
+    sieves, metrics = sifting({costly.shape})
+    taps = [Tap("test", Sieve(asks=(costly,))), Tap("test", Sieve(asks=(cheap,)))]
+    found = sieves.sifted(entries(EVENTS), taps, {})
+    assert ([*found.failed], [*found.passed]) == (taps[:1], taps[1:])
+    assert "CPU time" in found.failed[taps[0]]
+    assert count(metrics, "triplewire_sieves_failed_total", of="query") == 1
+    sieves.close()
+
+
+def test_equal_sieves_are_one_while_somebody_holds_them_and_there_are_not_too_many() -> None:
+    async def scene() -> None:
+        sieves, _ = sifting()
+        held = [await sieves.admit(Sieve(source=(name,))) for name in ("a", "a", "b")]
+        assert held[0] is held[1]
+        with pytest.raises(Unavailable, match="2 different sieves"):
+            await sieves.admit(Sieve(source=("c",)))
+        held.pop()
+        await sieves.admit(Sieve(source=("c",)))
+        assert len(sieves) == 1
+        sieves.close()
+
+    run(scene())
+
+
+def test_who_names_a_filter_wrongly_is_told_before_anything_else() -> None:
+    async def scene() -> None:
+        sieves, _ = sifting()
+        with pytest.raises(BadRequest, match="there are changed, failing"):
+            await sieves.admit(Sieve(filter=Chosen("change")))
+        sieves.close()
+
+    run(scene())
+
+
+def test_the_index_is_made_ready_in_a_thread_while_others_go_on() -> None:
+    async def scene() -> None:
+        sieves, _ = sifting()
+        asked = sieves.admit(Sieve(asks=(ask("ASK { ?s <urn:p> 1 }"),)))
+        waiting = asyncio.create_task(asked)
+        found = await sieves.sift(entries(EVENTS), [Tap("test", Sieve(source=("roof",)))], {})
+        assert [positions(each) for each in found.passed.values()] == [[1, 3, 4]]
+        assert (await waiting).asks
+        sieves.close()
+
+    run(scene())
