@@ -63,4 +63,4 @@ def test_an_address_that_is_taken_is_told_before_anything_starts(tmp_path: Path)
         up = Up(replace(Settings(), data=tmp_path, port=port))
         with pytest.raises(Unavailable, match=f"127.0.0.1:{port} cannot be used"):
             up.start()
-    assert up.edge.pid is None
+    assert up.edges.children == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,19 +32,22 @@ class Broker:
         return self.up.settings
 
     def edge(self) -> Usage:
-        return usage([self.up.edge.pid or 0])
+        return usage([child.pid or 0 for child in self.up.edges.children])
 
     def pipeline(self) -> Usage:
         return usage([self.up.pipeline.pid or 0])
 
     def edge_seconds(self) -> dict[str, float]:
-        """CPU seconds of the edge by part, as it tells them itself."""
+        """CPU seconds of the edges by part, as they tell them themselves."""
         with urlopen(f"{self.settings.url}/metrics") as response:
             families = text_string_to_metric_families(response.read().decode())
         samples = (
             sample for family in families if family.name == "triplewire_cpu_seconds" for sample in family.samples
         )
-        return {sample.labels["part"]: sample.value for sample in samples}
+        found: defaultdict[str, float] = defaultdict(float)
+        for sample in samples:
+            found[sample.labels["part"]] += sample.value
+        return dict(found)
 
     def jvm_seconds(self) -> float:
         return jvm_seconds([self.up.pipeline.pid or 0])

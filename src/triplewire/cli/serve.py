@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from threading import Event as Flag
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 from rich.console import Console
@@ -17,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(up)
     app.command()(edge)
     app.command()(pipeline)
+    app.command()(restart)
     app.command()(status)
 
 
@@ -24,16 +26,27 @@ def up(
     data: Data = None,
     host: Host = None,
     port: Port = None,
+    edges: Annotated[
+        Optional[str],  # noqa: UP045 - typer reads the annotation
+        typer.Option(
+            "--edges",
+            help="How many HTTP processes share the port: a number, `auto` for as many as the load asks for, up to one "
+            "more than there are cores, or `auto:8` for eight at most.",
+            show_default="1",
+        ),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
 ) -> None:
-    """Start the whole broker on this machine, and watch over it until Ctrl-C."""
+    """Start the whole broker on this machine, and watch over it until Ctrl-C. SIGHUP replaces its edges, as
+    `triplewire restart` does."""
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
 
     settings = settings_of(data, host, port)
     console = Console()
-    broker = Up(settings)
+    broker = Up(settings if edges is None else replace(settings, edges=edges))
     stop = _stop_flag()
+    signal.signal(signal.SIGHUP, lambda *_: broker.restart.set())
     broker.start()
     try:
         with console.status(f"starting on {settings.url} (data in {settings.data}) …"):
@@ -64,6 +77,23 @@ def pipeline(data: Data = None) -> None:
     from triplewire.compose.pipeline import run_pipeline
 
     run_pipeline(settings_of(data, None, None))
+
+
+def restart(
+    data: Data = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Return at once, and not when all of them are new.")
+    ] = False,
+) -> None:
+    """Replace the edges of a broker that `up` started, one after the other, for new code: nobody loses anything."""
+    from triplewire.compose.restarts import Restart
+
+    restart = Restart.begun(settings_of(data))
+    console = Console()
+    if not no_wait:
+        with console.status(f"replacing {len(restart.before)} edges …"):
+            restart.wait()
+    console.print(f"{len(restart.before)} edges {'are being replaced' if no_wait else 'are new'}")
 
 
 def status(url: Url = DEFAULT_URL, json: Json = False) -> None:

@@ -147,6 +147,12 @@ class Client:
     def health(self) -> Json:
         return self._run(self._client.health())
 
+    def edges(self) -> list[Json]:
+        return self._run(self._client.edges())
+
+    def streams(self) -> list[Json]:
+        return self._run(self._client.streams())
+
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 

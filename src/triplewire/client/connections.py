@@ -279,6 +279,16 @@ class AsyncClient:
         told: Json = await self._call("GET", "/health", bad_is_fine=True)
         return told
 
+    async def edges(self) -> list[Json]:
+        """How each edge stands that is over the same directory as the one that answers."""
+        told: Json = await self._call("GET", "/edges")
+        return list(told["edges"])
+
+    async def streams(self) -> list[Json]:
+        """What flows out of these edges together, by stream."""
+        told: Json = await self._call("GET", "/streams")
+        return list(told["streams"])
+
     async def _feed(self, path: str, after: str | None, on_gap: OnGap) -> AsyncGenerator[Json, None]:
         feed = Feed(self._open(), self._url + path, after, self._attempts)
         async with aclosing(feed.messages()) as messages:

@@ -27,6 +27,8 @@ class Child:
     name: str
     settings: Settings
     clock: Clock
+    descriptors: tuple[int, ...] = ()
+    """Open files that it is given."""
     failures: int = 0
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _not_before: float = 0.0
@@ -50,6 +52,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 # Ctrl-C reaches the parent alone, which then stops its children in order.
                 start_new_session=True,
+                pass_fds=self.descriptors,
             )
 
     def watch(self) -> bool:
@@ -76,6 +79,10 @@ class Child:
     def ask_to_stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
 
     def wait(self) -> None:
         if self._process is None:

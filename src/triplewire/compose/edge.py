@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from socket import socket
 
 import uvloop
 
@@ -22,9 +24,10 @@ from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
-from triplewire.edge.app import Parts, application
+from triplewire.edge.app import EDGE, Parts, application
 from triplewire.edge.identities import identity_of
-from triplewire.edge.server import serve_until_signalled
+from triplewire.edge.server import serve_on, signalled
+from triplewire.edge.standings import Place
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
@@ -35,6 +38,7 @@ from triplewire.query.queries import Queries
 from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import pending
+from triplewire.sockets import adopted, listening
 from triplewire.telemetry.heartbeats import last
 from triplewire.telemetry.metrics import Metrics
 
@@ -48,9 +52,20 @@ def run_edge(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     watching = asyncio.create_task(_stop_without(settings))
+    stop = signalled()
     with edge_parts(settings) as parts:
-        await serve_until_signalled(application(parts), settings.host, settings.port)
+        app = application(parts)
+        tell = app[EDGE].standings.tell
+        ready, leaving = (lambda port: tell("ready")), partial(tell, "closing")
+        await serve_on(app, sockets_of(settings), stop=stop, ready=ready, leaving=leaving)
     watching.cancel()
+
+
+def sockets_of(settings: Settings) -> list[socket]:
+    """Those that were left to this process, or its own."""
+    if settings.sockets:
+        return adopted([int(each) for each in settings.sockets])
+    return listening(settings.host, settings.port)
 
 
 async def _stop_without(settings: Settings) -> None:
@@ -108,6 +123,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             origins=settings.origins,
             metrics=metrics,
             identity=identity_of(settings.identity),
+            place=Place(settings.edge or str(os.getpid()), settings.standings),
         )
 
 

@@ -443,6 +443,29 @@ message is packed by itself."""
 
 RETRY_MILLISECONDS = 500
 """When those that are sent away because an edge stops are to come back: another is there at once, as a rule."""
+LEAVE_SECONDS = 1.0
+"""How long an edge that is leaving, and accepts nothing more, answers requests that still come by connections that are
+open. Then it closes those on which nothing is going on."""
+
+STEER_SECONDS = 1.0
+"""How long an edge that is not replaced goes on to accept connections after new ones are led to the others: as long as
+a connection may take to be made."""
+
+RESTART_SECONDS = 60.0
+"""How long the replacement of one edge may take before `triplewire restart` gives up: a few seconds are usual."""
+
+EDGE_BUSY = 0.7
+"""The share of a core that edges use on the average, or of their seats that are taken, from which on one more of them
+is started: above it, what comes in bursts waits."""
+
+EDGE_BUSY_SECONDS = 5.0
+"""How long that must have been so. An edge takes a second to start."""
+
+EDGE_CALM = 0.35
+"""The same share, if there was one edge less, up to which one goes: half of what would bring it back."""
+
+EDGE_CALM_SECONDS = 60.0
+"""How long that must have been so: those who listen to the edge that goes must come back, and it may be needed soon."""
 
 TAIL_SECONDS = 0.015
 """Between two looks of an edge at log and outbox; it is added to the delay of a notification."""

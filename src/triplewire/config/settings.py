@@ -45,6 +45,13 @@ class Settings:
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
     origins: tuple[str, ...] = ()
     """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
+    edges: str = "1"
+    """How many edges `up` starts on one port: a number, `auto` for as many as the load asks for, or `auto:8` for eight
+    of them at most."""
+    edge: str = ""
+    """The name of an edge among those over one directory; by default its process id."""
+    sockets: tuple[str, ...] = ()
+    """Descriptors of sockets that are listened on already, which an edge takes over instead of opening its own."""
     supervisor: int = 0
     """The process that started this one and without which it stops; 0 for one that stands alone."""
 
@@ -89,6 +96,16 @@ class Settings:
     @property
     def heartbeat(self) -> Path:
         return self.data / "pipeline.json"
+
+    @property
+    def standings(self) -> Path:
+        """Where each edge tells how it stands."""
+        return self.data / "edges"
+
+    @property
+    def supervision(self) -> Path:
+        """Where `up` tells which process it is."""
+        return self.data / "up.json"
 
     @property
     def url(self) -> str:

@@ -1,6 +1,6 @@
 """The edge: HTTP in front of log, outbox and history."""
 
 from triplewire.edge.app import Parts, application
-from triplewire.edge.server import serve, serve_until_signalled
+from triplewire.edge.server import serve, serve_on
 
-__all__ = ["Parts", "application", "serve", "serve_until_signalled"]
+__all__ = ["Parts", "application", "serve", "serve_on"]

@@ -15,6 +15,7 @@ from triplewire.config import limits
 from triplewire.edge import index
 from triplewire.edge.answers import Questions
 from triplewire.edge.deliveries import Deliveries
+from triplewire.edge.drains import DRAIN, Drain
 from triplewire.edge.events import Events
 from triplewire.edge.formats.ports import closing
 from triplewire.edge.health import Health, Sources
@@ -30,6 +31,7 @@ from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
 from triplewire.edge.receptions import Reception
+from triplewire.edge.standings import Place, Standings
 from triplewire.edge.streams import Streams
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tails import Tail
@@ -84,6 +86,8 @@ class Parts:
     metrics: Metrics = field(default_factory=Metrics)
     identity: str = field(default_factory=new_identity)
     """By which relays know it; the same after a restart."""
+    place: Place = field(default_factory=Place)
+    """Where it stands among the edges over the same stores."""
 
 
 class Edge:
@@ -112,6 +116,7 @@ class Edge:
         )
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
+        self.standings = Standings(parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, lambda: ())
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
@@ -123,7 +128,8 @@ class Edge:
             Pages(parts.log, parts.registry, read),
             Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases, parts.windows.of(None)),
             Questions(parts.answers, federated=bool(parts.services)),
-            Health(sources, read, parts.metrics, self.listeners, parts.identity),
+            Health(sources, read, parts.metrics, self.listeners, parts.identity, self.standings),
+            self.standings,
         )
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
 
@@ -133,7 +139,7 @@ class Edge:
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
         tails = (self.log_tail, self.outbox_tail, self.slow_tail)
-        works = (*(tail.run() for tail in tails), self._keep_open(), self._keep_leases())
+        works = (*(tail.run() for tail in tails), self._keep_open(), self._keep_leases(), self.standings.keep())
         tasks = [asyncio.create_task(work) for work in works]
         yield
         for task in tasks:
@@ -185,10 +191,10 @@ EDGE = web.AppKey("edge", Edge)
 
 def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
-    edge, origins = Edge(parts), Origins(parts.origins)
-    middlewares = [middleware(parts.metrics), origins.middleware()]
+    edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
+    middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware()]
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
-    app[EDGE] = edge
+    app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)

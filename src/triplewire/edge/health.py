@@ -12,11 +12,12 @@ from aiohttp import web
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge.ports import Entries
+from triplewire.edge.standings import Standings
 from triplewire.edge.workers import Workers
 from triplewire.log.ports import Outbox
 from triplewire.model import Reached, token
 from triplewire.telemetry.heartbeats import Heartbeat
-from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics
+from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics, side_by_side
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,14 @@ class Health:
         metrics: Metrics,
         listeners: Callable[[], dict[str, int]],
         identity: str,
+        standings: Standings,
     ) -> None:
         self._sources = sources
         self._workers = workers
         self._metrics = metrics
         self._listeners = listeners
         self._identity = identity
+        self._standings = standings
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
@@ -140,7 +143,16 @@ class Health:
                 self._metrics.lake.labels(of).set(value)
         for of, count in self._listeners().items():
             self._metrics.listeners.labels(of).set(count)
-        return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def _exposition(self) -> bytes:
+        """Of all edges over the directory, whichever was asked; of an edge that is alone in memory, its own."""
+        own = self._metrics.exposition()
+        if self._standings.place.folder is None:
+            return own
+        others = await self._workers.run(self._standings.others)
+        told = {self._standings.place.name: own.decode(), **{each.name: each.metrics for each in others}}
+        return side_by_side(told)
 
 
 def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:

@@ -1,14 +1,17 @@
-"""The server: an application on a socket, until it is told to stop."""
+"""The server: an application on sockets, until it is told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from socket import socket
 
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.edge.drains import DRAIN, accepted, emptied
+from triplewire.sockets import BACKLOG, close, listening
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
@@ -21,22 +24,48 @@ async def serve(
     app: web.Application, host: str, port: int, *, stop: asyncio.Event, ready: Callable[[int], None] = lambda port: None
 ) -> None:
     """Serve until `stop` is set, then finish what was begun and close. `ready` is told the port once it is open."""
+    await serve_on(app, listening(host, port), stop=stop, ready=ready)
+
+
+async def serve_on(
+    app: web.Application,
+    sockets: Sequence[socket],
+    *,
+    stop: asyncio.Event,
+    ready: Callable[[int], None] = lambda port: None,
+    leaving: Callable[[], None] = lambda: None,
+) -> None:
+    """The same on sockets that are listened on already, which are closed at the end. Other processes may have them,
+    too. `leaving` is called once it was told to stop."""
     runner = runner_of(app)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, reuse_port=True, backlog=1024).start()
-        ready(runner.addresses[0][1])
+        sites = [web.SockSite(runner, each, backlog=BACKLOG) for each in sockets]
+        for site in sites:
+            await site.start()
+        ready(sockets[0].getsockname()[1])
         await stop.wait()
+        leaving()
+        await _leave(runner, sites, sockets)
     finally:
         await runner.cleanup()
+        close(sockets)
 
 
-async def serve_until_signalled(
-    app: web.Application, host: str, port: int, ready: Callable[[int], None] = lambda port: None
-) -> None:
-    """Serve until SIGTERM or SIGINT."""
+async def _leave(runner: web.AppRunner, sites: Sequence[web.SockSite], sockets: Sequence[socket]) -> None:
+    """Accept nothing more, send listeners away, and answer those who are still here until they have gone."""
+    await accepted(sockets)
+    for site in sites:
+        await site.stop()
+    runner.app[DRAIN].begun = True
+    await runner.app.shutdown()
+    await emptied(runner)
+
+
+def signalled() -> asyncio.Event:
+    """Set by SIGTERM or SIGINT from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve(app, host, port, stop=stop, ready=ready)
+    return stop

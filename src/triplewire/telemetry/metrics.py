@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -63,6 +65,35 @@ class Metrics:
             registry=registry,
         )
 
+    def published(self) -> float:
+        """How many events were acknowledged."""
+        return self.registry.get_sample_value("triplewire_events_published_total") or 0.0
+
     def exposition(self) -> bytes:
         """What a scrape gets, in the text format of `CONTENT_TYPE`."""
         return generate_latest(self.registry)
+
+
+def side_by_side(expositions: Mapping[str, str]) -> bytes:
+    """What several edges have to tell, by their names, as one exposition: each sample says whose it is. Sums of them
+    would fall when an edge ends, which a scraper takes for a new beginning."""
+    families: dict[str, list[str]] = {}
+    for edge, text in expositions.items():
+        for header, samples in _families(text):
+            families.setdefault(header, []).extend(_of(edge, sample) for sample in samples)
+    return "".join(header + "".join(samples) for header, samples in families.items()).encode()
+
+
+def _families(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The two lines that describe each family, and those of its samples."""
+    for block in text.split("# HELP ")[1:]:
+        lines = block.splitlines(keepends=True)
+        yield "# HELP " + "".join(lines[:2]), lines[2:]
+
+
+def _of(edge: str, sample: str) -> str:
+    name, _, rest = sample.partition(" ")
+    if "{" in name:
+        name, _, rest = sample.partition("{")
+        return f'{name}{{edge="{edge}",{rest}'
+    return f'{name}{{edge="{edge}"}} {rest}'

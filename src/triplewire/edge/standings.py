@@ -1,0 +1,129 @@
+"""`/edges` and `/streams`: how each edge over the same directory stands, told by any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+import orjson
+import psutil
+from aiohttp import web
+
+from triplewire.clock import Clock
+from triplewire.edge.workers import Workers
+from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.standings import STANDING_SECONDS, Flow, Standing, by_name, tell, told, withdraw
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an edge stands among others: its name, and the folder where each tells of itself, or None."""
+
+    name: str = field(default_factory=lambda: str(os.getpid()))
+    folder: Path | None = None
+
+
+class Standings:
+    """Tells of this edge, and of the others."""
+
+    def __init__(
+        self,
+        place: Place,
+        clock: Clock,
+        metrics: Metrics,
+        seats: int,
+        listeners: Callable[[], Mapping[str, int]],
+        flows: Callable[[], Sequence[Flow]],
+    ) -> None:
+        self.place = place
+        self.state = "starting"
+        self._clock = clock
+        self._metrics = metrics
+        self._seats = seats
+        self._listeners = listeners
+        self._flows = flows
+        self._since = clock.now()
+        self._process = psutil.Process()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/edges", self.edges), web.get("/streams", self.streams)]
+
+    def own(self) -> Standing:
+        """As it is at this moment, without what a scrape gets."""
+        return Standing(
+            name=self.place.name,
+            pid=self._process.pid,
+            state=self.state,
+            since=self._since,
+            at=self._clock.now(),
+            cpu=round(time.process_time(), 3),
+            memory=self._process.memory_info().rss,
+            listeners=dict(self._listeners()),
+            seats=self._seats,
+            published=int(self._metrics.published()),
+            streams=tuple(self._flows()),
+        )
+
+    def others(self) -> list[Standing]:
+        """What the others told last, a second ago at most where they are well."""
+        found = told(self.place.folder, self._clock) if self.place.folder else []
+        return [each for each in found if each.name != self.place.name]
+
+    async def keep(self) -> None:
+        """Tell again and again, until cancelled; then no more is told of this edge."""
+        folder = self.place.folder
+        if folder is None:
+            return
+        workers = Workers(1, "edge-standing")
+        try:
+            while True:
+                await workers.run(self._tell, folder, self.own())
+                await asyncio.sleep(STANDING_SECONDS)
+        finally:
+            workers.close()
+            withdraw(folder, self.place.name)
+
+    def tell(self, state: str) -> None:
+        """Say at once that the state is another."""
+        self.state = state
+        if self.place.folder is not None:
+            self._tell(self.place.folder, self.own())
+
+    def _tell(self, folder: Path, standing: Standing) -> None:
+        try:
+            tell(folder, replace(standing, metrics=self._metrics.exposition().decode()))
+        except OSError:
+            # A full disk: the edge goes on, others see that it is silent.
+            logger.warning("how this edge stands could not be told", exc_info=True)
+
+    async def edges(self, request: web.Request) -> web.Response:
+        """Every edge by itself."""
+        found = [self.own(), *await asyncio.to_thread(self.others)]
+        return _json({"edges": [each.document() for each in sorted(found, key=by_name)]})
+
+    async def streams(self, request: web.Request) -> web.Response:
+        """What flows out of all edges together, by stream."""
+        found = [self.own(), *await asyncio.to_thread(self.others)]
+        flows = together(flow for each in found for flow in each.streams)
+        return _json({"streams": [asdict(flow) for flow in flows]})
+
+
+def together(flows: Iterable[Flow]) -> list[Flow]:
+    """One for each stream, by name."""
+    found: dict[str, list[Flow]] = {}
+    for each in flows:
+        found.setdefault(each.stream, []).append(each)
+    return [reduce(add, found[stream]) for stream in sorted(found)]
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type="application/json")
