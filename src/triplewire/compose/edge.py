@@ -28,6 +28,7 @@ from triplewire.edge.app import EDGE, Parts, application
 from triplewire.edge.identities import identity_of
 from triplewire.edge.server import serve_on, signalled
 from triplewire.edge.standings import Place
+from triplewire.edge.windows import Windows
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
@@ -121,6 +122,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             ],
             services=settings.services,
             origins=settings.origins,
+            windows=Windows.parsed(settings.windows),
             metrics=metrics,
             identity=identity_of(settings.identity),
             place=Place(settings.edge or str(os.getpid()), settings.standings),

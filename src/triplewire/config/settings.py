@@ -41,6 +41,8 @@ class Settings:
     """For how many hours older versions of the lake can be read."""
     balance: tuple[str, ...] = ()
     """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
+    windows: tuple[str, ...] = ()
+    """How many seconds messages may wait for others under load: `0.5` those of all streams, `alerts=0` those of one."""
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
     origins: tuple[str, ...] = ()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplewire.codec.accepts import preferred
+from triplewire.edge.formats.items import ITEMS
 from triplewire.edge.formats.lines import NDJSON
 from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.rdf import N_QUADS, TRIG
 from triplewire.edge.formats.sse import SSE
 from triplewire.errors import BadRequest, NotAcceptable
 
-FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG)
+FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG, ITEMS)
 """The first is for those who do not care."""
 
 

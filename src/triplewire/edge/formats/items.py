@@ -1,0 +1,62 @@
+"""Ztreamy items: headers, an empty line, and a body of as many bytes as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from triplewire.codec import N_TRIPLES
+from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
+from triplewire.edge.entries import Pieces
+from triplewire.edge.formats.ports import Finding
+from triplewire.model import Headers, token
+
+_JSON = "application/json"
+_RESULTS = "application/sparql-results+json"
+_NOTICE = "urn:triplewire:notice"
+"""The id of items that are about the connection itself."""
+
+
+class Items:
+    """An item for each message. `Position` is where to resume; `Subscription` and `Kind` stand on notifications; what
+    is about the connection itself has a `Notice` that says what it is, and JSON in its body."""
+
+    name = "ztreamy"
+    media_type = MEDIA_TYPE
+    comment = b"\n"
+
+    def event(self, pieces: Pieces, position: int) -> bytes:
+        entry = pieces.entry(position)
+        return item_of(entry["event"], entry["text"], _headers(entry, Position=token(position)))
+
+    def finding(self, pieces: Pieces, finding: Finding) -> bytes:
+        entry = pieces.entry(finding.position)
+        told = {"Position": token(finding.position), "Subscription": finding.subscription, "Kind": finding.kind}
+        if finding.whole:
+            return item_of(entry["event"], entry["text"], _headers(entry, **told))
+        syntax, body = _content(finding)
+        return encode_item(entry["event"], _headers(entry, syntax, **told), body)
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        return encode_item(_NOTICE, Headers(syntax=_JSON, extensions={"Notice": name}), orjson.dumps(fields))
+
+    def reached(self, position: int) -> bytes:
+        return self.notice("position", position=token(position))
+
+
+def _headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **told: str) -> Headers:
+    kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
+    return Headers(entry["source"], entry["application"], entry["time"], syntax, {**kept, **told})
+
+
+def _content(finding: Finding) -> tuple[str, bytes]:
+    if "graph" in finding.said:
+        return finding.said["format"], finding.said["graph"].encode()
+    if "results" in finding.said:
+        return _RESULTS, orjson.dumps(finding.said["results"])
+    return _JSON, orjson.dumps(finding.said) if finding.said else b""
+
+
+ITEMS = Items()
