@@ -56,6 +56,19 @@ def test_the_window_widens_as_load_grows_and_shrinks_to_nothing() -> None:
     assert load.wait(0.0) == 0.0
 
 
+def test_time_in_which_a_thread_waits_for_a_core_while_it_writes_counts() -> None:
+    clocks = Clocks()
+    load = clocks.load()
+    load.look()
+    for _ in range(100):
+        began = clocks.passed
+        clocks.pass_by(0.1, share=0.05)
+        load.wrote(began)
+        clocks.pass_by(0.1, share=0.0)
+        load.look()
+    assert load.wait(0.5) == pytest.approx(0.25, abs=0.01)
+
+
 def test_what_waits_goes_out_together_and_once() -> None:
     async def scene() -> None:
         clocks = Clocks()

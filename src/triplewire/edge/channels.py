@@ -29,6 +29,10 @@ Write = tuple[Callable[[bytes], object], Callable[[], int], int]
 """How to write to a listener, how many bytes wait for it, and how many may."""
 
 
+_MANY = 100
+"""Listeners for which writing takes a millisecond, and is worth measuring."""
+
+
 class Channel:
     """What it was given up to `place` was written to its listeners, or waits."""
 
@@ -159,6 +163,8 @@ class Channel:
     def _write(self, listeners: Mapping[Listener, Write], data: bytes) -> None:
         if not data:
             return
+        if len(listeners) >= _MANY:
+            self._load.writing()
         slow = []
         for listener, (write, waiting, limit) in listeners.items():
             if waiting() > limit:

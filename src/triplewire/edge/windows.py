@@ -13,6 +13,7 @@ wait   window ┤            ┌─────────
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,25 +68,34 @@ def _parsed(text: str) -> tuple[str | None, float]:
 
 
 class Load:
-    """The share of time in which this thread worked, of late."""
+    """The share of time in which this thread worked, of late, or was writing, if that is more: on a machine whose cores
+    are all busy a thread waits for one while it writes."""
 
     def __init__(self, worked: Seconds = time.thread_time, passed: Seconds = time.monotonic) -> None:
         self.share = 0.0
         self._worked = worked
         self._passed = passed
-        self._last: tuple[float, float] | None = None
+        self._written = 0.0
+        self._last: tuple[float, float, float] | None = None
 
     def look(self) -> float:
         """The share as of now."""
-        worked, passed = self._worked(), self._passed()
+        worked, written, passed = self._worked(), self._written, self._passed()
         if self._last is None:
-            self._last = worked, passed
-        elif passed - self._last[1] >= _LEAST:
-            span = passed - self._last[1]
-            weight = min(1.0, span / _SMOOTH)
-            self.share += weight * (min(1.0, (worked - self._last[0]) / span) - self.share)
-            self._last = worked, passed
+            self._last = worked, written, passed
+        elif (span := passed - self._last[2]) >= _LEAST:
+            busy = max(worked - self._last[0], written - self._last[1]) / span
+            self.share += min(1.0, span / _SMOOTH) * (min(1.0, busy) - self.share)
+            self._last = worked, written, passed
         return self.share
+
+    def writing(self) -> None:
+        """Much is being written: until the loop has done so. It does it at the end of its turn."""
+        asyncio.get_running_loop().call_soon(self.wrote, self._passed())
+
+    def wrote(self, began: float) -> None:
+        """It was written since then."""
+        self._written += self._passed() - began
 
     def wait(self, window: float) -> float:
         """How long messages wait now where they may wait for a window."""
