@@ -90,7 +90,7 @@ class House:
     def end(self, id: str) -> int:
         return self.twin.registry.put([(SUBSCRIPTION, id, None)])[0]
 
-    def append(self, *numbers: int, stream: str = "test") -> range:
+    def append(self, *numbers: int, stream: str = "test") -> Sequence[int]:
         return self.twin.log.append([publication(*numbers, stream=stream)])[0]
 
     def match(self, rows: Iterable[tuple[int, int, Sequence[int] | None]], upto: int | None = None) -> None:

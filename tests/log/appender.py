@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from triplewire.clock import SystemClock
@@ -19,8 +20,8 @@ def group(number: int, stream: str) -> Publication:
     return publication(*range(number * GROUP, (number + 1) * GROUP), stream=stream)
 
 
-def acknowledge(taken: range, number: int) -> None:
-    sys.stdout.write(f"{number} {taken.start}\n")
+def acknowledge(taken: Sequence[int], number: int) -> None:
+    sys.stdout.write(f"{number} {taken[0]}\n")
     sys.stdout.flush()
 
 

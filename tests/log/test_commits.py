@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -23,7 +23,7 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
 
 async def behind_a_commit(
     commits: GroupCommit, gated: GatedLog, later: list[Publication]
-) -> list[range | BaseException]:
+) -> list[Sequence[int] | BaseException]:
     """Publish one, and the later ones while the first is being committed; what each of the later ones heard."""
     first = asyncio.ensure_future(commits.append(publication(0)))
     await asyncio.to_thread(gated.arrived.wait)
@@ -167,11 +167,11 @@ def test_a_publisher_that_leaves_takes_nobody_of_its_group_along(stores: Twin) -
 def test_several_event_loops_may_publish_through_one(stores: Twin) -> None:
     commits = GroupCommit(stores.log)
 
-    async def publish(number: int) -> list[range]:
+    async def publish(number: int) -> list[Sequence[int]]:
         return [await commits.append(publication(number)) for _ in range(10)]
 
     with ThreadPoolExecutor(3) as threads:
         heard = list(threads.map(lambda number: asyncio.run(publish(number)), range(3)))
     commits.close()
-    assert all(each == sorted(each, key=lambda taken: taken.start) for each in heard)
+    assert all(each == sorted(each, key=lambda taken: taken[0]) for each in heard)
     assert sorted(at for each in heard for taken in each for at in taken) == list(range(1, 31))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from triplewire.config.limits import TRIM_EVENTS
-from triplewire.log import Publication, Retention
-from triplewire.model import END, ENTRIES, Event, Headers
+from triplewire.log import Places, Publication, Retention
+from triplewire.model import END, ENTRIES, Erasure, Event, Headers, Scope
 from triplewire.testing import KINDS, Twin, event, publication, twin
 
 HOUR = 3600.0
@@ -249,3 +249,76 @@ def test_one_of_many_that_bring_the_same_key_stores_it(stores: Twin) -> None:
 def test_events_of_one_publication_may_be_of_several_streams(stores: Twin) -> None:
     assert stores.log.append([Publication(["b", "a", "b"], [event(1), event(2), event(3)])]) == [range(1, 4)]
     assert stores.log.read(0, END, 10).column("stream").to_pylist() == ["b", "a", "b"]
+
+
+def given(*numbers: int, stream: str = "test", value: float | None = None, key: str | None = None) -> Publication:
+    """Events whose ids their publisher gave."""
+    events = [event(number, value) for number in numbers]
+    return Publication(stream, events, key, frozenset(each.id for each in events))
+
+
+def told(answers: list[Sequence[int]]) -> list[tuple[list[int], int, list[int]]]:
+    """Positions, how many were there before, and where others of the same id are."""
+    return [
+        (list(each), each.repeated, list(each.others)) if isinstance(each, Places) else (list(each), 0, [])
+        for each in answers
+    ]
+
+
+def test_an_event_whose_id_was_given_is_stored_once_in_its_stream(stores: Twin) -> None:
+    assert stores.log.append([given(1, 2)]) == [range(1, 3)]
+    assert told(stores.log.append([given(2)])) == [([2], 1, [])]
+    assert told(stores.log.append([given(3, 1, 4)])) == [([3, 1, 4], 1, [])]
+    assert told(stores.log.append([given(1, stream="other")])) == [([5], 0, [])]
+    assert ids(stores) == ["1", "2", "3", "4", "1"]
+    assert stores.log.head() == 5
+
+
+def test_events_of_one_transaction_are_known_to_each_other(stores: Twin) -> None:
+    answers = stores.log.append([given(1), given(1, 2), publication(1), given(2, value=7.0), given(3, 3), given(2)])
+    assert told(answers) == [([1], 0, []), ([1, 2], 1, []), ([3], 0, []), ([2], 0, [2]), ([4, 4], 1, []), ([2], 1, [])]
+    assert ids(stores) == ["1", "2", "1", "3"]
+
+
+def test_the_same_id_with_another_text_is_told_and_nothing_is_stored(stores: Twin) -> None:
+    stores.log.append([given(1, 2)])
+    answers = stores.log.append([given(3), given(4, 2, value=9.5), given(4)])
+    assert told(answers) == [([3], 0, []), ([2], 0, [2]), ([4], 0, [])]
+    assert ids(stores) == ["1", "2", "3", "4"]
+
+
+def test_an_id_that_was_not_given_is_not_looked_for(stores: Twin) -> None:
+    stores.log.append([publication(1)])
+    assert stores.log.append([given(1)]) == [range(2, 3)]
+    assert stores.log.append([publication(1)]) == [range(3, 4)]
+
+
+def test_a_key_and_given_ids_together(stores: Twin) -> None:
+    stores.log.append([given(1)])
+    assert told(stores.log.append([given(1, 2, key="a")])) == [([1, 2], 1, [])]
+    assert stores.log.append([given(1, 2, key="a"), given(3, key="b")]) == [range(2, 3), range(3, 4)]
+    assert told(stores.log.append([given(1, key="c")])) == [([1], 1, [])]
+    assert told(stores.log.append([given(1, key="c")])) == [([1], 1, [])]
+    assert stores.log.head() == 3
+
+
+def test_a_given_id_is_known_for_as_long_as_its_event_is_kept(stores: Twin) -> None:
+    stores.log.append([given(1, 2)])
+    stores.log.trim(Retention(size=0), before=2)
+    assert told(stores.log.append([given(2, 1)])) == [([2, 3], 1, [])]
+    stores.log.trim(Retention(size=0), before=3)
+    assert told(stores.log.append([given(1, 2)])) == [([3, 4], 1, [])]
+
+
+def test_what_was_erased_is_not_there_for_who_publishes_it_again(stores: Twin) -> None:
+    stores.log.append([given(1, 2)])
+    stores.log.erase(Erasure("x", Scope.EVENT, event(1).id, stores.log.head() + 1))
+    assert told(stores.log.append([given(1, 2)])) == [([3, 2], 1, [])]
+    assert told(stores.log.append([given(1)])) == [([3], 1, [])]
+
+
+def test_of_many_that_bring_the_same_ids_each_is_stored_once(stores: Twin) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(lambda n: stores.log.append([given(n % 4, n % 3)])[0], range(40)))
+    assert {position for each in taken for position in each} == set(positions(stores))
+    assert sorted(ids(stores)) == ["0", "1", "2", "3"]

@@ -114,6 +114,20 @@ def test_of_a_subject_the_quads_that_name_it_go_and_a_guard_shows_what_will_be_l
             assert stores.log.losses(asked).num_rows == 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_being_erased_is_stored_again_when_it_comes_again(kind: str) -> None:
+    with twin(kind) as stores:
+        events = [event(1), event(2)]
+        given = Publication("s", events, given=frozenset(each.id for each in events))
+        stores.log.append([given])
+        guarded = GuardedLog(stores.log, lambda: [Erasure("x", Scope.EVENT, event(1).id, 3)])
+        (answer,) = guarded.append([given])
+        assert list(answer) == [3, 2]
+        other = Publication("s", [event(1, 7.0)], given={event(1).id})
+        (answer,) = guarded.append([other])
+        assert list(answer) == [4]
+
+
 def paged(log: GuardedLog, limit: int) -> list[tuple[int, str]]:
     """Page by page, as everyone reads: fewer than asked for are the last."""
     found: list[tuple[int, str]] = []

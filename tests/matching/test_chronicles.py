@@ -51,7 +51,7 @@ class Cutting:
     reads: int
     _done: int = field(default=0)
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         return self.log.append(publications)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from triplewire.codec import N_QUADS, decode, nquads
 from triplewire.log.entries import rows, table
-from triplewire.log.ports import Publication
 from triplewire.model import Event
 from triplewire.model.cargoes import BODY, SYNTAX, Cargo, cargo_of, without_cargoes
 from triplewire.testing import event
@@ -51,7 +50,7 @@ def test_rdf_that_speaks_of_bodies_is_no_cargo(text: str) -> None:
 def test_cargoes_are_left_out_of_what_is_matched() -> None:
     carried = Event("urn:e", Cargo("text/csv", b"a,b").text("urn:e"))
     speaking = Event("urn:f", f'<urn:s>\t{BODY}\t"a"')
-    entries = table([list(rows([Publication("s", [event(1), carried, speaking])], iter([1, 2, 3]), 0))])
+    entries = table([list(rows([("s", each) for each in (event(1), carried, speaking)], iter([1, 2, 3]), 0))])
     assert without_cargoes(entries)["position"].to_pylist() == [1, 3]
     plain = entries.slice(0, 1)
     assert without_cargoes(plain) is plain

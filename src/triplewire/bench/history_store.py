@@ -40,7 +40,7 @@ class Gated:
     def head(self) -> int:
         return self.log.head() if self.gate.exists() else min(self.first, self.log.head())
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         return self.log.append(publications)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:

@@ -12,7 +12,6 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.log.entries import rows, table
-from triplewire.log.ports import Publication
 
 FILES = 2
 """Of a commit: two tasks write one each."""
@@ -42,8 +41,8 @@ class Commits:
         """The next second; the table after it."""
         first = self.done * self._rate
         events = [self._day.event(number) for number in range(first, first + self._rate)]
-        publication = Publication(STREAMS[self.done % len(STREAMS)], events)
-        entries = list(rows([publication], count(first + 1), self._clock.now()))
+        stream = STREAMS[self.done % len(STREAMS)]
+        entries = list(rows(((stream, event) for event in events), count(first + 1), self._clock.now()))
         ends = [len(entries) * part // FILES for part in range(FILES + 1)]
         parts = [entries[begin:end] for begin, end in pairwise(ends)]
         files = [self._writer.write(table([part])) for part in parts if part]

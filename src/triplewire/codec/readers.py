@@ -68,12 +68,10 @@ def decode(
         raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
     names = _names(graphs, event_id, new_id)
     headers = replace(headers, syntax=syntax.media_type)
-    return list(_events(graphs, names, headers, new_id))
+    return list(_events(graphs, names, headers))
 
 
-def decode_addressed(
-    body: bytes, syntax: Syntax, *, new_id: Callable[[], str] = ids.new_id
-) -> list[tuple[Said, Event]]:
+def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[Said, Event]]:
     """The events of a body, each with what the triples outside of graphs say of it; these are no event then.
 
     Raises what `decode` does, and BadRequest for a triple outside of graphs that is no header, for one of an event
@@ -88,7 +86,7 @@ def decode_addressed(
         raise BadRequest(f"the graph {nameless} names no event; an event's id is an IRI")
     if not graphs:
         raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
-    events = _events(graphs, names, Headers(syntax=syntax.media_type), new_id)
+    events = _events(graphs, names, Headers(syntax=syntax.media_type))
     return [_with_headers(event, said.get(event.id, NOTHING)) for event in events]
 
 
@@ -170,15 +168,13 @@ def _only_graph(graphs: _Graphs, event_id: str) -> str:
     return graph
 
 
-def _events(graphs: _Graphs, names: Mapping[str, str], headers: Headers, new_id: Callable[[], str]) -> Iterator[Event]:
-    token = ""
+def _events(graphs: _Graphs, names: Mapping[str, str], headers: Headers) -> Iterator[Event]:
     for graph, lines in graphs.items():
         name = names[graph][1:-1]
         _check_size(name, lines)
         text = "\n".join(lines)
         if "_:" in text:
-            token = token or new_id()
-            text = skolemize(text, name, token, names)
+            text = skolemize(text, name, names)
         yield Event(name, text, headers)
 
 

@@ -1,8 +1,8 @@
 """Skolem IRIs: what blank nodes become at the door, so that a term means the same everywhere.
 
-A blank node is local to its document. Its IRI therefore holds a key made from the event's id and from a token
-that is drawn for each body: the same label in another event, or in a second publication of the same event,
-is another node.
+A blank node is local to its document. Its IRI therefore holds a key made from the event's id, and its number among the
+blank nodes of the event: the same label in another event is another node, and the same event that comes again, with
+other labels even, has the same nodes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import blake2b
-from urllib.parse import quote
 
 PREFIX = "urn:triplewire:genid:"
 
@@ -22,16 +21,17 @@ _INSIDE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|<[^<> ]*>|(_:[^ \t\n]+)')
 """A blank node anywhere, also in a triple term; literals and IRIs are stepped over."""
 
 
-def skolemize(text: str, event_id: str, token: str, names: Mapping[str, str]) -> str:
+def skolemize(text: str, event_id: str, names: Mapping[str, str]) -> str:
     """The event's text with an IRI for each blank node. `names` gives those that are graphs of the body their own."""
     if "_:" not in text:
         return text
-    key = blake2b(f"{event_id} {token}".encode(), digest_size=12).hexdigest()
+    key = blake2b(event_id.encode(), digest_size=12).hexdigest()
+    numbers: dict[str, int] = {}
 
     def named(found: re.Match[str]) -> str:
         label = found[1]
         if label is None:
             return found[0]
-        return names.get(label) or f"<{PREFIX}{key}:{quote(label[2:], safe='')}>"
+        return names.get(label) or f"<{PREFIX}{key}:{numbers.setdefault(label, len(numbers))}>"
 
     return (_INSIDE if "<<(" in text else _WHOLE).sub(named, text)

@@ -14,7 +14,7 @@ from triplewire.query.requests import QueryRequest
 class Commits(Protocol):
     """Takes publications and makes them durable, many at once."""
 
-    async def append(self, publication: Publication) -> range:
+    async def append(self, publication: Publication) -> Sequence[int]:
         """The positions it got, once it is durable. Raises StorageFull or Unavailable; then nothing was stored."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -61,7 +61,7 @@ class Publications:
         positions = await self._stored(Publication(streams, [event for _, event in found], said.key), body, began)
         return _created({}, positions)
 
-    async def _stored(self, publication: Publication, body: bytes, began: float) -> range:
+    async def _stored(self, publication: Publication, body: bytes, began: float) -> Sequence[int]:
         positions = await self._commits.append(publication)
         self._published()
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
@@ -94,7 +94,7 @@ def _stream(said: Said, event: Event) -> str:
     return stream_name(said.stream)
 
 
-def _created(told: dict[str, str], positions: range) -> web.Response:
+def _created(told: dict[str, str], positions: Sequence[int]) -> web.Response:
     first, last = token(positions[0]), token(positions[-1])
     receipt = {**told, "events": len(positions), "first": first, "last": last, "position": last}
     return web.Response(status=201, body=orjson.dumps(receipt), content_type="application/json")

@@ -4,7 +4,7 @@ from triplewire.log.commits import GroupCommit
 from triplewire.log.guards import GuardedLog
 from triplewire.log.memory import MemoryLog
 from triplewire.log.outbox import MemoryOutbox, SqliteOutbox
-from triplewire.log.ports import Chunk, Log, Outbox, Publication, Retention
+from triplewire.log.ports import Chunk, Log, Outbox, Places, Publication, Retention
 from triplewire.log.sqlite import SqliteLog
 from triplewire.log.watch import Watch
 
@@ -16,6 +16,7 @@ __all__ = [
     "MemoryLog",
     "MemoryOutbox",
     "Outbox",
+    "Places",
     "Publication",
     "Retention",
     "SqliteLog",

@@ -15,7 +15,7 @@ from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Log, Publication
 
-Answer: TypeAlias = range | BaseException
+Answer: TypeAlias = Sequence[int] | BaseException
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Waiter:
 
     publication: Publication
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[range]
+    future: asyncio.Future[Sequence[int]]
     size: int
 
 
@@ -65,7 +65,7 @@ class GroupCommit:
         self._thread = Thread(target=self._run, name="group-commit", daemon=True)
         self._thread.start()
 
-    async def append(self, publication: Publication) -> range:
+    async def append(self, publication: Publication) -> Sequence[int]:
         """The positions of the publication, once it is durable.
 
         Raises Unavailable at once when too much waits already, and what the log raised when its group failed; then
@@ -140,7 +140,7 @@ def _events(waiter: Waiter) -> int:
 
 def _tell(group: Sequence[Waiter], answers: Sequence[Answer]) -> None:
     """Wake each event loop once for all of its waiters."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[range], Answer]]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Sequence[int]], Answer]]] = defaultdict(list)
     for waiter, answer in zip(group, answers, strict=True):
         by_loop[waiter.loop].append((waiter.future, answer))
     for loop, told in by_loop.items():
@@ -148,11 +148,11 @@ def _tell(group: Sequence[Waiter], answers: Sequence[Answer]) -> None:
             loop.call_soon_threadsafe(_resolve, told)
 
 
-def _resolve(told: Sequence[tuple[asyncio.Future[range], Answer]]) -> None:
+def _resolve(told: Sequence[tuple[asyncio.Future[Sequence[int]], Answer]]) -> None:
     for future, answer in told:
         if future.done():
             continue
-        if isinstance(answer, range):
-            future.set_result(answer)
-        else:
+        if isinstance(answer, BaseException):
             future.set_exception(answer)
+        else:
+            future.set_result(answer)

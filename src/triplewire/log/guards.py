@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Erasable, Publication, Retention
+from triplewire.log.ports import Erasable, Places, Publication, Retention
 from triplewire.model import Erasure
 from triplewire.model.erasures import left, untouched
 
@@ -29,8 +30,28 @@ class GuardedLog:
         self._log = log
         self._pending = pending
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
-        return self._log.append(publications)
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        """What is being erased is not there any more: what comes by its id is stored as if it came the first time."""
+        answers = self._log.append(publications)
+        if not any(isinstance(answer, Places) for answer in answers) or not (erasures := self._pending()):
+            return answers
+        pairs = zip(publications, answers, strict=True)
+        return [self._outlived(each, answer, erasures) for each, answer in pairs]
+
+    def _outlived(self, publication: Publication, answer: Sequence[int], erasures: Sequence[Erasure]) -> Sequence[int]:
+        """The positions of a publication, without those that are going."""
+        if not isinstance(answer, Places):
+            return answer
+        staying = set(untouched(self._log.entries(answer), erasures)["position"].to_pylist())
+        if staying >= set(answer):
+            return answer
+        if answer.others:
+            return self._log.append([replace(publication, given=frozenset())])[0]
+        going = [number for number, position in enumerate(answer) if position not in staying]
+        streams = [publication.stream if isinstance(publication.stream, str) else publication.stream[n] for n in going]
+        (new,) = self._log.append([Publication(streams, [publication.events[number] for number in going])])
+        moved = dict(zip(going, new, strict=True))
+        return Places((moved.get(n, position) for n, position in enumerate(answer)), answer.repeated - len(going))
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         found = self._log.read(after, upto, limit)

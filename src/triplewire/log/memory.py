@@ -15,6 +15,8 @@ import pyarrow as pa
 from triplewire.clock import Clock
 from triplewire.log import entries
 from triplewire.log.entries import Row
+from triplewire.log.names import Name
+from triplewire.log.plans import Known, named, plan
 from triplewire.log.ports import Publication, Retention
 from triplewire.model import START, Erasure
 from triplewire.model.erasures import losses
@@ -38,18 +40,24 @@ class MemoryLog:
         self._rows: list[Row] = []
         self._keys: dict[str, range] = {}
         self._gone: dict[str, int] = {}
+        self._names: dict[Name, int] = {}
         self._turn = Lock()
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         received = self._clock.now()
         with self._turn:
-            known = {key: self._keys[key] for key in entries.keys(publications) if key in self._keys}
-            fresh = entries.fresh(publications, known)
-            with self._positions.taking(sum(len(publication.events) for publication in fresh)) as taken:
-                self._rows.extend(list(entries.rows(fresh, iter(taken), received)))
-            found = entries.ranges(publications, taken.start, known)
-            self._keys |= {each.key: at for each, at in zip(publications, found, strict=True) if each.key is not None}
-        return found
+            planned = plan(publications, self._known(publications))
+            with self._positions.taking(len(planned.fresh)) as taken:
+                self._rows.extend(list(entries.rows(planned.fresh, iter(taken), received)))
+            self._keys |= {key: taken[places.start : places.stop] for key, places in planned.keys.items()}
+            self._names |= {name: at for name, at in zip(planned.names, taken, strict=True) if name is not None}
+            return planned.positions(taken.start)
+
+    def _known(self, publications: Sequence[Publication]) -> Known:
+        keys = {key: self._keys[key] for key in entries.keys(publications) if key in self._keys}
+        places = {name: self._names[name] for name in named(publications) if name in self._names}
+        texts = {row[0]: row[_TEXT] for row in self._rows} if places else {}
+        return Known(keys, {name: (at, texts[at]) for name, at in places.items()})
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         rows = self._rows
@@ -85,7 +93,13 @@ class MemoryLog:
 
     def erase(self, erasure: Erasure) -> None:
         with self._positions.taking(0):
-            self._rows = [row if row[0] >= erasure.position else _left(row, erasure) for row in self._rows]
+            before, self._rows = (
+                self._rows,
+                [row if row[0] >= erasure.position else _left(row, erasure) for row in self._rows],
+            )
+            changed = {row[0] for row, left in zip(before, self._rows, strict=True) if row[_TEXT] != left[_TEXT]}
+        with self._turn:
+            self._names = {name: at for name, at in self._names.items() if at not in changed}
 
     def head(self) -> int:
         return self._positions.head
@@ -98,6 +112,7 @@ class MemoryLog:
         if going:
             with self._turn:
                 self._keys = {key: taken for key, taken in self._keys.items() if taken.stop > going[-1][0] + 1}
+                self._names = {name: at for name, at in self._names.items() if at > going[-1][0]}
         return len(going)
 
     def _expired(self, retention: Retention) -> Iterator[Row]:

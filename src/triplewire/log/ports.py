@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import pyarrow as pa
 
@@ -20,6 +20,31 @@ class Publication:
     events: Sequence[Event]
     key: str | None = None
     """By which it is known when it comes again."""
+    given: Collection[str] = frozenset()
+    """Ids of those events that have theirs from the publisher: each is stored once in its stream."""
+
+
+class Places(tuple[int, ...]):
+    """Positions of the events of a publication some of which were there before."""
+
+    repeated: int
+    """How many were."""
+    others: tuple[int, ...]
+    """Positions of events that have an id of its own and another text. If there are any, nothing of it is stored, and
+    these are the positions."""
+
+    def __new__(cls, positions: Iterable[int], repeated: int = 0, others: Iterable[int] = ()) -> Self:
+        made = super().__new__(cls, positions)
+        made.repeated, made.others = repeated, tuple(others)
+        return made
+
+    def moved(self, start: int) -> Places:
+        """The same, with -1, -2 and so on as `start` and what follows it."""
+
+        def place(position: int) -> int:
+            return position if position >= 0 else start - 1 - position
+
+        return Places(map(place, self), self.repeated, map(place, self.others))
 
 
 @dataclass(frozen=True)
@@ -39,11 +64,12 @@ class Log(Protocol):
     Called from any thread. Every twin passes the same contract suite (`tests/log/test_contract.py`).
     """
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
-        """Store all of them in one transaction; one range of positions for each publication, in order.
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        """Store all of them in one transaction; the positions of each publication, in order.
 
-        Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored. Where a key
-        is known nothing is stored again: the publication gets the range that it had, while the log keeps its events.
+        Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored. They are a
+        range where all is new. Where a key is known nothing is stored again: the publication gets the range that it
+        had. Where ids are given and known, `Places` tell where these events are. Both hold while the log keeps them.
         """
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:

@@ -16,6 +16,8 @@ from triplewire import sqlite
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.log import entries
+from triplewire.log.names import NONE, Name, Names, hashed, packed, unpacked
+from triplewire.log.plans import Known, Plan, named, plan
 from triplewire.log.ports import Publication, Retention
 from triplewire.model import START, Erasure, Scope
 from triplewire.model.erasures import LOSSES, concerned, left, losses
@@ -36,6 +38,8 @@ SCHEMA = sqlite.POSITIONS | {
     # Of each stream, the newest event that was trimmed away: by it those who come too late are told.
     "trims": "CREATE TABLE trims (stream TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
     "keys_following": "CREATE INDEX keys_following ON keys (following)",
+    # Of events that may come again: eight bytes for each position from `first` on, as `names` has them.
+    "names": "CREATE TABLE names (first INTEGER PRIMARY KEY, hashes BLOB NOT NULL)",
 }
 
 _COLUMNS = "position, stream, event, text, source, application, time, received, syntax, extensions"
@@ -55,6 +59,12 @@ _GONE = "SELECT position FROM trims WHERE stream = ?"
 _GONE_OF_ANY = "SELECT max(position) FROM trims"
 _KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
 _KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
+_NAMES = "SELECT first, hashes FROM names WHERE first > ? ORDER BY first"
+_NAMED_AT = "SELECT first, hashes FROM names WHERE first <= ? ORDER BY first DESC LIMIT 1"
+_NAME = "INSERT OR REPLACE INTO names (first, hashes) VALUES (?, ?)"
+_UNNAME = "DELETE FROM names WHERE first <= ?1 AND first + length(hashes) / 8 - 1 <= ?1"
+_TEXTS = """SELECT stream, event, position, text FROM events
+    WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position"""
 _FORGET = "DELETE FROM keys WHERE following <= ?"
 _BEGIN = "SELECT position FROM events ORDER BY position LIMIT 1"
 
@@ -79,25 +89,40 @@ class SqliteLog:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
         self._database = sqlite.Database(path, SCHEMA)
+        self._names = Names()
+        """Only whoever is in a transaction that writes has them."""
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
-        count = sum(len(publication.events) for publication in publications)
-        if not count:
-            return entries.ranges(publications, self.head() + 1, {})
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        if not any(publication.events for publication in publications):
+            return plan(publications, Known()).positions(self.head() + 1)
         received = self._clock.now()
         with self._database.writing() as connection:
-            known = _known(connection, entries.keys(publications))
-            fresh = entries.fresh(publications, known)
-            taken = sqlite.take(connection, sum(len(publication.events) for publication in fresh))
+            planned = plan(publications, self._known(connection, publications))
+            taken = sqlite.take(connection, len(planned.fresh))
             start = connection.execute(_TOTAL).fetchone() or (0,)
-            rows = entries.rows(fresh, iter(taken), received)
+            rows = entries.rows(planned.fresh, iter(taken), received)
             connection.executemany(_INSERT, _measured(rows, *start))
-            found = entries.ranges(publications, taken.start, known)
-            kept = {
-                each.key: at for each, at in zip(publications, found, strict=True) if each.key not in {None, *known}
-            }
-            connection.executemany(_KEEP, [(key, at.start, at.stop) for key, at in kept.items()])
-        return found
+            _remember(connection, planned, taken)
+        return planned.positions(taken.start)
+
+    def _known(self, connection: Connection, publications: Sequence[Publication]) -> Known:
+        asked = named(publications)
+        events = self._events(connection, asked) if asked else {}
+        return Known(_ranges(connection, entries.keys(publications)), events)
+
+    def _events(self, connection: Connection, asked: Sequence[Name]) -> dict[Name, tuple[int, str]]:
+        """Those that are there, with their positions and texts."""
+        self._learn(connection)
+        likely = [at for at in self._names.find([hashed(name) for name in asked]) if _is_named(connection, at)]
+        rows = connection.execute(_TEXTS, (orjson.dumps(likely).decode(),)).fetchall() if likely else ()
+        return {(stream, id): (position, text) for stream, id, position, text in rows}
+
+    def _learn(self, connection: Connection) -> None:
+        """Names that this and other processes have added since."""
+        for first, hashes in connection.execute(_NAMES, (self._names.upto,)).fetchall():
+            self._names.add(first, hashes)
+        (oldest,) = connection.execute(_BEGIN).fetchone() or (0,)
+        self._names.forget(oldest)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         return self._select(_READ, after, upto, limit)
@@ -153,6 +178,7 @@ class SqliteLog:
             with self._database.writing() as connection:
                 for position in gone:
                     _rest(connection, position, rests.get(position))
+                    _unname(connection, position)
         self._database.scrub()
 
     def close(self) -> None:
@@ -188,16 +214,37 @@ class SqliteLog:
             connection.execute(_TRIMMED, (gone[-1],))
             dropped = connection.execute(_DROP, (gone[-1],)).rowcount
             connection.execute(_FORGET, (gone[-1] + 1,))
+            connection.execute(_UNNAME, (gone[-1],))
         # SQLite gives its write lock to whoever asks first: as long again without it lets the others have their turn.
         time.sleep(self._clock.ticks() - began)
         return dropped
 
 
-def _known(connection: Connection, keys: Sequence[str]) -> dict[str, range]:
-    if not keys:
-        return {}
-    rows = connection.execute(_KNOWN, (orjson.dumps(keys).decode(),)).fetchall()
+def _ranges(connection: Connection, keys: Sequence[str]) -> dict[str, range]:
+    rows = connection.execute(_KNOWN, (orjson.dumps(keys).decode(),)).fetchall() if keys else ()
     return {key: range(first, following) for key, first, following in rows}
+
+
+def _remember(connection: Connection, planned: Plan, taken: range) -> None:
+    keys = [(key, taken.start + places.start, taken.start + places.stop) for key, places in planned.keys.items()]
+    connection.executemany(_KEEP, keys)
+    if any(planned.names):
+        connection.execute(_NAME, (taken.start, packed(planned.names)))
+
+
+def _unname(connection: Connection, position: int) -> None:
+    """Forget by which name an entry is known: what comes by it is new."""
+    first, data = connection.execute(_NAMED_AT, (position,)).fetchone() or (0, b"")
+    hashes = unpacked(data).copy()
+    if position - first < len(hashes):
+        hashes[position - first] = NONE
+        connection.execute(_NAME, (first, hashes.tobytes()))
+
+
+def _is_named(connection: Connection, position: int) -> bool:
+    first, data = connection.execute(_NAMED_AT, (position,)).fetchone() or (0, b"")
+    hashes = unpacked(data)
+    return position - first < len(hashes) and hashes[position - first] != NONE
 
 
 def _rest(connection: Connection, position: int, text: str | None) -> None:

@@ -34,7 +34,7 @@ class FaultyLog(_Around):
         super().__init__(log)
         self._faults = Faults(faults)
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         return self._faults.strike(lambda: self._log.append(publications))
 
 
@@ -48,7 +48,7 @@ class GatedLog(_Around):
         self.gate = Event()
         """Set by the test: lets through whoever waits and whoever comes later."""
 
-    def append(self, publications: Sequence[Publication]) -> list[range]:
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         self.arrived.set()
         self.gate.wait()
         return self._log.append(publications)

@@ -1,0 +1,38 @@
+"""Names are found wherever the runs end that they lie in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplewire.config import limits
+from triplewire.log.names import Name, Names, hashed, packed
+
+NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}" for n in range(30)])))
+
+
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=9), max_size=20), st.sampled_from([2, 8, 1_000]))
+@settings(max_examples=80, deadline=None)
+def test_every_position_of_a_name_is_found(groups: list[list[Name | None]], run: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "NAMES_RUN", run)
+        names, position, at = Names(), 1, dict[Name, list[int]]()
+        for group in groups:
+            names.add(position, packed(group))
+            for number, name in enumerate(group, position):
+                if name is not None:
+                    at.setdefault(name, []).append(number)
+            position += len(group)
+        asked = [("s", f"urn:{n}") for n in range(31)]
+        for name in asked:
+            assert sorted(names.find([hashed(name)])) == at.get(name, [])
+        assert sorted(names.find([hashed(name) for name in asked])) == sorted(n for each in at.values() for n in each)
+
+
+def test_runs_are_let_go_when_all_in_them_is() -> None:
+    names = Names()
+    names.add(1, packed([("s", "a"), ("s", "b"), ("s", "c")]))
+    names.add(4, packed([("s", "d")]))
+    names.forget(4)
+    assert names.find([hashed(("s", each)) for each in "abcd"]) == [4]
