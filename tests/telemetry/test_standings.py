@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from triplewire.clock import ManualClock
+from triplewire.telemetry.flows import Flow
 from triplewire.telemetry.metrics import Metrics, side_by_side
-from triplewire.telemetry.standings import STALE_SECONDS, Flow, Standing, tell, told, withdraw
+from triplewire.telemetry.standings import STALE_SECONDS, Standing, tell, told, withdraw
 
 
 def standing(name: str, clock: ManualClock) -> Standing:
@@ -47,19 +47,17 @@ def test_there_need_be_no_folder(tmp_path: Path) -> None:
     assert told(tmp_path / "none", ManualClock()) == []
 
 
-def test_flows_of_a_stream_add_up_and_its_slowest_client_counts() -> None:
-    one = Flow("home", clients=1, messages=2, plain_bytes=30, sent_bytes=4, dropped=5, waiting=6, window=0.5)
-    found = one + replace(one, waiting=60, window=0.1)
-    assert found == Flow("home", 2, 4, 60, 8, 10, waiting=60, window=0.5)
-
-
 def test_expositions_stand_side_by_side_by_edge() -> None:
     one, two = Metrics(), Metrics()
     one.events.inc(3)
+    one.head.set(8)
+    one.lake.labels("files").set(5)
     two.delivered.labels("events").inc(4)
-    text = side_by_side({"1": one.exposition().decode(), "2": two.exposition().decode()}).decode()
+    text = side_by_side("1", one.exposition().decode(), {"2": two.exposition().decode()}).decode()
     lines = text.splitlines()
     assert 'triplewire_events_published_total{edge="1"} 3.0' in lines
     assert 'triplewire_events_published_total{edge="2"} 0.0' in lines
     assert 'triplewire_delivered_total{edge="2",of="events"} 4.0' in lines
     assert len([line for line in lines if line.startswith("# TYPE triplewire_events_published_total ")]) == 1
+    assert [line for line in lines if line.startswith("triplewire_log_head")] == ["triplewire_log_head 8.0"]
+    assert 'triplewire_lake{of="files"} 5.0' in lines

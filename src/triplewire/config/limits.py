@@ -480,6 +480,12 @@ LAGGING_SECONDS = 5.0
 PAGE = 1_000
 """Subscriptions in one page of their list."""
 
+REMEMBERED_STREAMS = 1_000
+"""Streams that nobody listens to any more of which an edge remembers what flowed out: some 300 bytes each."""
+
+METRICS_STREAMS = 50
+"""Streams that metrics tell apart, those with the most clients; the others are told together. Each is seven samples."""
+
 REMEMBERED_SUBSCRIPTIONS = 20_000
 """Subscriptions that an edge remembers after their listeners left: about 1 kB each, more than its listeners."""
 

@@ -18,6 +18,7 @@ from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
 from triplewire.edge.events import Events
 from triplewire.edge.formats.ports import closing
+from triplewire.edge.gauges import Gauges
 from triplewire.edge.health import Health, Sources
 from triplewire.edge.identities import new_identity, tell
 from triplewire.edge.lanes import Lanes
@@ -42,6 +43,7 @@ from triplewire.log import MemoryOutbox
 from triplewire.log.ports import Outbox
 from triplewire.matching.chronicles import Archive
 from triplewire.registry.ports import Registry
+from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
 
@@ -116,7 +118,14 @@ class Edge:
         )
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
-        self.standings = Standings(parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, lambda: ())
+        self.gauges = Gauges()
+        self.gauges.watch(self.events.room, lambda tap: tap.stream)
+        self.gauges.watch(self.matches.room, lambda _: NOTIFICATIONS)
+        self.gauges.watch(self.slow.room, lambda _: NOTIFICATIONS)
+        parts.metrics.registry.register(FlowCollector(self.gauges.told))
+        self.standings = Standings(
+            parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
+        )
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers

@@ -141,18 +141,16 @@ class Health:
         for of, value in reading.lake.items():
             if isinstance(value, int):
                 self._metrics.lake.labels(of).set(value)
-        for of, count in self._listeners().items():
-            self._metrics.listeners.labels(of).set(count)
         return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _exposition(self) -> bytes:
         """Of all edges over the directory, whichever was asked; of an edge that is alone in memory, its own."""
+        name = self._standings.own().name
         own = self._metrics.exposition()
         if self._standings.place.folder is None:
             return own
         others = await self._workers.run(self._standings.others)
-        told = {self._standings.place.name: own.decode(), **{each.name: each.metrics for each in others}}
-        return side_by_side(told)
+        return side_by_side(name, own.decode(), {each.name: each.metrics for each in others})
 
 
 def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:

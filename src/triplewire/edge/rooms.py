@@ -48,6 +48,8 @@ class Room(Generic[Key]):
         self.place = place
         self.entered: Callable[[], None] = lambda: None
         """Called when somebody came in."""
+        self.closed: Callable[[Key, Channel], None] = lambda key, channel: None
+        """Called when the last listener of a channel is gone."""
         self._load = load or Load()
         self._live: dict[Key, dict[Manner, Channel]] = {}
         self._all: dict[Listener, None] = {}
@@ -119,5 +121,6 @@ class Room(Generic[Key]):
         if not len(channel):
             channel.flush()
             del channels[listener.manner]
+            self.closed(key, channel)
         if not channels:
             self._live.pop(key, None)

@@ -6,10 +6,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
-from operator import add
 from pathlib import Path
 
 import orjson
@@ -18,8 +16,9 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.edge.workers import Workers
+from triplewire.telemetry.flows import NOTIFICATIONS, Flow, together
 from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.standings import STANDING_SECONDS, Flow, Standing, by_name, tell, told, withdraw
+from triplewire.telemetry.standings import STANDING_SECONDS, Standing, by_name, tell, told, withdraw
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +58,9 @@ class Standings:
 
     def own(self) -> Standing:
         """As it is at this moment, without what a scrape gets."""
+        listeners = dict(self._listeners())
+        for of, count in listeners.items():
+            self._metrics.listeners.labels(of).set(count)
         return Standing(
             name=self.place.name,
             pid=self._process.pid,
@@ -67,7 +69,7 @@ class Standings:
             at=self._clock.now(),
             cpu=round(time.process_time(), 3),
             memory=self._process.memory_info().rss,
-            listeners=dict(self._listeners()),
+            listeners=listeners,
             seats=self._seats,
             published=int(self._metrics.published()),
             streams=tuple(self._flows()),
@@ -114,15 +116,9 @@ class Standings:
         """What flows out of all edges together, by stream."""
         found = [self.own(), *await asyncio.to_thread(self.others)]
         flows = together(flow for each in found for flow in each.streams)
-        return _json({"streams": [asdict(flow) for flow in flows]})
-
-
-def together(flows: Iterable[Flow]) -> list[Flow]:
-    """One for each stream, by name."""
-    found: dict[str, list[Flow]] = {}
-    for each in flows:
-        found.setdefault(each.stream, []).append(each)
-    return [reduce(add, found[stream]) for stream in sorted(found)]
+        told = {flow.stream: asdict(flow) for flow in flows}
+        notifications = told.pop(NOTIFICATIONS, asdict(Flow(NOTIFICATIONS)))
+        return _json({"streams": list(told.values()), "notifications": notifications})
 
 
 def _json(value: object) -> web.Response:

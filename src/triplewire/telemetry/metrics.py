@@ -8,6 +8,21 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_OF_BROKER = frozenset(
+    f"triplewire_{name}"
+    for name in (
+        "log_head",
+        "matched",
+        "lag_positions",
+        "lag_seconds",
+        "lane_lag_positions",
+        "lane_lag_seconds",
+        "lake",
+        "limits_reached",
+    )
+)
+"""Families that every edge would tell alike."""
+
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
@@ -74,13 +89,17 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def side_by_side(expositions: Mapping[str, str]) -> bytes:
-    """What several edges have to tell, by their names, as one exposition: each sample says whose it is. Sums of them
-    would fall when an edge ends, which a scraper takes for a new beginning."""
+def side_by_side(edge: str, own: str, others: Mapping[str, str]) -> bytes:
+    """What an edge and others have to tell, by their names, as one exposition: each sample says whose it is, but those
+    of the broker, which come from the edge that is asked. Sums over edges would fall when one of them ends, which a
+    scraper takes for a new beginning."""
     families: dict[str, list[str]] = {}
-    for edge, text in expositions.items():
+    for name, text in ((edge, own), *others.items()):
         for header, samples in _families(text):
-            families.setdefault(header, []).extend(_of(edge, sample) for sample in samples)
+            of_broker = header.split(" ", 3)[2] in _OF_BROKER
+            if not of_broker or name == edge:
+                told = samples if of_broker else [_of(name, sample) for sample in samples]
+                families.setdefault(header, []).extend(told)
     return "".join(header + "".join(samples) for header, samples in families.items()).encode()
 
 

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from triplewire.clock import Clock
+from triplewire.telemetry.flows import Flow
 
 STANDING_SECONDS = 1.0
 """Between two times that an edge tells how it stands."""
 
 STALE_SECONDS = 5.0
 """Older than this, what was told is of an edge that is gone or stuck."""
-
-
-@dataclass(frozen=True)
-class Flow:
-    """What flows out of one stream, or of the notifications: to how many clients, how many messages and bytes since the
-    edge began, before and after compression, how many clients were cut off, how many bytes wait for the slowest of
-    them, and for how many seconds messages are gathered."""
-
-    stream: str
-    clients: int = 0
-    messages: int = 0
-    plain_bytes: int = 0
-    sent_bytes: int = 0
-    dropped: int = 0
-    waiting: int = 0
-    window: float = 0.0
-
-    def __add__(self, other: Flow) -> Flow:
-        """Both together: the slowest client and the widest window are those of either."""
-        sums = ("clients", "messages", "plain_bytes", "sent_bytes", "dropped")
-        added = {name: getattr(self, name) + getattr(other, name) for name in sums}
-        return replace(self, **added, waiting=max(self.waiting, other.waiting), window=max(self.window, other.window))
 
 
 @dataclass(frozen=True)

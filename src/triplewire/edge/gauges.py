@@ -1,0 +1,97 @@
+"""Gauges: what flows out of the rooms of an edge, read off their channels now and then."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from triplewire.config import limits
+from triplewire.edge.rooms import Room
+from triplewire.edge.wires import Wire
+from triplewire.telemetry.flows import Flow, busiest, together
+
+Key = TypeVar("Key", bound=Hashable)
+
+_PATIENCE = 100.0
+"""How much longer than a reading took the next one is not before: it then takes a hundredth of the time at most."""
+
+
+class Listening(Protocol):
+    """What is read off a listener."""
+
+    @property
+    def wire(self) -> Wire: ...
+
+
+class Counted(Protocol):
+    """What is read off a channel. Its numbers grow for as long as it is there."""
+
+    messages: int
+    plain_bytes: int
+    sent_bytes: int
+    dropped: int
+    wait: float
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Gauges:
+    """Adds up what the channels of each stream have counted, those that are gone included."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._rooms: list[tuple[Room[Any], Callable[[Any], str]]] = []
+        self._gone: OrderedDict[str, Flow] = OrderedDict()
+        self._flows: list[Flow] = []
+        self._not_before = 0.0
+
+    def watch(self, room: Room[Key], name: Callable[[Key], str]) -> None:
+        """Count what flows out of a room from now on. `name` tells of which stream a key is."""
+        self._rooms.append((room, name))
+        room.closed = lambda key, channel: self._retire(flow_of(name(key), channel))
+
+    def flows(self) -> list[Flow]:
+        """By stream, of those that are listened to or were of late. To be asked on the loop."""
+        now = self._clock()
+        if now >= self._not_before:
+            self._flows = together((*self._live(), *self._gone.values()))
+            end = self._clock()
+            self._not_before = end + _PATIENCE * (end - now)
+        return self._flows
+
+    def told(self) -> list[Flow]:
+        """The busiest of them, as they were read last. To be asked in any thread."""
+        return busiest(self._flows, limits.METRICS_STREAMS)
+
+    def _live(self) -> Iterator[Flow]:
+        for room, name in self._rooms:
+            for key in room:
+                for channel in room.channels(key):
+                    yield flow_of(name(key), channel, channel)
+
+    def _retire(self, flow: Flow) -> None:
+        """Keep what a channel that is closed has counted, for as many streams as are remembered."""
+        before = self._gone.pop(flow.stream, Flow(flow.stream))
+        self._gone[flow.stream] = replace(before + flow, clients=0, waiting=0, window=0.0)
+        while len(self._gone) > limits.REMEMBERED_STREAMS:
+            self._gone.popitem(last=False)
+
+
+def flow_of(stream: str, channel: Counted, listeners: Iterable[Listening] = ()) -> Flow:
+    """What a channel has counted, and what waits for the slowest of the listeners."""
+    waiting = max((listener.wire.waiting() for listener in listeners), default=0)
+    return Flow(
+        stream,
+        len(channel),
+        channel.messages,
+        channel.plain_bytes,
+        channel.sent_bytes,
+        channel.dropped,
+        waiting,
+        channel.wait,
+    )

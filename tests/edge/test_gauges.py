@@ -1,0 +1,98 @@
+"""Gauges: what is told of streams is what clients got, also of those that have left."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.edge.houses import House, house, run
+from triplewire.config import limits
+from triplewire.edge.channels import Channel
+from triplewire.edge.formats import Format
+from triplewire.edge.frames import Frames
+from triplewire.edge.gauges import Gauges
+from triplewire.edge.listeners import Listener
+from triplewire.edge.manners import Manner
+from triplewire.edge.rooms import Room
+from triplewire.edge.windows import Load
+from triplewire.edge.wires import MemoryWire
+from triplewire.telemetry.flows import Flow
+from triplewire.telemetry.metrics import Metrics
+
+MANNER = Manner()
+
+
+class Nothing:
+    """The past where there is none."""
+
+    least = 0
+
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
+        raise AssertionError("there is none")
+
+
+def channel(messages: int) -> Channel:
+    made = Channel(MANNER, Load())
+    made.messages = messages
+    return made
+
+
+async def until_told(at: House, **figures: int) -> dict[str, Any]:
+    """Figures are read off again when that costs little: soon here."""
+    while True:
+        async with at.session.get(at.url + "/streams") as response:
+            (found,) = (await response.json())["streams"]
+        if figures.items() <= found.items():
+            return dict(found)
+
+
+def test_streams_are_told_with_what_flowed_out_of_them() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            async with at.listen("/streams/test?buffer=0") as one, at.listen("/streams/test?buffer=0") as two:
+                await until_told(at, clients=2)
+                at.append(1, 2, 3)
+                at.append(4, stream="elsewhere")
+                for ear in (one, two):
+                    assert len(await ear.take(3)) == 3
+                found = await until_told(at, clients=2, messages=6, dropped=0)
+                assert 0 < found["sent_bytes"] < found["plain_bytes"]
+                async with at.session.get(at.url + "/metrics") as response:
+                    assert 'triplewire_stream_messages_total{stream="test"} 6.0' in await response.text()
+            await until_told(at, clients=0, messages=6)
+
+    run(scene())
+
+
+def test_a_slow_client_is_seen_before_it_is_cut_off() -> None:
+    async def scene() -> None:
+        room, gauges = Room[str](), Gauges()
+        gauges.watch(room, str)
+        slow = Listener(MemoryWire(lambda written: 0), 0, Metrics(), 1_000, MANNER)
+        slow.wire.write(b"x" * 70)
+        await room.listen("home", slow, Nothing())
+        assert gauges.flows() == [Flow("home", clients=1, waiting=70)]
+
+    asyncio.run(scene())
+
+
+def test_channels_that_were_closed_still_count_for_as_many_streams_as_are_remembered() -> None:
+    room, gauges = Room[str](), Gauges()
+    gauges.watch(room, str)
+    for number in range(limits.REMEMBERED_STREAMS + 1):
+        room.closed(f"{number:05}", channel(number))
+    room.closed("00001", channel(6))
+    found = {flow.stream: flow.messages for flow in gauges.flows()}
+    assert "00000" not in found
+    assert len(found) == limits.REMEMBERED_STREAMS
+    assert found["00001"] == 7
+
+
+def test_a_reading_that_takes_long_is_not_taken_often() -> None:
+    ticks = iter((0.0, 1.0, 50.0, 102.0, 103.0))
+    room, gauges = Room[str](), Gauges(lambda: next(ticks))
+    gauges.watch(room, str)
+    assert gauges.flows() == []
+    room.closed("home", channel(1))
+    assert gauges.flows() == []
+    assert gauges.flows() == [Flow("home", messages=1)]
