@@ -115,11 +115,11 @@ def test_one_stream_alone(tmp_path: Path, files: list[list[int]], limit: int) ->
 @pytest.mark.parametrize("files", [[[*range(1, 11)]], [[1, 4, 7], [2, 5, 8], [3, 6], [9, 10]]])
 def test_an_event_is_found_by_its_id_in_its_stream(tmp_path: Path, files: list[list[int]]) -> None:
     lake = parted(tmp_path, files)
-    assert lake.find("s2", "urn:again") == 5
-    assert lake.find("s1", "urn:7") == 7
-    assert lake.find("s0", "urn:7") is None
-    assert lake.find("s1", "urn:77") is None
-    assert LakeEntries(DeltaLake(tmp_path / "none")).find("s1", "urn:7") is None
+    assert lake.find("urn:again") == lake.find("urn:again", "s2") == 5
+    assert lake.find("urn:7") == lake.find("urn:7", "s1") == 7
+    assert lake.find("urn:7", "s0") is None
+    assert lake.find("urn:77", "s1") is None
+    assert LakeEntries(DeltaLake(tmp_path / "none")).find("urn:7") is None
 
 
 def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

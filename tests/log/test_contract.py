@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from triplewire.config import limits
 from triplewire.config.limits import TRIM_EVENTS
 from triplewire.log import Places, Publication, Retention
 from triplewire.model import END, ENTRIES, Erasure, Event, Headers, Scope
@@ -145,6 +146,14 @@ def test_trim_never_reaches_what_is_still_needed(stores: Twin) -> None:
     stores.clock.advance(HOUR)
     assert stores.log.trim(Retention(age=1, size=0), before=3) == 2
     assert ids(stores) == ["3"]
+
+
+def test_an_event_is_found_by_its_id_in_its_stream_or_in_any(stores: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores.log.append([publication(1, 2, stream="a"), publication(1, stream="b"), publication(3, stream="a")])
+    assert [stores.log.find(event(1).id, each) for each in ("a", "b", "c", None)] == [1, 3, None, 3]
+    assert stores.log.find(event(9).id) is None
+    monkeypatch.setattr(limits, "RETROSPECT_POSITIONS", 3)
+    assert [stores.log.find(event(1).id, each) for each in ("a", "b")] == [None, 3]
 
 
 def test_the_newest_that_a_stream_lost_by_a_trim_is_known(stores: Twin) -> None:

@@ -31,7 +31,7 @@ class Kept:
     def floor(self, stream: str | None = None) -> int:
         return START
 
-    def find(self, stream: str, event: str) -> int | None:
+    def find(self, event: str, stream: str | None = None) -> int | None:
         return None
 
     def page(

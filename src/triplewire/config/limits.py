@@ -413,6 +413,14 @@ SPARK_FAILURES = 20
 HISTORY_EVENTS = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
 
+MEMORY_BYTES = 8 * 1024 * 1024
+"""Entries of streams that an edge remembers for those who come back, of all streams together, unless set otherwise:
+half an hour of a stream with 10 events of 500 bytes a second."""
+
+MEMORY_SECONDS = 60.0
+"""For how long an edge goes on remembering a stream that nobody listens to any more: who was cut off comes back within
+seconds."""
+
 LISTENER_SECONDS = 15.0
 """Between two comments that keep an idle connection open and find out those that are gone."""
 

@@ -19,7 +19,11 @@ class Commits(Protocol):
 
 
 class Entries(Measured, Protocol):
-    """A log that also finds single entries, for matches that are to be expanded."""
+    """A log that also finds single entries: for matches that are to be expanded, and for who resumes from an event."""
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any; None where the newest positions do not
+        have it."""
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """The entries at these positions that are still there, in order of position."""

@@ -52,6 +52,8 @@ class DeltaLake:
         self._path = path.absolute()
         self._table: DeltaTable | None = None
         self._snapshot: Snapshot | None = None
+        self._floors: tuple[int, dict[str | None, int]] = (0, {})
+        """By streams, as long as no rows are taken away."""
         self._lock = Lock()
 
     def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
@@ -83,12 +85,19 @@ class DeltaLake:
             return self._snapshot
 
     def floor(self, stream: str | None = None) -> int:
+        removals = self.files().removals
         with self._lock:
-            table = self._current()
-            if table is None:
-                return START
-            names = (FLOOR,) if stream is None else (_floor(stream), _floor(OTHERS))
-            return max(_or(table.transaction_version(each), START) for each in names)
+            if self._floors[0] != removals:
+                self._floors = (removals, {})
+            known = self._floors[1]
+            if removals and stream not in known:
+                known[stream] = self._floor(stream)
+            return known.get(stream, START)
+
+    def _floor(self, stream: str | None) -> int:
+        names = (FLOOR,) if stream is None else (_floor(stream), _floor(OTHERS))
+        table = self._current()
+        return max(_or(table.transaction_version(each), START) for each in names) if table else START
 
     def _is_newer(self, version: int) -> bool:
         """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one

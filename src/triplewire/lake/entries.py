@@ -48,7 +48,7 @@ _HAVING = """ WHERE position IN (
 
 _WITHIN = " AND stream = $stream"
 
-_FIND = "SELECT max(position) FROM read_parquet($files) WHERE graph = $graph AND stream = $stream"
+_FIND = "SELECT max(position) FROM read_parquet($files) WHERE "
 
 
 class LakeEntries:
@@ -90,18 +90,17 @@ class LakeEntries:
         whole = found.num_rows < limit and found.nbytes < self._size
         return left(found, self._pending()), end if whole else found["position"][-1].as_py()
 
-    def find(self, stream: str, event: str) -> int | None:
-        """The newest position of the event with this id, in a stream; None where the newest files that may have it do
-        not."""
-        snapshot, graph = self._lake.files(), f"<{event}>"
-        likely = [
-            each for each in snapshot.files if _may_have(each, "graph", graph) and _may_have(each, "stream", stream)
-        ]
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any; None where the newest files that may
+        have it do not."""
+        snapshot, wanted = self._lake.files(), {"graph": f"<{event}>"} | ({} if stream is None else {"stream": stream})
+        likely = [each for each in snapshot.files if all(_may_have(each, *pair) for pair in wanted.items())]
         files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-limits.SOUGHT_FILES :]]
         if not files:
             return None
+        condition = " AND ".join(f"{name} = ${name}" for name in wanted)
         with self._turn:
-            found = self._duck.execute(_FIND, {"files": files, "graph": graph, "stream": stream}).fetchone()
+            found = self._duck.execute(_FIND + condition, {"files": files, **wanted}).fetchone()
         return found[0] if found else None
 
 

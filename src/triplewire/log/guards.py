@@ -22,6 +22,9 @@ class Found(Erasable, Protocol):
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """The entries at these positions that are still there, in order of position."""
 
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, if it is among the newest positions."""
+
 
 class GuardedLog:
     """A log without what is being erased. It does not erase: until that is done, it leaves it out."""
@@ -69,6 +72,10 @@ class GuardedLog:
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """The entries at these positions of which nothing is erased: what was matched goes by the whole of an event."""
         return untouched(self._log.entries(positions), self._pending())
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        found = self._log.find(event, stream)
+        return found if found is not None and self.read(found - 1, found, 1).num_rows else None
 
     def reach(self, after: int, upto: int, size: int) -> int:
         return self._log.reach(after, upto, size)

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from triplewire.clock import Clock
+from triplewire.config import limits
 from triplewire.log import entries
 from triplewire.log.entries import Row
 from triplewire.log.names import Name
@@ -70,6 +71,14 @@ class MemoryLog:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
         return entries.table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
+        oldest = self.head() - limits.RETROSPECT_POSITIONS
+        for row in takewhile(lambda row: row[0] > oldest, reversed(self._rows)):
+            if row[_EVENT] == event and stream in (None, row[_STREAM]):
+                return int(row[0])
+        return None
 
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not

@@ -47,6 +47,9 @@ _INSERT = f"INSERT INTO events ({_COLUMNS}, start) VALUES (?, ?, ?, ?, ?, ?, ?, 
 _READ = f"SELECT {_COLUMNS} FROM events WHERE position > ? AND position <= ? AND event <> '' ORDER BY position LIMIT ?"
 _AT = f"""SELECT {_COLUMNS} FROM events
     WHERE position IN (SELECT value FROM json_each(?)) AND event <> '' ORDER BY position"""
+_FIND = """SELECT position FROM events
+    WHERE position > :oldest AND event = :event AND (:stream IS NULL OR stream = :stream)
+    ORDER BY position DESC LIMIT 1"""
 _TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY position DESC LIMIT 1"
 _START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT 1"
 _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
@@ -130,6 +133,13 @@ class SqliteLog:
     def entries(self, positions: Sequence[int]) -> pa.Table:
         """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         return self._select(_AT, orjson.dumps(list(positions)).decode())
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
+        with self._database.reading() as connection:
+            oldest = sqlite.head(connection) - limits.RETROSPECT_POSITIONS
+            found = connection.execute(_FIND, {"oldest": oldest, "event": event, "stream": stream}).fetchone()
+        return None if found is None else int(found[0])
 
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not

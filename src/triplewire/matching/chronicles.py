@@ -31,8 +31,8 @@ class Archive(Protocol):
     def floor(self, stream: str | None = None) -> int:
         """The newest position of an event of a stream, or of any, that it was not to keep any longer."""
 
-    def find(self, stream: str, event: str) -> int | None:
-        """The newest position of the event with this id, in a stream; None where it is not found."""
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any; None where it is not found."""
 
     def page(
         self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None

@@ -69,6 +69,13 @@ def erasing(change: Change) -> Erasure:
     return Erasure(change.key, Scope(change.value["scope"]), change.value["name"], change.position)
 
 
+def latest(registry: Registry, after: int) -> int:
+    """The position of the newest thing that was said of any erasure after a position; that position where none was.
+    Whoever remembers events asks this, and forgets them where it is another."""
+    found = registry.list(ERASURE, after=after)
+    return found[-1].position if found else after
+
+
 def to_value(receipt: Receipt) -> Mapping[str, Any]:
     """What is stored under (`erasure`, id)."""
     value = {

@@ -1,0 +1,98 @@
+"""Resumptions: after which position a listener wants to hear, as it says it and as it is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from triplewire.clock import Clock
+from triplewire.codec import check_id
+from triplewire.codec.headers import instant
+from triplewire.edge.backlogs import Backlog
+from triplewire.edge.gaps import Gap
+from triplewire.errors import BadRequest
+from triplewire.matching.chronicles import Chronicle
+from triplewire.matching.retrospects import since
+from triplewire.model import START, parse_token
+
+NOW = "now"
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+_PLUS = re.compile(r"(?<=:\d\d) (?=\d\d:?\d\d$)|(?<=\.\d) (?=\d\d:?\d\d$)")
+"""Where a plus stood before a form was decoded that writes a space as a plus."""
+_ACCEPTED = (
+    "`now`, `earliest`, a position, which is 16 hexadecimal digits such as the `id` of a message, "
+    "a time such as 2026-11-15T08:30:00Z, or the absolute IRI of an event"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of the three, or, where none is given, from now on."""
+
+    text: str = NOW
+    position: int | None = None
+    moment: int | None = None
+    """In microseconds since the epoch."""
+    event: str | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> Asked:
+        """Raises BadRequest for what is none of them, with what would be."""
+        if text == NOW:
+            return cls()
+        try:
+            if _MOMENT.fullmatch(text):
+                return cls(text, moment=instant("after", _PLUS.sub("+", text)))
+            return cls(text, event=check_id(text)) if ":" in text else cls(text, position=parse_token(text))
+        except BadRequest:
+            raise BadRequest(f"after must be {_ACCEPTED}, not {text!r}") from None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a listener begins."""
+
+    after: int
+    told: int = START
+    """The position up to which it need not be told of what is lost: it knows, or did not ask for it."""
+    gap: Gap | None = None
+    """What it has missed."""
+
+
+class Resumptions:
+    """Finds where listeners begin. It blocks; any thread may use it."""
+
+    def __init__(self, backlog: Backlog, clock: Clock) -> None:
+        self._backlog = backlog
+        self._clock = clock
+        self._chronicle = Chronicle(backlog.log, backlog.archive)
+        self._since: Callable[[int], int] = lru_cache(maxsize=64)(self._sought)
+
+    def start(self, asked: Asked, stream: str) -> Start:
+        """Of a listener to a stream."""
+        lost = self._backlog.lost(stream)
+        if asked.position == START:
+            return Start(START, lost)
+        after, head = self.position(asked, stream), self._backlog.log.head()
+        if after is None:
+            # It may have been here and be lost, or not be here yet: all that is kept may be what comes after it.
+            return Start(START, lost, Gap(START + 1, lost))
+        if after > head:
+            # Of another broker, or of this one before it lost its disk: what was missed is not known.
+            return Start(head, lost, Gap(START + 1, head))
+        return Start(after, lost, Gap(after + 1, lost) if lost > after else None)
+
+    def position(self, asked: Asked, stream: str | None = None) -> int | None:
+        """The position that is meant; None for an event that is not found."""
+        if asked.position is not None:
+            return asked.position
+        if asked.moment is not None and asked.moment <= self._clock.now():
+            return self._since(asked.moment)
+        return self._backlog.log.head() if asked.event is None else self._backlog.find(asked.event, stream)
+
+    def _sought(self, moment: int) -> int:
+        """Remembered, since what was taken in later is later: many may come with the same time."""
+        return since(self._chronicle, moment, self._chronicle.head())

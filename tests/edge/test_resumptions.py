@@ -1,0 +1,94 @@
+"""Resumptions: what `after` may be, and where that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.edge.archives import MemoryArchive
+from triplewire.edge.backlogs import Backlog
+from triplewire.edge.gaps import Gap
+from triplewire.edge.resumptions import Asked, Resumptions, Start
+from triplewire.errors import BadRequest
+from triplewire.log.ports import Retention
+from triplewire.model import token
+from triplewire.testing import KINDS, Twin, event, publication, twin
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("now", Asked()),
+        ("earliest", Asked("earliest", position=0)),
+        (token(31), Asked(token(31), position=31)),
+        ("1970-01-01T00:00:10Z", Asked("1970-01-01T00:00:10Z", moment=10 * SECOND)),
+        ("1970-01-01", Asked("1970-01-01", moment=0)),
+        ("1970-01-01T01:00:10.5+01:00", Asked("1970-01-01T01:00:10.5+01:00", moment=10_500_000)),
+        ("1970-01-01T01:00:10 01:00", Asked("1970-01-01T01:00:10 01:00", moment=10 * SECOND)),
+        ("urn:uuid:1", Asked("urn:uuid:1", event="urn:uuid:1")),
+        ("http://example.org/1", Asked("http://example.org/1", event="http://example.org/1")),
+    ],
+)
+def test_what_it_may_be(text: str, asked: Asked) -> None:
+    assert Asked.parsed(text) == asked
+
+
+@pytest.mark.parametrize(
+    "text", ["", "latest", "12", "2026-13-01", "2026-01-01T25:00:00Z", "no iri:", "1 a:b", "g" * 16]
+)
+def test_anything_else_is_refused_with_what_is_accepted(text: str) -> None:
+    with pytest.raises(BadRequest, match=r"`now`, `earliest`, a position, .*, a time .*, or the absolute IRI"):
+        Asked.parsed(text)
+
+
+def prepared(stores: Twin) -> Resumptions:
+    """An event a second, from second 1 on, in turn of two streams; the first four are in the archive alone, the first
+    two of one stream nowhere."""
+    for number in range(1, 9):
+        stores.clock.advance(1)
+        stores.log.append([publication(number, stream="ab"[number % 2])])
+    archive = MemoryArchive()
+    archive.store(stores.log.read(0, 8, 8), 8)
+    stores.log.trim(Retention(size=0), before=5)
+    archive.retain(4, ["a"])
+    return Resumptions(Backlog(stores.log, archive), stores.clock)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("stream", "text", "start"),
+    [
+        ("b", "now", Start(8)),
+        ("b", "earliest", Start(0)),
+        ("a", "earliest", Start(0, 4)),
+        ("b", token(2), Start(2)),
+        ("a", token(1), Start(1, 4, Gap(2, 4))),
+        ("a", token(4), Start(4, 4)),
+        ("a", token(99), Start(8, 4, Gap(1, 8))),
+        ("b", event(3).id, Start(3)),
+        ("b", event(7).id, Start(7)),
+        ("a", event(6).id, Start(6, 4)),
+        ("a", event(2).id, Start(0, 4, Gap(1, 4))),
+        ("a", event(7).id, Start(0, 4, Gap(1, 4))),
+    ],
+)
+def test_where_it_is(kind: str, stream: str, text: str, start: Start) -> None:
+    with twin(kind) as stores:
+        found = prepared(stores).start(Asked.parsed(text), stream)
+        assert found == Start(start.after, 4 if stream == "a" else 0, start.gap)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_time_is_the_time_of_arrival(kind: str) -> None:
+    with twin(kind) as stores:
+        begun = stores.clock.now()
+        resumptions = prepared(stores)
+
+        def at(seconds: float, stream: str = "b") -> Start:
+            return resumptions.start(Asked(moment=begun + int(seconds * SECOND)), stream)
+
+        assert [at(each).after for each in (1, 1.5, 3, 4.5, 6.5, 8, 8.5)] == [0, 1, 1, 3, 6, 7, 8]
+        assert [at(each).gap for each in (0, 2, 9)] == [None, None, None]
+        assert [at(each, "a").gap for each in (0, 2, 6)] == [Gap(1, 4), Gap(2, 4), None]
+        assert at(3600).after == 8
