@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from triplewire.clock import ManualClock
 from triplewire.codec import N_QUADS, TRIG, TURTLE, decode
+from triplewire.codec.ids import Ids
 from triplewire.codec.skolems import PREFIX
 
 TWO_EVENTS = b"""
@@ -46,6 +48,13 @@ def test_an_event_that_comes_again_has_the_same_nodes_whatever_their_labels(body
     assert first == again
     assert skolems(first.text)
     assert not set(skolems(first.text)) & set(skolems(other.text))
+
+
+def test_nodes_sort_as_their_events_came() -> None:
+    first, second = (Ids(ManualClock(at)).new for at in (1_000_000_000, 1_000_001_000))
+    body = b"[] <http://e/p> 1 ."
+    nodes = [skolems(decode(body, TURTLE, new_id=each)[0].text)[0] for each in (second, first)]
+    assert nodes[0] > nodes[1]
 
 
 def test_literals_and_iris_that_look_like_blank_nodes_stay() -> None:

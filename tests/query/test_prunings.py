@@ -12,10 +12,11 @@ from tests.query.lakes import E, Growing, iri, triple, typed
 from triplewire.config import limits
 from triplewire.lake.ports import DataFile, Snapshot
 from triplewire.query.duck import Duck
+from triplewire.query.narrowings import narrowed
 from triplewire.query.ranges import Ranges
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled, compile_query, parse_query
-from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
+from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading, Tie
 
 PREFIXES = f"PREFIX : <{E}> PREFIX tw: <https://triplewire.dev/ns#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 
@@ -77,6 +78,16 @@ CASES = {
     "SELECT * { ?e tw:stream 'nothing' }": {*()},
     "SELECT * { ?e tw:received ?t FILTER(?t < '1900-01-01T00:00:00Z'^^xsd:dateTime) GRAPH ?e { ?s :v ?v } }": {*()},
     "SELECT * { ?s ?p ?o }": {0, 1, 2, 3, 4, 5, 6, 7},
+    "SELECT * { ?s :v 3 ; :in ?r }": {3},
+    "SELECT * { ?s :v 2 ; :in ?r . ?r :within ?w }": {2, 7},
+    "SELECT * { :r0 :within ?r . ?s :in ?r }": {2, 3, 4, 5, 7},
+    "SELECT * { GRAPH ?g { ?s :v 3 } GRAPH ?g { ?t :in ?r } }": {3},
+    "SELECT * { ?e tw:stream ?x . GRAPH ?e { ?s :v 3 } }": {3},
+    "SELECT * { ?s :v ?v OPTIONAL { ?s :in ?r } FILTER(?v > 4) }": {4, 5},
+    "SELECT * { ?s :in ?r OPTIONAL { ?s :v 3 } }": {0, 1, 2, 3, 4, 5},
+    "SELECT * { ?s :in ?r MINUS { ?s :v 3 } }": {0, 1, 2, 3, 4, 5},
+    "SELECT * { ?s :in ?r OPTIONAL { ?s :v 3 } OPTIONAL { ?s :in ?x } }": {0, 1, 2, 3, 4, 5},
+    "SELECT * { { ?s :v 3 } UNION { ?s :in ?r } }": {0, 1, 2, 3, 4, 5},
 }
 
 
@@ -126,12 +137,25 @@ def of(column: str, *intervals: tuple[str | None, str | None]) -> Reading:
 def test_of_many_intervals_one_is_enough() -> None:
     files = [DataFile(str(n), 1, 1, {"subject": (iri(f"s{n:02}"), iri(f"s{n + 2:02}"))}) for n in range(0, 30, 3)]
     points = [(iri(f"s{n:02}"),) * 2 for n in (4, 5, 14, 29)]
-    assert Ranges(files).within(of("subject", *points)) == (1, 4, 9)
-    assert Ranges(files).within(of("subject")) == ()
-    assert Ranges(files).within(of("subject", (iri("s25"), None), (None, iri("s02")))) == (0, 8, 9)
+    assert Ranges(files).within(of("subject", *points)) == {1, 4, 9}
+    assert Ranges(files).within(of("subject")) == set()
+    assert Ranges(files).within(of("subject", (iri("s25"), None), (None, iri("s02")))) == {0, 8, 9}
+
+
+def test_a_scan_is_narrowed_by_where_the_files_of_another_lie() -> None:
+    spread = [{"subject": (iri(f"s{n}"), iri(f"s{n}")), "predicate": (iri("p"), iri("p"))} for n in range(8)]
+    files = [DataFile(str(n), 1, 1, ranges) for n, ranges in enumerate([*spread, {"predicate": (iri("q"), iri("q"))}])]
+    few, all_ = of("subject", (iri("s2"), iri("s3"))), of("predicate", (iri("p"), iri("p")))
+    tied = replace(all_, alias="q2", ties=(Tie("subject", "q1", "subject"),))
+    assert narrowed([tied, few], Ranges(files[:8])) == {"q1": (2, 3), "q2": (2, 3)}
+    # A file of which nothing is known may have any subject, and may be joined with any.
+    assert narrowed([tied, few], Ranges(files))["q2"] == tuple(range(8))
+    further = replace(of("predicate", (iri("p"), iri("q"))), alias="q3", ties=(Tie("subject", "q2", "subject"),))
+    assert narrowed([further, tied, few], Ranges(files[:8]))["q3"] == (2, 3)
+    assert narrowed([tied, of("subject", (iri("t"), None))], Ranges(files[:8]))["q2"] == ()
 
 
 def test_a_file_of_which_nothing_is_known_is_read_and_one_without_values_is_not() -> None:
     files = [DataFile("a", 1, 1, {}), DataFile("b", 1, 1, {"object_number": (None, None)})]
-    assert Ranges(files).within(of("object_number", ("1.0", None))) == (0,)
-    assert Ranges(files).within(of("object_number", ("nan", "nan"))) == (0,)
+    assert Ranges(files).within(of("object_number", ("1.0", None))) == {0}
+    assert Ranges(files).within(of("object_number", ("nan", "nan"))) == {0}

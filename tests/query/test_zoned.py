@@ -52,6 +52,9 @@ QUERIES = (
     "SELECT * { ?s :p0 ?o OPTIONAL { ?s :p3 ?v FILTER(?v > 5) } }",
     'SELECT * { ?s ?p ?o FILTER(STRSTARTS(STR(?s), "http://example.org/s1")) }',
     "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }",
+    "SELECT * { :s3 :p1 ?o . ?s ?p ?o }",
+    f"SELECT * {{ GRAPH <{E}event/5> {{ ?s :p1 ?o }} ?s :p2 ?v OPTIONAL {{ ?s :p3 ?w }} }}",
+    "SELECT * { GRAPH ?g { ?s ?p -5 } GRAPH ?g { ?t ?q ?o } }",
 )
 
 

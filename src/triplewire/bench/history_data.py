@@ -79,7 +79,7 @@ class Day:
     def event(self, number: int) -> Event:
         sensor, millisecond = number * _SCATTER // 3 % self.sensors, self._millisecond(number)
         text = _TEXT.format(
-            n=number,
+            n=self._name(number),
             sensor=sensor,
             property=PROPERTIES[sensor % len(PROPERTIES)],
             value=_hundredths(number * _SCATTER // 7 % 10_000),
@@ -89,7 +89,7 @@ class Day:
             uptime=_hundredths(millisecond // 10 + sensor * 4_321),
         )
         headers = Headers(f"{BASE}gateway/{sensor % 50}", APPLICATION, _MICROSECOND + millisecond * 1_000)
-        return Event(f"{BASE}e/{number}", text, headers)
+        return Event(f"{BASE}e/{self._name(number)}", text, headers)
 
     def publications(self, size: int) -> Iterator[Publication]:
         """Everything, in the order of time, at most `size` events in a publication."""
@@ -103,7 +103,11 @@ class Day:
 
     def observation(self, number: int) -> str:
         """A subject that comes in one event, as a term."""
-        return f"<{BASE}o/{number % self.events}>"
+        return f"<{BASE}o/{self._name(number % self.events)}>"
+
+    def _name(self, number: int) -> str:
+        """In the order of time, as the ids are that a broker gives."""
+        return f"{number:0{len(str(self.events))}}"
 
     def _millisecond(self, number: int) -> int:
         """Of the day: sensors do not measure in step, but in order."""

@@ -183,6 +183,7 @@ def _times(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def _progress(sample: Sample) -> str:
-    times = ", ".join(f"{name} {each.milliseconds:g} ms" for name, each in sample.asked.items())
+    told = sample.asked.items()
+    times = ", ".join(f"{name} {each.milliseconds:g} ms ({each.files:g} files)" for name, each in told)
     held = f"{sample.files:,} files ({sample.fresh} fresh) in {sample.zones} zones, {sample.bytes / 1e6:,.0f} MB"
     return f"minute {sample.second // MINUTE}: {held}; {times}"

@@ -2,7 +2,7 @@
 
 A blank node is local to its document. Its IRI therefore holds a key made from the event's id, and its number among the
 blank nodes of the event: the same label in another event is another node, and the same event that comes again, with
-other labels even, has the same nodes.
+other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as events do.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import blake2b
+
+from triplewire.codec.ids import moment
 
 PREFIX = "urn:triplewire:genid:"
 
@@ -25,7 +27,7 @@ def skolemize(text: str, event_id: str, names: Mapping[str, str]) -> str:
     """The event's text with an IRI for each blank node. `names` gives those that are graphs of the body their own."""
     if "_:" not in text:
         return text
-    key = blake2b(event_id.encode(), digest_size=12).hexdigest()
+    key = moment(event_id) + blake2b(event_id.encode(), digest_size=12).hexdigest()
     numbers: dict[str, int] = {}
 
     def named(found: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from triplewire.lake.ports import DataFile, Snapshot
+from triplewire.query.narrowings import narrowed
 from triplewire.query.ranges import Ranges
 from triplewire.sparql import Compiled, Dialect
 
@@ -61,7 +62,7 @@ class Pruning:
 
     def pruned(self, compiled: Compiled) -> tuple[Compiled, Scanned]:
         """The same query, and what it reads."""
-        chosen = {each.alias: self.ranges.within(each) for each in compiled.readings}
+        chosen = narrowed(compiled.readings, self.ranges)
         steps = tuple(
             replace(step, sql=self._written(step.sql, chosen), following=self._written(step.following, chosen))
             for step in compiled.steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite, isnan
@@ -15,6 +15,9 @@ from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest; of one kind, so that they can be compared."""
+
+Spans: TypeAlias = Sequence[Ends]
+"""In order, none of which meets another."""
 
 _KINDS: dict[str, Kind] = {
     "object_number": "number",
@@ -48,12 +51,23 @@ class Ranges:
         self._files = files
         self._columns: dict[str, _Column] = {}
 
-    def within(self, reading: Reading) -> tuple[int, ...]:
-        """The numbers of the files that a scan has to read, in order."""
-        chosen = set[int]()
-        for way in reading.ways:
-            chosen |= self._within(way)
-        return tuple(sorted(chosen))
+    def within(self, reading: Reading) -> frozenset[int]:
+        """The numbers of the files that a scan has to read."""
+        return frozenset[int]().union(*map(self._within, reading.ways))
+
+    def spans(self, numbers: Set[int], column: str) -> Spans | None:
+        """Where the values of a column lie in these files. None where that is not known of all of them."""
+        known = self._column(column)
+        if not known.unknown.isdisjoint(numbers):
+            return None
+        return _merged([(first, last) for number, first, last in known.spans if number in numbers])
+
+    def meeting(self, numbers: Set[int], column: str, spans: Spans) -> frozenset[int]:
+        """Those of the files that may have a value in one of the spans."""
+        known = self._column(column)
+        starts, ends = [each[0] for each in spans], [each[1] for each in spans]
+        met = (n for n, first, last in known.spans if n in numbers and _meets(starts, ends, first, last))
+        return known.unknown.intersection(numbers).union(met)
 
     def _within(self, way: tuple[Bound, ...]) -> set[int]:
         chosen = set(range(len(self._files)))
@@ -135,8 +149,7 @@ def _value(constant: Constant) -> Any:  # noqa: ANN401 - of the kind that the co
         return _WHOLE["time"][0 if constant.hours < 0 else 1]
 
 
-def _merged(intervals: list[Ends]) -> list[Ends]:
-    """In order, with none that meets another."""
+def _merged(intervals: list[Ends]) -> Spans:
     made: list[Ends] = []
     for least, greatest in sorted(intervals):
         if made and least <= made[-1][1]:

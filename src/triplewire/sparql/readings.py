@@ -59,13 +59,24 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Tie:
+    """A row is of no use unless its value in the column is that of another column, in a row of use to another scan."""
+
+    column: str
+    alias: str
+    """Of the other scan."""
+    other: str
+
+
+@dataclass(frozen=True)
 class Reading:
     """A scan of `quads` or `events` under an alias. A row is of use only if it is within all bounds of one of the ways
-    in which the scan takes part in the query."""
+    in which the scan takes part in the query, and has all ties."""
 
     relation: str
     alias: str
     ways: tuple[tuple[Bound, ...], ...]
+    ties: tuple[Tie, ...] = ()
 
     def filled(self, fillings: Mapping[str, str]) -> Reading:
         return replace(self, ways=tuple(tuple(each.filled(fillings) for each in way) for way in self.ways))

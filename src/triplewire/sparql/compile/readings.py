@@ -16,7 +16,7 @@ from triplewire.sparql.compile.bounds import Bounds, Found, bounds, conjoined
 from triplewire.sparql.compile.classes import Classes
 from triplewire.sparql.compile.outputs import Outside, columns, is_opaque, listed, names, renamed
 from triplewire.sparql.compile.sql import Sql
-from triplewire.sparql.readings import Bound, Intervals, Reading
+from triplewire.sparql.readings import Bound, Intervals, Reading, Tie
 
 Wanted: TypeAlias = Callable[[str], tuple[Intervals, ...]]
 
@@ -28,6 +28,8 @@ COLUMNS = (
     *("graph", "subject", "predicate", "object", "object_number", "object_time"),
     *("stream", "source", "application", "time", "received"),
 )
+_TIED = ("position", "graph", "subject", "object")
+"""Columns by which scans are joined, and that say of a file where it lies."""
 
 
 def readings(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[Reading, ...]:
@@ -36,7 +38,10 @@ def readings(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[Rea
     for query in queries:
         walk.query(query, {})
         walk.sweep(query)
-    return tuple(Reading(*named, tuple(dict.fromkeys(ways))) for named, ways in walk.found.items())
+    return tuple(
+        Reading(*named, tuple(dict.fromkeys(ways)), tuple(walk.ties.get(named, ())))
+        for named, ways in walk.found.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class _Source:
 class _Walk:
     single: bool
     found: dict[tuple[str, str], list[tuple[Bound, ...]]] = field(default_factory=dict)
+    ties: dict[tuple[str, str], dict[Tie, None]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
 
     def query(self, query: exp.Expr, outside: Outside) -> None:
@@ -79,6 +85,7 @@ class _Walk:
         for table in query.find_all(exp.Table):
             if id(table) not in self._seen and table.name in TABLES and table.alias:
                 self.found.setdefault((table.name, table.alias), []).append(())
+                self.ties[table.name, table.alias] = {}
 
     def _select(self, select: exp.Select, outside: Outside) -> None:
         sources, held, classes = _parts(select, self.single)
@@ -86,6 +93,15 @@ class _Walk:
         for way in _ways(select):
             for source in sources:
                 self._take(source, _wanted(source, classes, conjoined([inside, way])))
+        for source in sources:
+            if source.is_scan:
+                self._tie(source, _ties(source, sources, classes))
+
+    def _tie(self, source: _Source, found: Iterable[Tie]) -> None:
+        """What takes part in several ways has the ties alone that it has in all of them."""
+        named, ties = (source.relation.name, source.alias), dict.fromkeys(found)
+        known = self.ties.get(named, ties)
+        self.ties[named] = {each: None for each in known if each in ties}
 
     def _take(self, source: _Source, wanted: Wanted) -> None:
         relation = source.relation
@@ -140,11 +156,30 @@ def _selected(select: exp.Select, single: bool) -> Outside:
     return {name: each for name, each in made if each}
 
 
+def _ties(source: _Source, sources: Iterable[_Source], classes: Classes) -> Iterator[Tie]:
+    """With the scans that every row of the SELECT has a row of."""
+    classes = _joined(source, classes)
+    roots = {classes.root((source.alias, name)): name for name in _TIED}
+    for each in sources:
+        if each.is_scan and each.on is None and each.alias != source.alias:
+            for name in _TIED:
+                if (own := roots.get(classes.root((each.alias, name)))) is not None:
+                    yield Tie(own, each.alias, name)
+
+
+def _joined(source: _Source, classes: Classes) -> Classes:
+    """With what the condition of its own says of a source."""
+    if source.on is None:
+        return classes
+    made = classes.copied()
+    made.join(_parted(source.on, exp.And))
+    return made
+
+
 def _wanted(source: _Source, classes: Classes, base: Found) -> Wanted:
+    classes = _joined(source, classes)
     if source.on is not None:
-        on = [*_parted(source.on, exp.And)]
-        classes, base = classes.copied(), conjoined([base, *map(bounds, on)])
-        classes.join(on)
+        base = conjoined([base, *map(bounds, _parted(source.on, exp.And))])
     if base is None:
         return lambda name: ((),)
     spread = classes.spread(base)
