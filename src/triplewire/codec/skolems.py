@@ -2,7 +2,7 @@
 
 A blank node is local to its document. Its IRI therefore holds a key made from the event's id, and its number among the
 blank nodes of the event: the same label in another event is another node, and the same event that comes again, with
-other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as events do.
+other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as ids do.
 """
 
 from __future__ import annotations
