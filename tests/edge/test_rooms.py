@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.edge.houses import OBSERVATIONS
 from triplewire.client.sse import Parser
 from triplewire.edge.channels import Channel
-from triplewire.edge.events import Events, Tap
+from triplewire.edge.events import Events
 from triplewire.edge.formats import SSE, Format
 from triplewire.edge.formats.sse import message
 from triplewire.edge.frames import Frames
@@ -22,6 +22,7 @@ from triplewire.edge.listeners import Listener
 from triplewire.edge.manners import Manner
 from triplewire.edge.matches import Matches
 from triplewire.edge.rooms import Room
+from triplewire.edge.sieves import Tap
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tellings import Once
 from triplewire.edge.windows import Load

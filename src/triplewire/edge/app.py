@@ -32,10 +32,13 @@ from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
 from triplewire.edge.receptions import Reception
+from triplewire.edge.sieves import Filters, Sieves
 from triplewire.edge.standings import Place, Standings
+from triplewire.edge.strains import Strains
 from triplewire.edge.streams import Streams
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tails import Tail
+from triplewire.edge.taps import Taps
 from triplewire.edge.windows import Load, Windows
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
@@ -82,6 +85,8 @@ class Parts:
     """The endpoints that SERVICE may ask."""
     origins: tuple[str, ...] = ()
     """Of the pages that may use the edge from a browser."""
+    filters: Filters | None = None
+    """Of the deployment, for those who listen to streams; None for those of all packages that are installed."""
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
     windows: Windows = field(default_factory=Windows)
@@ -93,7 +98,7 @@ class Parts:
 
 
 class Edge:
-    """The running parts: two feeds, the tails that move them, and the threads that read."""
+    """The running parts: the feeds, the tails that move them, and the threads that read."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -102,6 +107,8 @@ class Edge:
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
         load = Load()
         self.events = Events(parts.log, self.readers, parts.metrics, load=load)
+        self.sieves = Sieves(parts.metrics, parts.filters)
+        self.strains = Strains(self.events, parts.log, self.readers, self.sieves, parts.metrics, load=load)
         subscriptions = Subscriptions(parts.registry, parts.log, self.readers)
         self.matches = Matches(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, load=load)
         self.slow = Matches(
@@ -110,9 +117,10 @@ class Edge:
         self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
+        self.strain_tail = Tail(Idle(), self.strains.step, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
-        rooms = (self.events.room, self.matches.room, self.slow.room)
+        rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room)
         self.reception = Reception(
             rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats
         )
@@ -133,7 +141,7 @@ class Edge:
         reception = self.reception
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
-            Streams(self.events, reception, parts.windows),
+            Streams(Taps(self.events, self.strains, self.sieves), reception, parts.windows),
             Pages(parts.log, parts.registry, read),
             Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases, parts.windows.of(None)),
             Questions(parts.answers, federated=bool(parts.services)),
@@ -143,11 +151,12 @@ class Edge:
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
 
     def listeners(self) -> dict[str, int]:
-        return {"streams": len(self.events.room), "subscriptions": len(self.matches.room) + len(self.slow.room)}
+        streams = len(self.events.room) + len(self.strains.room)
+        return {"streams": streams, "subscriptions": len(self.matches.room) + len(self.slow.room)}
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
-        tails = (self.log_tail, self.outbox_tail, self.slow_tail)
+        tails = (self.log_tail, self.strain_tail, self.outbox_tail, self.slow_tail)
         works = (*(tail.run() for tail in tails), self._keep_open(), self._keep_leases(), self.standings.keep())
         tasks = [asyncio.create_task(work) for work in works]
         yield
@@ -158,6 +167,7 @@ class Edge:
         self.readers.close()
         self.decoders.close()
         self.historians.close()
+        self.sieves.close()
 
     async def send_away(self, app: web.Application) -> None:
         """Tell those who listen that this edge is closing; they come back to another, or later."""
@@ -167,11 +177,13 @@ class Edge:
             await self.reception.seats.emptied()
 
     def _published(self) -> None:
-        if len(self.events.room):
+        if len(self.events.room) or len(self.strains.room):
             self.log_tail.wake()
 
     async def _follow_log(self) -> None:
         await self.events.step()
+        if not self.strains.idle():
+            self.strain_tail.wake()
         if await self.matches.subscriptions.refresh():
             self.outbox_tail.wake()
             self.slow_tail.wake()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from triplewire.edge.formats import Format
 from triplewire.edge.frames import NOTHING, Frames
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
+from triplewire.edge.sieves import Tap
 from triplewire.edge.tellings import Once, events
 from triplewire.edge.windows import Load
 from triplewire.edge.workers import Workers
@@ -23,16 +23,8 @@ from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
 
 
-@dataclass(frozen=True)
-class Tap:
-    """What is listened to: a stream, or what a sieve lets through of it."""
-
-    stream: str
-    sieve: None = None
-
-
 class Events:
-    """Brings new entries into a room whose keys are taps of streams."""
+    """Brings new entries into a room whose keys are taps of whole streams."""
 
     def __init__(
         self,
@@ -52,13 +44,14 @@ class Events:
         """Bring the room to the head of the log. Where nobody listens nothing is read."""
         head = await self._workers.run(self._log.head)
         while self.room.place < head and not self._nobody(head):
-            table, reached = await self._workers.run(_page, self._log, self.room.place, head, self._limit)
+            table, reached = await self._workers.run(page, self._log, self.room.place, head, self._limit)
             self.room.place = reached
             self._push(table)
             await asyncio.sleep(0)
 
-    def history(self, stream: str) -> StreamHistory:
-        return StreamHistory(stream, self._log, self._workers, lambda: self.room.place, self._limit)
+    def history(self, stream: str, place: Callable[[], int] | None = None) -> StreamHistory:
+        """The past of a stream up to a place, which is that of the room unless another is given."""
+        return StreamHistory(stream, self._log, self._workers, place or (lambda: self.room.place), self._limit)
 
     def _nobody(self, head: int) -> bool:
         if any(True for _ in self.room):
@@ -90,15 +83,23 @@ class StreamHistory:
         return START
 
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
-        return await self._workers.run(self._read, cursor, self._place(), format)
+        table, reached = await self.page(cursor)
+        return await self.written(table, format), reached
 
-    def _read(self, cursor: int, place: int, format: Format) -> tuple[Frames, int]:
-        table, reached = _page(self._log, cursor, place, self._limit)
-        found = _of_stream(table, self._stream, 2)
-        return (events(Pieces(found), format) if found.num_rows else NOTHING), reached
+    async def page(self, cursor: int) -> tuple[pa.Table, int]:
+        """Its next events above the cursor, boundedly many, and the position up to which that is all of them."""
+        return await self._workers.run(self._read, cursor, self._place())
+
+    async def written(self, table: pa.Table, format: Format) -> Frames:
+        """Events as messages."""
+        return await self._workers.run(events, Pieces(table), format) if table.num_rows else NOTHING
+
+    def _read(self, cursor: int, place: int) -> tuple[pa.Table, int]:
+        table, reached = page(self._log, cursor, place, self._limit)
+        return _of_stream(table, self._stream, 2), reached
 
 
-def _page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+def page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
     """Some entries, and the position up to which they are all there are."""
     table = log.read(after, upto, limit)
     return table, upto if table.num_rows < limit else table.column("position")[-1].as_py()

@@ -9,12 +9,13 @@ listeners whose cursor is below it, hence there is no repeat.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from triplewire.edge.channels import Channel
 from triplewire.edge.formats import Format
+from triplewire.edge.formats.ports import failed
 from triplewire.edge.frames import Frames
 from triplewire.edge.listeners import Listener
 from triplewire.edge.manners import Manner
@@ -27,6 +28,14 @@ Last = Callable[[Listener], bytes]
 """The last message of a listener."""
 
 
+class Over(Exception):
+    """A history can tell no more. `detail` is what its listener is told at last."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
 class History(Protocol):
     """The past of one listener's subject."""
 
@@ -37,7 +46,7 @@ class History(Protocol):
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         """The next messages above the cursor, boundedly many, and the position up to which that is all of them.
 
-        While the room's place, or the least, is above the cursor, steps get there sooner or later.
+        While the room's place, or the least, is above the cursor, steps get there sooner or later. Raises Over.
         """
 
 
@@ -73,7 +82,7 @@ class Room(Generic[Key]):
         """Bring the listener through history into the room, where it stays until it is over."""
         self._all[listener] = None
         listener.left = partial(self._leave, key, listener)
-        with suppress(ConnectionError):
+        with suppress(ConnectionError), _told_at_last(listener):
             while not listener.over and listener.cursor < max(self.place, history.least):
                 await listener.replay(*await history.step(listener.cursor, listener.manner.format))
         if listener.over:
@@ -124,3 +133,11 @@ class Room(Generic[Key]):
             self.closed(key, channel)
         if not channels:
             self._live.pop(key, None)
+
+
+@contextmanager
+def _told_at_last(listener: Listener) -> Iterator[None]:
+    try:
+        yield
+    except Over as over:
+        listener.finish(failed(listener.manner.format, listener.cursor, over.detail))

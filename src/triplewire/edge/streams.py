@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from triplewire.edge.doors import resumption
-from triplewire.edge.events import Events, Tap
 from triplewire.edge.receptions import Reception
+from triplewire.edge.taps import Taps
 from triplewire.edge.windows import Windows
 from triplewire.registry.streams import stream_name
 
@@ -14,8 +14,8 @@ from triplewire.registry.streams import stream_name
 class Streams:
     """Lets clients listen to streams, from a position of the past or from now on."""
 
-    def __init__(self, events: Events, reception: Reception, windows: Windows) -> None:
-        self._events = events
+    def __init__(self, taps: Taps, reception: Reception, windows: Windows) -> None:
+        self._taps = taps
         self._reception = reception
         self._windows = windows
 
@@ -25,11 +25,11 @@ class Streams:
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
         stream, asked = stream_name(request.match_info["stream"]), resumption(request)
-        room, history = self._events.room, self._events.history(stream)
         self._reception.check_space()
+        tapped = await self._taps.of(stream, request.query.items())
         after = asked if isinstance(asked, int) else await self._reception.head()
         earliest = await self._reception.gap(asked) if isinstance(asked, int) else None
         window = self._windows.of(stream)
         return await self._reception.welcome(
-            request, room, Tap(stream), after, history, window=window, earliest=earliest
+            request, tapped.room, tapped.key, after, tapped.history, window=window, earliest=earliest
         )

@@ -75,6 +75,11 @@ def end(format: Format, subscription: str) -> bytes:
     return format.notice("end", subscription=subscription, detail="the subscription was ended; nothing more will come")
 
 
+def failed(format: Format, position: int, detail: str) -> bytes:
+    """The last message of those who listen through a sieve that does not work: coming back would not help."""
+    return format.notice("failed", position=token(position), detail=detail)
+
+
 def closing(format: Format, position: int, retry: int) -> bytes:
     """The last message of an edge that stops. `retry` are milliseconds."""
     detail = "this edge stops; come back and resume from the position"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
@@ -21,6 +21,7 @@ from triplewire.config import limits
 from triplewire.edge.sieves.asks import Asks
 from triplewire.edge.sieves.batches import Batch, Mask
 from triplewire.edge.sieves.filters import Broken, Filter, Filters, judged
+from triplewire.edge.sieves.parameters import sieve_of
 from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
@@ -66,18 +67,23 @@ class Sieves:
         self._workers = Workers(1, "edge-sieve")
         self._loaded = False
 
-    async def admit(self, sieve: Sieve) -> Sieve:
-        """The sieve to listen through, ready: the same object for all that are equal. Raises BadRequest for a filter
-        that is not known or does not take its parameters, Unavailable where there are too many sieves or one does not
-        get ready."""
+    async def asked(self, query: Iterable[tuple[str, str]]) -> Sieve | None:
+        """`sieve_of`, in a thread where there is something to parse."""
+        given = [*query]
+        parsing = any(name == "ask" for name, _ in given)
+        return await self._loaders.run(sieve_of, given) if parsing else sieve_of(given)
+
+    async def admit(self, sieve: Sieve) -> tuple[Sieve, Filter | None]:
+        """The sieve to listen through, ready: the same object for all that are equal; and a filter of the deployment
+        for who comes through it, which remembers nothing yet. Raises BadRequest for a filter that is not known or does
+        not take its parameters, Unavailable where there are too many sieves or one does not get ready."""
         if sieve.key not in self._known and len(self._known) >= self._most:
             raise Unavailable(f"{self._most} different sieves are in use here; try another edge, or later")
         held = self._known.setdefault(sieve.key, sieve)
-        if held.filter is not None:
-            await self._loaders.run(self.memory, held)
+        memory = None if held.filter is None else await self._loaders.run(self.memory, held)
         if held.asks and not self._loaded:
             await self._load()
-        return held
+        return held, memory
 
     def __len__(self) -> int:
         """How many are in use."""
@@ -172,6 +178,8 @@ def _through(entries: pa.Table, tap: Tap, mask: Mask, answers: Mapping[Ask, Mask
     if asks:
         mask = mask & np.logical_or.reduce([answers[ask] for ask in asks])
     passed = entries if mask.all() else entries.filter(pa.array(mask))
+    if memory is None and _filter_of(tap):
+        raise Broken("it was not made")
     return passed if memory is None else passed.filter(pa.array(judged(memory, passed), pa.bool_()))
 
 

@@ -1,0 +1,38 @@
+"""Taps: where who listens to a stream is led, by what of it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from triplewire.edge.events import Events
+from triplewire.edge.rooms import History, Room
+from triplewire.edge.sieves import Sieves, Tap
+from triplewire.edge.strains import Strains
+
+
+@dataclass(frozen=True)
+class Tapped:
+    """A room, what is listened to in it, and its past for one listener."""
+
+    room: Room[Tap]
+    key: Tap
+    history: History
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Both feeds of events: whole streams, and what sieves let through."""
+
+    events: Events
+    strains: Strains
+    sieves: Sieves
+
+    async def of(self, stream: str, query: Iterable[tuple[str, str]]) -> Tapped:
+        """For one listener, by the parameters of its address. Raises what `sieve_of` and `Sieves.admit` raise."""
+        asked = await self.sieves.asked(query)
+        if asked is None:
+            return Tapped(self.events.room, Tap(stream), self.events.history(stream))
+        sieve, memory = await self.sieves.admit(asked)
+        tap = Tap(stream, sieve)
+        return Tapped(self.strains.room, tap, self.strains.history(tap, memory))
