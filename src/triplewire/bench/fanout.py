@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from triplewire.bench.fanout_figures import Hearing
 from triplewire.bench.fanout_load import Load, Say, load
 from triplewire.bench.fanout_nchan import available, nchan
-from triplewire.bench.fanout_servers import USUAL, Manner, Server, bare, edges
+from triplewire.bench.fanout_servers import USUAL, Manner, Server, bare, edges, wait_idle
 from triplewire.bench.machine import description, own_seconds, own_usage, reference_ms
 from triplewire.config import limits
 from triplewire.errors import Unavailable
@@ -45,9 +46,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Measured:
-    """What clients heard, and what it took: CPU seconds, and how many bytes the server grew by."""
+    """What clients heard, and what it took: seconds, CPU seconds, and how many bytes the server grew by."""
 
     hearing: Hearing
+    seconds: float
     cpu: float
     generator_cpu: float
     grown: int
@@ -104,8 +106,9 @@ def sweep(plan: Plan, clients: Sequence[int], say: Say) -> dict[str, Any]:
 
 def measured(plan: Plan, server: Server, say: Say, trace: Path | None = None) -> Measured:
     """Connect, warm up, and then the seconds that count."""
+    wait_idle(server.pids, 5 * plan.warm)
     empty = own_usage(server.pids).memory
-    with load(server.target, plan.clients, say, plan.publisher, trace) as clients:
+    with load(server.targets, plan.clients, say, plan.publisher, trace) as clients:
         say(f"connected in {clients.connect():.1f} s; warming up")
         warm = clients.publish(max(1, round(plan.rate * plan.warm)), plan.rate)
         clients.drain(warm[-1])
@@ -116,28 +119,47 @@ def measured(plan: Plan, server: Server, say: Say, trace: Path | None = None) ->
 
 
 def _measure(plan: Plan, server: Server, clients: Load, empty: int) -> Measured:
-    cpu, generator = own_seconds(server.pids), own_seconds(clients.pids)
+    clock = _Clock(server, clients)
     expected = clients.publish(plan.events, plan.rate, uneven=plan.uneven)
     clients.drain(expected[-1])
-    cpu, generator = own_seconds(server.pids) - cpu, own_seconds(clients.pids) - generator
+    spent = clock.spent()
     grown = own_usage(server.pids).memory - empty
     clients.settle()
-    return Measured(clients.hearing(expected), cpu, generator, grown)
+    return Measured(clients.hearing(expected), *spent, grown)
+
+
+class _Clock:
+    """Seconds since it was made, and CPU seconds of a server and of its clients."""
+
+    def __init__(self, server: Server, clients: Load) -> None:
+        self._server = server
+        self._clients = clients
+        self._began = self._read()
+
+    def spent(self) -> tuple[float, float, float]:
+        now = self._read()
+        return now[0] - self._began[0], now[1] - self._began[1], now[2] - self._began[2]
+
+    def _read(self) -> tuple[float, float, float]:
+        return time.monotonic(), own_seconds(self._server.pids), own_seconds(self._clients.pids)
 
 
 def _bare(plan: Plan, say: Say, trace: Path) -> Measured:
     with (
         bare(plan.processes) as (server, bares),
-        load(server.target, plan.clients, say, {}) as clients,
+        load(server.targets, plan.clients, say, {}) as clients,
     ):
         clients.connect(bares.accept)
         clients.settle()
         clients.mark()
-        cpu, generator = own_seconds(server.pids), own_seconds(clients.pids)
+        clock = _Clock(server, clients)
         bares.replay(trace, plan.seconds)
-        cpu, generator = own_seconds(server.pids) - cpu, own_seconds(clients.pids) - generator
+        spent = clock.spent()
         clients.settle()
-        return Measured(clients.hearing(range(0)), cpu, generator, 0)
+        hearing = clients.hearing(range(0))
+        if len({digest for digest, _ in hearing.digests}) != 1:
+            raise Unavailable("clients did not get the same bytes from the loop that merely writes")
+        return Measured(hearing, *spent, 0)
 
 
 def _rival(plan: Plan, say: Say) -> dict[str, Any]:

@@ -27,6 +27,9 @@ _BUFFER = 1 << 18
 _UNANSWERED = 128
 """Connections that wait for their first message while others are being opened: a gentle ramp."""
 
+_PAUSE = 0.002
+"""Seconds between two looks: many connections are read at once, nothing is woken for each. Delays have it."""
+
 _BIND_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT: the port is chosen when the other end is known, so that an address has all of them."""
 
@@ -99,6 +102,8 @@ class Clients:
             ready = self._epoll.poll(0.01 if connecting else -1, 4096)
             if self._hear(ready) and not self._obey():
                 return
+            if not connecting:
+                time.sleep(_PAUSE)
 
     def _connect(self) -> None:
         client = socket.socket()

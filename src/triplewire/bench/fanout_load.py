@@ -111,9 +111,12 @@ class Load:
 
 
 @contextmanager
-def load(target: Target, clients: int, say: Say, told: dict[str, Any], trace: Path | None = None) -> Iterator[Load]:
-    """Processes of clients that have begun to connect, and a publisher. `told` is what the publisher is told more."""
-    processes = math.ceil(clients / CLIENTS_EACH)
+def load(
+    targets: Sequence[Target], clients: int, say: Say, told: dict[str, Any], trace: Path | None = None
+) -> Iterator[Load]:
+    """Processes of clients that have begun to connect, spread evenly over the targets, and a publisher to the first of
+    them. `told` is what the publisher is told more."""
+    processes = len(targets) * math.ceil(clients / len(targets) / CLIENTS_EACH)
     files = more_files()
     if clients / processes + _SPARE_FILES > files:
         raise Unavailable(f"{clients // processes:,} connections of a process are more than {files:,} files; ulimit -n")
@@ -121,6 +124,7 @@ def load(target: Target, clients: int, say: Say, told: dict[str, Any], trace: Pa
         links = []
         for number in range(processes):
             count = clients // processes + (number < clients % processes)
+            target = targets[number % len(targets)]
             order = {
                 "address": target.address,
                 "source": f"127.0.0.{2 + number}",
@@ -132,8 +136,8 @@ def load(target: Target, clients: int, say: Say, told: dict[str, Any], trace: Pa
             links.append(Link("triplewire.bench.fanout_clients", order))
             closing.callback(links[-1].close)
         made = Load(clients, links, say)
-        if target.publish:
-            publisher = {"address": target.address, "path": target.publish, **told}
+        if targets[0].publish:
+            publisher = {"address": targets[0].address, "path": targets[0].publish, **told}
             made.publisher = Link("triplewire.bench.fanout_publisher", publisher)
             closing.callback(made.publisher.close)
         yield made

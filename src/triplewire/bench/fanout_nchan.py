@@ -96,7 +96,7 @@ def nchan(workers: int) -> Iterator[Server]:
         )
         try:
             pids = _started(process, workers, port)
-            yield Server(Target((HOST, port), request("/listen", port), "/publish"), pids)
+            yield Server([Target((HOST, port), request("/listen", port), "/publish")], pids)
         finally:
             process.terminate()
             process.communicate(timeout=20)

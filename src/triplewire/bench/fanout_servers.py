@@ -28,9 +28,9 @@ _START_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Server:
-    """Something that clients connect to, and the processes whose time is counted."""
+    """What clients connect to, evenly spread, and the processes whose time is counted. Events go to the first."""
 
-    target: Target
+    targets: Sequence[Target]
     pids: Sequence[int]
 
 
@@ -57,22 +57,27 @@ def request(path: str, port: int, encoding: str = "identity") -> str:
 
 
 @contextmanager
-def edges(processes: int, manner: Manner) -> Iterator[Server]:
-    """So many edges on one port and one log, without a pipeline: it has no part in streams."""
+def edges(processes: int, manner: Manner, logs: int = 1) -> Iterator[Server]:
+    """So many edges on one port and one log, without a pipeline: it has no part in streams. With several logs, so many
+    for each, on a port of its own."""
     more_files()
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        settings = Settings(data=Path(directory), host=HOST, port=free_port())
-        children = [Child("edge", settings, SystemClock()) for _ in range(processes)]
+        homes = [Settings(data=Path(directory) / str(log), host=HOST, port=free_port()) for log in range(logs)]
+        children = [Child("edge", home, SystemClock()) for home in homes for _ in range(processes)]
         try:
             for child in children:
+                child.settings.data.mkdir(exist_ok=True)
                 child.start()
-                _wait_listening(child, settings.port)
-            pids = [child.pid or 0 for child in children]
-            _wait_idle(pids)
-            path = "/streams/bench"
-            yield Server(Target((HOST, settings.port), manner.request(path, settings.port), path), pids)
+            for child in children:
+                _wait_listening(child)
+            yield Server([_target(home.port, manner) for home in homes], [child.pid or 0 for child in children])
         finally:
             stop_all(children)
+
+
+def _target(port: int, manner: Manner) -> Target:
+    path = "/streams/bench"
+    return Target((HOST, port), manner.request(path, port), path)
 
 
 class Bares:
@@ -103,12 +108,12 @@ def bare(processes: int) -> Iterator[tuple[Server, Bares]]:
             links.append(Link("triplewire.bench.fanout_bare", {"address": (HOST, port)}))
             closing.callback(links[-1].close)
             links[-1].hear()
-        yield Server(Target((HOST, port), request("/", port)), [link.pid for link in links]), Bares(links)
+        yield Server([Target((HOST, port), request("/", port))], [link.pid for link in links]), Bares(links)
 
 
-def _wait_listening(child: Child, port: int) -> None:
+def _wait_listening(child: Child) -> None:
     end = time.monotonic() + _START_SECONDS
-    while child.pid is None or not _listens(child.pid, port):
+    while child.pid is None or not _listens(child.pid, child.settings.port):
         if child.pid is None or time.monotonic() > end:
             raise Unavailable(f"an edge does not start; see {child.output}:\n{child.last_words()}")
         time.sleep(0.05)
@@ -119,9 +124,9 @@ def _listens(pid: int, port: int) -> bool:
     return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in found)
 
 
-def _wait_idle(pids: Sequence[int]) -> None:
-    """Until what an edge starts beside itself has started: processes of queries."""
-    end, before = time.monotonic() + _START_SECONDS, 0.0
+def wait_idle(pids: Sequence[int], seconds: float) -> None:
+    """Until what servers start beside themselves has started, processes of queries; for at most so long."""
+    end, before = time.monotonic() + seconds, 0.0
     while (now := usage(pids).cpu) - before > 0.1 and time.monotonic() < end:
         before = now
-        time.sleep(0.5)
+        time.sleep(min(0.5, seconds))

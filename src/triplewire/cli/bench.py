@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from triplewire.cli.fanout import fanout
+from triplewire.cli.fanout import fanout, ztreamy
 from triplewire.cli.measures import aims, by_minute, costs, deviations, table
 from triplewire.cli.options import Json
 from triplewire.cli.reports import say, tell
@@ -201,5 +201,5 @@ def zones(
     tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
 
 
-for _command in (fanout,):
+for _command in (fanout, ztreamy):
     benches.command()(_command)

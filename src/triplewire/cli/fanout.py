@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from triplewire.cli.measures import fanouts
+from triplewire.cli.measures import fanouts, figures_beside, points
 from triplewire.cli.options import Json
 from triplewire.cli.reports import say, tell
 
@@ -55,3 +57,34 @@ def fanout(
     plan = Plan(counts[0], rate, seconds, manner, processes, size, against=against or "")
     report = run(plan, say) if len(counts) == 1 else sweep(plan, counts, say)
     tell(report, lambda: [fanouts(report)], json=json)
+
+
+def ztreamy(
+    quick: Annotated[bool, typer.Option("--quick", help="Few points, few clients, some seconds each.")] = False,
+    clients: Annotated[
+        Optional[int],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="No point has more clients than this.", min=3, show_default="40000, or 2000 if quick"),
+    ] = None,
+    seconds: Annotated[
+        Optional[float],  # noqa: UP045 - typer reads the annotation
+        typer.Option(help="How long each point is measured.", min=0.5, show_default="20, or 3 if quick"),
+    ] = None,
+    plot: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--plot", help="Draw CPU and delays into this SVG file.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The experiments of the paper on Ztreamy, figures 3 to 6, beside what it says of them.
+
+    Clients up at 4 items a second; rate up at 500 clients; one server against one and two repeaters; buffer windows.
+    Items are posts of 881 bytes that come as a Poisson process has them. A point takes its seconds and some 20 more,
+    all of them together about 25 minutes.
+    """
+    from triplewire.bench.ztreamy import QUICK, Plan, run
+    from triplewire.bench.ztreamy_plot import svg
+
+    usual = QUICK if quick else Plan()
+    plan = replace(usual, clients=clients or usual.clients, seconds=seconds or usual.seconds)
+    report = run(plan, say)
+    tell(report, lambda: [points(report), figures_beside(report)], json=json, plot=plot, svg=svg)

@@ -85,3 +85,32 @@ def fanouts(report: dict[str, Any]) -> Table:
     if "growth" in report:
         table.caption = f"a delivery takes {report['growth']:g} times as long with the most clients as with the fewest"
     return table
+
+
+def points(report: dict[str, Any]) -> Table:
+    """Every point of `bench ztreamy`."""
+    table = Table("figure", "series", title=f"the experiments of Ztreamy, {report['seconds']:g} s each")
+    for name in ("clients", "items/s", "CPU, %", "p50, ms", "p99, ms", "lost, %", "traffic", "µs a delivery"):
+        table.add_column(name, justify="right")
+    for each in report["points"]:
+        names = ("clients", "rate", "cpu_percent", "p50_ms", "p99_ms", "lost_percent")
+        values = [f"{each[name]:,g}" for name in names]
+        cost = f"{each['server_cpu_us_per_delivery']:.1f}"
+        table.add_row(each["figure"], each["series"], *values, f"{each['traffic_share']:.0%}", cost)
+    return table
+
+
+def figures_beside(report: dict[str, Any]) -> Table:
+    """What the paper says, and the nearest point of ours."""
+    from triplewire.bench.ztreamy import beside
+
+    table = Table("figure", "system", "clients", "items/s", "the paper", "here", title="what the paper says")
+    for said, ours in beside(report):
+        here = "–" if ours is None else _point(ours)
+        table.add_row(said["figure"], said["system"], f"{said['clients']:,}", f"{said['rate']:g}", said["says"], here)
+    return table
+
+
+def _point(each: dict[str, Any]) -> str:
+    told = f"{each['p50_ms']:,g} ms median delay, {each['cpu_percent']:g} % of CPU use, {each['lost_percent']:g} % lost"
+    return f"{told} ({each['clients']:,} clients, {each['rate']:g}/s)"
