@@ -12,6 +12,7 @@ TriplewireError
 │   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
 ├── NotFound              no such stream, subscription or event
 ├── Conflict              it is there, but no longer as the caller knew it; look again
+├── TooMany               a client had more than its share; the same may pass a little later
 ├── StorageFull           the disk refused a write; nothing was acknowledged
 ├── QueryLimit            a query ran over a named limit; a smaller one may pass
 │   └── AnswerTooLarge        its answer did; a part of it may be asked for
@@ -113,6 +114,14 @@ class NotFound(TriplewireError):
 
 class Conflict(TriplewireError):
     """What the caller goes by has changed since."""
+
+
+class TooMany(TriplewireError):
+    """A client sent more, or holds more, than it may. `retry_after` is in how many seconds to try again."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class StorageFull(TriplewireError):

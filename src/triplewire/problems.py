@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.InputError, 400),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
+    (errors.TooMany, 429),
     (errors.StorageFull, 507),
     (errors.AnswerTooLarge, 413),
     (errors.QueryLimit, 503),
@@ -34,13 +35,14 @@ _TITLES = {
     "BadRequest": "The request is not as it must be",
     "NotFound": "Nothing of that name is here",
     "Conflict": "It has changed since",
+    "TooMany": "The client has more than its share",
     "StorageFull": "The disk is full; nothing was acknowledged",
     "QueryLimit": "The query went over a limit",
     "AnswerTooLarge": "The answer is too large",
     "Unavailable": "A part that is needed does not answer now",
 }
 
-_EXTRAS = ("field", "construct", "known", "limit", "excerpt")
+_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after")
 
 
 def document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import orjson
 
 from triplewire.client.problems import error_of
 from triplewire.client.sse import Message, Parser
-from triplewire.errors import NotFound, Unavailable
+from triplewire.errors import NotFound, TooMany, Unavailable
 
 _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A server that is there sends a comment every 15 seconds."""
@@ -21,7 +21,7 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _LAST = ("slow", "closing")
 """After which a client comes back."""
-_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, Unavailable)
+_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooMany, Unavailable)
 
 
 @dataclass(frozen=True)

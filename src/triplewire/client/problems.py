@@ -19,6 +19,7 @@ _SIMPLE: Mapping[str, type[errors.InputError]] = {
 _STATUS: Mapping[int, type[TriplewireError]] = {
     404: errors.NotFound,
     409: errors.Conflict,
+    429: errors.TooMany,
     503: errors.Unavailable,
     507: errors.StorageFull,
 }
@@ -89,6 +90,7 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     "UnknownMediaType": _media_type,
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,
+    "TooMany": lambda detail, document: errors.TooMany(detail, float(document.get("retry_after", 1.0))),
     "QueryLimit": lambda detail, document: errors.QueryLimit(detail),
     "AnswerTooLarge": lambda detail, document: errors.AnswerTooLarge(detail),
 }

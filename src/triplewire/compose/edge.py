@@ -24,6 +24,7 @@ from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
+from triplewire.edge.allowances import Allowances
 from triplewire.edge.app import EDGE, Parts, application
 from triplewire.edge.identities import identity_of
 from triplewire.edge.server import serve_on, signalled
@@ -125,6 +126,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             windows=Windows.parsed(settings.windows),
             metrics=metrics,
             identity=identity_of(settings.identity),
+            allowances=Allowances.from_settings(settings, clock),
             place=Place(settings.edge or str(os.getpid()), settings.standings),
         )
 

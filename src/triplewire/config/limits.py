@@ -142,6 +142,22 @@ HEADER_CHARACTERS = 1024
 STREAM_NAME_CHARACTERS = 128
 """A stream's name; it stands in every stored quad and in metrics labels."""
 
+CLIENT_CONNECTIONS = 1_000
+"""Connections of one client that are in use at a time at one edge, unless it is set: a fifteenth of those that there
+may be, and more than any browser or program opens."""
+
+CLIENT_REQUESTS = 1_000.0
+"""Requests of one client in a second at one edge, unless it is set: some half of what an edge can publish."""
+
+CLIENT_BYTES = 64.0 * 1024 * 1024
+"""Bytes of bodies of one client in a second at one edge, unless it is set: more than an edge can take apart."""
+
+CLIENT_BURST_SECONDS = 2.0
+"""For how long a client that was quiet may have all of its rate at once."""
+
+REMEMBERED_CLIENTS = 20_000
+"""Clients of which an edge remembers how much they took: some 300 bytes each. The others count as if they were new."""
+
 COMMIT_EVENTS = 20_000
 """Events in one transaction of the log. With events of 1 kB, 20 MB of write-ahead log at once."""
 

@@ -47,6 +47,15 @@ class Settings:
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
     origins: tuple[str, ...] = ()
     """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
+    client_connections: int = limits.CLIENT_CONNECTIONS
+    """How many connections of one client an edge has in use at a time, listeners among them; 0 is any number. Clients
+    on the same machine have no limits."""
+    client_requests: float = limits.CLIENT_REQUESTS
+    """How many requests of one client an edge takes in a second; 0 is any number."""
+    client_bytes: float = limits.CLIENT_BYTES
+    """How many bytes of bodies an edge takes from one client in a second; 0 is any number."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""
     edges: str = "1"
     """How many edges `up` starts on one port: a number, `auto` for as many as the load asks for, or `auto:8` for eight
     of them at most."""

@@ -13,6 +13,7 @@ from aiohttp import web
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge import index
+from triplewire.edge.allowances import Allowances
 from triplewire.edge.answers import Questions
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
@@ -93,6 +94,8 @@ class Parts:
     metrics: Metrics = field(default_factory=Metrics)
     identity: str = field(default_factory=new_identity)
     """By which relays know it; the same after a restart."""
+    allowances: Allowances | None = None
+    """What each client may have; everything where there are none."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""
 
@@ -214,6 +217,8 @@ def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
     middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware()]
+    if parts.allowances is not None:
+        middlewares.append(parts.allowances.middleware())
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 import orjson
@@ -26,7 +27,8 @@ def problem(status: int, kind: str, title: str, detail: str, **extras: object) -
 
 
 def response_of(told: dict[str, Any]) -> web.Response:
-    headers = {"Retry-After": str(RETRY_SECONDS)} if told["status"] == 503 else {}
+    seconds = told.get("retry_after", RETRY_SECONDS if told["status"] == 503 else None)
+    headers = {} if seconds is None else {"Retry-After": str(ceil(seconds))}
     return web.Response(status=told["status"], body=orjson.dumps(told), content_type=MEDIA_TYPE, headers=headers)
 
 

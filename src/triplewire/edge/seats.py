@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import cast
 
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.edge.allowances import kept
 
 
 class Seat(asyncio.Protocol):
@@ -83,7 +85,8 @@ class Seats:
         protocol, transport = request.protocol, request.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("gone before the answer began")
-        seat = Seat(transport, self._leave)
+        over = kept(request)
+        seat = Seat(transport, self._leave if over is None else partial(self._leave, over=over))
         # The framework closes what it still holds when the handler returns.
         protocol.transport = None
         manager = protocol._manager
@@ -102,9 +105,11 @@ class Seats:
                 self._empty.clear()
                 await self._empty.wait()
 
-    def _leave(self, seat: Seat) -> None:
+    def _leave(self, seat: Seat, over: Callable[[], None] | None = None) -> None:
         self._taken.discard(seat)
         self._empty.set()
+        if over is not None:
+            over()
 
 
 class _Head(web.StreamResponse):

@@ -1,0 +1,99 @@
+"""Allowances over real sockets: a client that has too much is told when to come back, and others do not notice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.edge.houses import House, body, event, house, run
+from triplewire.client import AsyncClient
+from triplewire.config import Settings
+from triplewire.edge import Parts
+from triplewire.edge.allowances import Allowances
+from triplewire.edge.clients import FORWARDED
+from triplewire.errors import TooMany
+
+NQUADS = {"Content-Type": "application/n-quads"}
+ONE, OTHER = {FORWARDED: "192.0.2.1"}, {FORWARDED: "192.0.2.2"}
+
+
+def limited(**given: Any) -> Callable[[Parts], Parts]:  # noqa: ANN401
+    """Tests come by a proxy on this machine that is trusted."""
+    free: dict[str, Any] = {"client_connections": 0, "client_requests": 0.0, "client_bytes": 0.0}
+    settings = replace(Settings(proxies=("127.0.0.0/8",)), **{**free, **given})
+    return lambda parts: replace(parts, allowances=Allowances.from_settings(settings, parts.clock))
+
+
+async def status(at: House, who: dict[str, str], **options: Any) -> int:  # noqa: ANN401
+    async with at.session.get(at.url + "/", headers=who, **options) as response:
+        return response.status
+
+
+def test_requests_over_the_rate_are_refused_until_time_has_passed() -> None:
+    async def scene() -> None:
+        async with house(change=limited(client_requests=2.0)) as at:
+            assert [await status(at, ONE) for _ in range(4)] == [200] * 4
+            found = await at.problem("GET", "/", headers=ONE)
+            assert (found["status"], found["title"]) == (429, "The client has more than its share")
+            assert "192.0.2.1" in found["detail"]
+            assert await status(at, OTHER) == 200
+            assert [await status(at, {}) for _ in range(10)] == [200] * 10
+            at.twin.clock.advance(0.5)
+            assert [await status(at, ONE) for _ in range(2)] == [200, 429]
+
+    run(scene())
+
+
+def test_bytes_over_the_rate_are_refused_with_the_time_to_wait() -> None:
+    async def scene() -> None:
+        async with house(change=limited(client_bytes=10.0)) as at:
+            sent = body(event(1))
+
+            async def publish(who: dict[str, str]) -> aiohttp.ClientResponse:
+                async with at.session.post(at.url + "/streams/test", data=sent, headers={**NQUADS, **who}) as answer:
+                    return answer
+
+            assert (await publish(ONE)).status == 201
+            refused = await publish(ONE)
+            assert refused.status == 429
+            wait = (len(sent) - 20) / 10
+            assert wait <= int(refused.headers["Retry-After"]) <= wait + 1
+            assert (await publish(OTHER)).status == 201
+            at.twin.clock.advance(wait + 0.1)
+            assert (await publish(ONE)).status == 201
+            assert at.twin.log.head() == 3
+
+    run(scene())
+
+
+def test_listeners_hold_connections_for_as_long_as_they_stay() -> None:
+    async def scene() -> None:
+        async with house(change=limited(client_connections=2)) as at:
+            async with at.session.get(at.url + "/streams/a", headers=ONE) as first:
+                async with at.session.get(at.url + "/streams/a", headers=ONE) as second:
+                    assert (first.status, second.status) == (200, 200)
+                    found = await at.problem("GET", "/", headers=ONE)
+                    assert (found["status"], found["retry_after"]) == (429, 1.0)
+                    assert await status(at, OTHER) == 200
+                while await status(at, ONE) == 429:
+                    await asyncio.sleep(0)
+            assert [await status(at, ONE) for _ in range(5)] == [200] * 5
+
+    run(scene())
+
+
+def test_the_client_raises_what_it_is_told() -> None:
+    async def scene() -> None:
+        async with house(change=limited(client_bytes=1.0)) as at, AsyncClient(at.url) as client:
+            client._open().headers.update(ONE)
+            await client.publish("test", [event(1)])
+            with pytest.raises(TooMany) as refused:
+                await client.publish("test", [event(2)])
+            assert refused.value.retry_after > 1
+
+    run(scene())
