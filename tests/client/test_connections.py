@@ -16,6 +16,7 @@ from tests.control.test_routes import controlled
 from tests.edge.houses import House, body, event, run
 from triplewire.client import AsyncClient, Client
 from triplewire.client.problems import error_of
+from triplewire.edge.formats import SSE
 from triplewire.edge.problems import of_error
 from triplewire.errors import (
     BadRequest,
@@ -185,7 +186,7 @@ def test_who_listens_from_now_on_loses_nothing_when_the_connection_breaks_before
     async def scene() -> None:
         async with (
             controlled() as at,
-            relayed(at, len("id: 0000000000000000\n\n")) as (url, relay),
+            relayed(at, len(SSE.notice("position", position=token(0), missed=False))) as (url, relay),
             AsyncClient(url) as client,
             aclosing(client.consume("test")) as events,
         ):

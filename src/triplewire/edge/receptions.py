@@ -106,9 +106,7 @@ async def _attend(
 def greeting(format: Format, position: int, earliest: int | None) -> bytes:
     """The first message: from where on the listener is told, and whether anything before that was missed."""
     missed = {} if earliest is None else {"earliest": token(earliest)}
-    first = format.reached(position) + format.notice(
-        "position", position=token(position), missed=earliest is not None, **missed
-    )
+    first = format.notice("position", position=token(position), missed=earliest is not None, **missed)
     return first if earliest is None else first + gap(format, position, earliest)
 
 

@@ -52,7 +52,7 @@ class Format(Protocol):
         """A message of a subscription."""
 
     def notice(self, name: str, **fields: object) -> bytes:
-        """A message about the connection itself. It does not move a client."""
+        """A message about the connection itself. Only `position` moves a client."""
 
     def reached(self, position: int) -> bytes:
         """From where to resume, where there is no message to tell it."""

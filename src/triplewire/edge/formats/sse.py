@@ -30,10 +30,11 @@ class Sse:
         return message(b"notification", b"{%b}" % finding.members(pieces), finding.position)
 
     def notice(self, name: str, **fields: object) -> bytes:
+        told = message(name.encode(), orjson.dumps(fields))
+        if name == "position":
+            return b"id: %b\n%b" % (str(fields["position"]).encode(), told)
         # A browser waits so many milliseconds before it comes back.
-        retry = fields.get("retry")
-        wait = b"retry: %d\n" % retry if isinstance(retry, int) else b""
-        return wait + message(name.encode(), orjson.dumps(fields))
+        return b"retry: %b\n%b" % (str(fields["retry"]).encode(), told) if "retry" in fields else told
 
     def reached(self, position: int) -> bytes:
         return b"id: %b\n\n" % token(position).encode()
