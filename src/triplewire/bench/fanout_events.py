@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 MARK = re.compile(rb"sent (\d+) at (\d+) ")
 """In a message of whatever format: the event's number, and when it was due in nanoseconds of the monotonic clock."""
 
-_BASE = "http://city.example"
+_BASE = "http://a.example"
 _SOSA = "http://www.w3.org/ns/sosa/"
+_PROPERTIES = ("no2", "noise", "speed", "occupancy", "temperature", "humidity")
 _WORDS = (
     "traffic",
     "bridge",
@@ -89,11 +90,12 @@ _WORDS = (
 
 
 def observation(number: int, due: int, size: int = 500) -> bytes:
-    """A sensor's observation of four quads, as N-Quads: `size` bytes, or as few as it takes."""
+    """A sensor's observation of four quads, as N-Quads: `size` bytes, or as few as it takes. Words fill it up."""
     draw = random.Random(number)
-    subject, graph = f"<{_BASE}/o/{number}>", f"<{_BASE}/e/{number}-{due}>"
+    subject, graph = f"<{_BASE}/o/{number}>", f"<{_BASE}/e/{number}>"
     lines = (
         f"{subject} <{_SOSA}madeBySensor> <{_BASE}/sensor/{draw.randrange(2_000)}> {graph} .\n"
+        f"{subject} <{_SOSA}observedProperty> <{_BASE}/property/{draw.choice(_PROPERTIES)}> {graph} .\n"
         f'{subject} <{_SOSA}hasSimpleResult> "{draw.uniform(0, 100):.1f}" {graph} .\n'
         f'{subject} <{_BASE}/note> "sent {number} at {due} '
     )

@@ -30,7 +30,7 @@ def fanout(
     ] = None,
     rate: Annotated[float, typer.Option(help="Events a second.", min=0.1)] = 10.0,
     seconds: Annotated[float, typer.Option(help="How long is measured, after a warm-up.", min=0.1)] = 10.0,
-    size: Annotated[int, typer.Option(help="Bytes of an event as it is published.", min=400)] = 500,
+    size: Annotated[int, typer.Option(help="Bytes of an event as it is published.", min=500)] = 500,
     buffer: Annotated[
         Optional[float],  # noqa: UP045 - typer reads the annotation
         typer.Option(help="Buffer window that clients ask for, in seconds.", min=0, show_default="the stream's"),
