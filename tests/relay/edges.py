@@ -13,7 +13,7 @@ import orjson
 from tests.edge.houses import House, data
 from triplewire.clock import ManualClock
 from triplewire.relay import Relay, parse
-from triplewire.relay.pauses import Pauses
+from triplewire.relay.pauses import Pauses, Sleep
 
 
 async def at_once(seconds: float) -> None:
@@ -22,10 +22,12 @@ async def at_once(seconds: float) -> None:
 
 
 @asynccontextmanager
-async def relayed(text: str, folder: Path, to: House, name: str = "relay") -> AsyncIterator[Relay]:
+async def relayed(
+    text: str, folder: Path, to: House, name: str = "relay", beat: Sleep = asyncio.sleep
+) -> AsyncIterator[Relay]:
     """A relay at work in this process; it is stopped at the end."""
     declaration = parse(text, folder / f"{name}.toml", to.url)
-    relay, stop = Relay(declaration, ManualClock(), Pauses(sleep=at_once)), asyncio.Event()
+    relay, stop = Relay(declaration, ManualClock(), Pauses(sleep=at_once), beat), asyncio.Event()
     task = asyncio.create_task(relay.run(stop))
     try:
         yield relay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -163,5 +164,28 @@ def test_two_relays_do_not_share_positions(tmp_path: Path) -> None:
             with pytest.raises(Conflict, match="another relay"):
                 async with relayed(mirror(above), tmp_path, below):
                     pass
+
+    run(scene())
+
+
+def test_an_edge_is_told_of_its_repeater_and_of_its_end(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as above, house() as below:
+            text = 'address = "http://public:80"\n' + mirror(above) + mirror(above, "other") + "source = 'roof'\n"
+            told: asyncio.Queue[None] = asyncio.Queue()
+
+            async def beat(seconds: float) -> None:
+                told.put_nowait(None)
+                await asyncio.sleep(0)
+
+            above.append(1)
+            async with relayed(text, tmp_path, below, beat=beat):
+                await heard(below, 1)
+                while not (known := above.edge.repeaters.all()):
+                    await told.get()
+                (repeater,) = known
+                assert repeater.streams == {"test": "http://public:80/streams/test"}
+                assert repeater.free > 0
+            assert above.edge.repeaters.all() == []
 
     run(scene())

@@ -274,6 +274,15 @@ class AsyncClient:
             cursor = page["next"]
         return found
 
+    async def announce_repeater(self, id: str, told: Mapping[str, Any]) -> None:
+        """A relay tells where streams of this edge can be heard as well: `streams`, `load`, `free`. It is believed for
+        some seconds."""
+        await self._call("PUT", f"/repeaters/{id}", json=dict(told))
+
+    async def withdraw_repeater(self, id: str) -> None:
+        """They cannot any more."""
+        await self._call("DELETE", f"/repeaters/{id}")
+
     async def health(self) -> Json:
         """How things stand, good or bad."""
         told: Json = await self._call("GET", "/health", bad_is_fine=True)

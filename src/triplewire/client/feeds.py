@@ -10,10 +10,12 @@ from typing import Any
 
 import aiohttp
 import orjson
+from yarl import URL
 
+from triplewire.client.courses import Course
 from triplewire.client.problems import error_of
 from triplewire.client.sse import Message, Parser
-from triplewire.errors import NotFound, TooMany, Unavailable
+from triplewire.errors import NotFound, TooMany, TriplewireError, Unavailable
 
 _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A server that is there sends a comment every 15 seconds."""
@@ -22,6 +24,18 @@ _LONGEST_PAUSE = 5.0
 _LAST = ("slow", "closing")
 """After which a client comes back."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooMany, Unavailable)
+
+
+_ELSEWHERE = (301, 302, 303, 307, 308)
+
+
+class _Sent(Exception):
+    """The server says where to go on, and when."""
+
+    def __init__(self, location: str, seconds: float = 0.0) -> None:
+        super().__init__(location)
+        self.location = location
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -47,48 +61,53 @@ class Feed:
     async def messages(self) -> AsyncGenerator[Heard, None]:
         """Every message once, in order. Ends after `end`; raises what the server refuses with, such as NotFound."""
         parser, failures = Parser(), 0
+        course = Course(URL(self.url), self.parameters, self.after)
         while True:
             reason: object = "the connection was closed"
             try:
-                async with aclosing(self._connection(parser)) as connection:
+                async with aclosing(self._connection(parser, course)) as connection:
                     async for message in connection:
                         failures = 0
+                        course.heard()
                         yield _heard(message)
                         if message.event == "end":
                             return
-            except _BROKEN as error:
-                reason = error
-            except NotFound:
-                if parser.last_id is None:
+            except _Sent as sent:
+                course.go(sent.location)
+                await asyncio.sleep(sent.seconds)
+                continue
+            except (*_BROKEN, TriplewireError) as error:
+                # Where it was sent to it may be refused: at home everything is as it was.
+                if not course.back() and not isinstance(error, _BROKEN):
+                    if isinstance(error, NotFound) and parser.last_id is not None:
+                        # It ended while the connection was broken, and the edge no longer knows it.
+                        return
                     raise
-                # It ended while the connection was broken, and the edge no longer knows it.
-                return
+                reason = error
             failures += 1
             if self.attempts is not None and failures > self.attempts:
                 raise Unavailable(f"{self.url} does not answer: {reason}")
             await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
 
-    async def _connection(self, parser: Parser) -> AsyncGenerator[Message, None]:
+    async def _connection(self, parser: Parser, course: Course) -> AsyncGenerator[Message, None]:
         """The messages of one connection. It ends when the server says that it is the last."""
         parser.restart()
-        parameters, headers = self._parameters(parser), {**self.headers, **_headers(parser)}
-        async with self.session.get(self.url, params=parameters, headers=headers, timeout=_PATIENCE) as response:
+        url, last = course.url(parser.last_id), course.headers(parser.last_id)
+        headers = {"Accept": "text/event-stream", **self.headers, **last}
+        async with self.session.get(url, headers=headers, timeout=_PATIENCE, allow_redirects=False) as response:
+            if response.status in _ELSEWHERE and "Location" in response.headers:
+                raise _Sent(response.headers["Location"])
             if response.status != 200:
                 raise error_of(response.status, await response.read())
             async for piece in response.content.iter_any():
                 for message in parser.feed(piece):
+                    if message.event == "move":
+                        told = orjson.loads(message.data)
+                        raise _Sent(told["location"], told["retry"] / 1_000)
                     if message.event in _LAST:
                         return
                     if message.event != "position":
                         yield message
-
-    def _parameters(self, parser: Parser) -> list[tuple[str, str]]:
-        fresh = self.after is not None and parser.last_id is None
-        return [*self.parameters, *([("after", self.after or "")] if fresh else [])]
-
-
-def _headers(parser: Parser) -> dict[str, str]:
-    return {"Accept": "text/event-stream"} | ({"Last-Event-ID": parser.last_id} if parser.last_id else {})
 
 
 def _heard(message: Message) -> Heard:

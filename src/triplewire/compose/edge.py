@@ -128,6 +128,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             identity=identity_of(settings.identity),
             allowances=Allowances.from_settings(settings, clock),
             place=Place(settings.edge or str(os.getpid()), settings.standings),
+            repeaters=settings.data / "repeaters",
         )
 
 

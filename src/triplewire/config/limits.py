@@ -607,5 +607,44 @@ RELAY_HOPS = 16
 RELAY_PAUSE_FIRST = 0.2
 """Seconds at most before a relay tries again what has just failed; twice as long each time."""
 
+REPEATERS = 256
+"""Relays that an edge listens to when they tell of themselves; each is a small file."""
+
+REPEATER_SECONDS = 15.0
+"""How long an edge believes what a relay told: a relay says it again three times meanwhile."""
+
+REPEATER_LOOK_SECONDS = 1.0
+"""Between two looks at what other edges over the same directory were told."""
+
+REPEATER_FULL = 0.9
+"""How busy a repeater may be that somebody is sent to."""
+
+PRESSURE_SEATS = 0.8
+"""Share of the seats from which on newcomers are sent to repeaters, and some listeners are moved."""
+
+PRESSURE_WORK = 0.85
+"""Share of its time in which the event loop works, from which on the same is done; the rest is for peaks."""
+
+PRESSURE_SECONDS = 5.0
+"""How long it must have been so: a peak is no reason to send anybody away."""
+
+MOVE_LOOK_SECONDS = 1.0
+"""Between two looks at whether some are to be moved."""
+
+MOVE_SHARE = 0.05
+"""Of the listeners of a stream that are moved at once: they come to another edge together."""
+
+MOVE_SPREAD_MILLISECONDS = 1_000
+"""Over which they are to come there, each at a time of its own."""
+
+LATEST_STREAMS = 10_000
+"""Streams whose last event is known by its id, so that listeners can be moved: some 3 MB."""
+
+ARRIVAL_SECONDS = 5.0
+"""How long an edge waits for the event after which a moved listener goes on; relays are behind by milliseconds."""
+
+ARRIVAL_LOOKS = 10
+"""How often it looks meanwhile."""
+
 RELAY_PAUSE_LONGEST = 15.0
 """Seconds at most between two attempts, however many have failed: an edge that is back is found within them."""

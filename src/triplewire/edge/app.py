@@ -7,6 +7,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -14,6 +16,7 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge import index
 from triplewire.edge.allowances import Allowances
+from triplewire.edge.announcements import Announcements
 from triplewire.edge.answers import Questions
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
@@ -26,13 +29,17 @@ from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.listeners import Listener
 from triplewire.edge.matches import Matches
+from triplewire.edge.moves import Moves
 from triplewire.edge.origins import Origins
 from triplewire.edge.pages import Pages
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
+from triplewire.edge.pressures import Pressure
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
 from triplewire.edge.receptions import Reception
+from triplewire.edge.referrals import Referrals, link
+from triplewire.edge.repeaters import Repeaters
 from triplewire.edge.sieves import Filters, Sieves
 from triplewire.edge.standings import Place, Standings
 from triplewire.edge.strains import Strains
@@ -92,6 +99,10 @@ class Parts:
     seats: int = limits.LISTENERS
     windows: Windows = field(default_factory=Windows)
     metrics: Metrics = field(default_factory=Metrics)
+    repeaters: Path | None = None
+    """The folder that edges over one directory share, for what relays tell them."""
+    pressure: Pressure | None = None
+    """Says whether the edge is near its limits; by default by its seats and its load."""
     identity: str = field(default_factory=new_identity)
     """By which relays know it; the same after a restart."""
     allowances: Allowances | None = None
@@ -127,6 +138,10 @@ class Edge:
         self.reception = Reception(
             rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats
         )
+        self.pressure = parts.pressure or Pressure(self._seats, load.look, parts.clock.ticks)
+        self.repeaters = Repeaters(parts.clock, parts.repeaters)
+        self.referrals = Referrals(self.repeaters, self.pressure, self.events.latest, parts.log, self.readers)
+        self.moves = Moves(self.events, self.repeaters, self.pressure)
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
         self.gauges = Gauges()
@@ -144,14 +159,20 @@ class Edge:
         reception = self.reception
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
-            Streams(Taps(self.events, self.strains, self.sieves), reception, parts.windows),
+            Streams(Taps(self.events, self.strains, self.sieves), reception, parts.windows, self.referrals),
+            Announcements(self.repeaters, parts.clock),
             Pages(parts.log, parts.registry, read),
             Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases, parts.windows.of(None)),
             Questions(parts.answers, federated=bool(parts.services)),
-            Health(sources, read, parts.metrics, self.listeners, parts.identity, self.standings),
+            Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
         )
         return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
+
+    def who(self) -> dict[str, Any]:
+        """Who it is, how busy, and for how many more there is room."""
+        free = max(self.parts.seats - len(self.reception), 0)
+        return {"edge": self.parts.identity, "load": round(self.pressure.load, 3), "free": free}
 
     def listeners(self) -> dict[str, int]:
         streams = len(self.events.room) + len(self.strains.room)
@@ -160,7 +181,13 @@ class Edge:
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
         tails = (self.log_tail, self.strain_tail, self.outbox_tail, self.slow_tail)
-        works = (*(tail.run() for tail in tails), self._keep_open(), self._keep_leases(), self.standings.keep())
+        works = (
+            *(tail.run() for tail in tails),
+            self._keep_open(),
+            self._keep_leases(),
+            self._keep_moving(),
+            self.standings.keep(),
+        )
         tasks = [asyncio.create_task(work) for work in works]
         yield
         for task in tasks:
@@ -197,6 +224,14 @@ class Edge:
             for room in self.reception.rooms:
                 room.keep_open()
 
+    async def _keep_moving(self) -> None:
+        while True:
+            await asyncio.sleep(limits.MOVE_LOOK_SECONDS)
+            self.moves.step()
+
+    def _seats(self) -> float:
+        return len(self.reception) / max(self.parts.seats, 1)
+
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(limits.SWEEP_SECONDS)
@@ -222,6 +257,7 @@ def application(parts: Parts) -> web.Application:
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)
+    link(app)
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)
     app.on_response_prepare.append(origins.mark)

@@ -9,6 +9,7 @@ from aiohttp import web
 from triplewire.codec import Syntax, check_id, syntax_of
 from triplewire.codec.headers import clean, instant
 from triplewire.config import limits
+from triplewire.edge.manners import MOVED
 from triplewire.errors import BadRequest, BodyTooLarge
 from triplewire.model import Headers, parse_token
 from triplewire.registry.streams import stream_name
@@ -69,9 +70,18 @@ def _check_length(request: web.Request) -> None:
         raise BodyTooLarge("the body", limits.BODY_BYTES)
 
 
+def said(request: web.Request) -> str | None:
+    """After what a listener wants to hear. The last id of one who comes from another edge counts only if it is that of
+    an event: positions are those of the other edge."""
+    last, after = request.headers.get("Last-Event-ID"), request.query.get("after")
+    if MOVED in request.query and last is not None and ":" not in last:
+        last = None
+    return last or after
+
+
 def resumption(request: web.Request) -> int | str | None:
     """The position after which a listener wants to hear: a position, `now`, or None where it does not say."""
-    text = request.headers.get("Last-Event-ID") or request.query.get("after")
+    text = said(request)
     if text is None or text == "now":
         return text
     return parse_token(text)

@@ -55,6 +55,10 @@ class Pieces:
             )
         return found
 
+    def id(self, position: int) -> str:
+        """Of the event."""
+        return self._text("event", position)
+
     def body(self, position: int) -> bytes:
         """What happened: `"format", "body"`."""
         found = self._bodies.get(position)

@@ -13,6 +13,7 @@ from triplewire.config import limits
 from triplewire.edge.entries import Pieces
 from triplewire.edge.formats import Format
 from triplewire.edge.frames import NOTHING, Frames
+from triplewire.edge.latest import Latest
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Room
 from triplewire.edge.sieves import Tap
@@ -39,6 +40,7 @@ class Events:
         self._workers = workers
         self._delivered = metrics.delivered.labels("event")
         self._limit = limit
+        self.latest = Latest()
 
     async def step(self) -> None:
         """Bring the room to the head of the log. Where nobody listens nothing is read."""
@@ -57,9 +59,11 @@ class Events:
         if any(True for _ in self.room):
             return False
         self.room.place = head
+        self.latest.forget()
         return True
 
     def _push(self, table: pa.Table) -> None:
+        self.latest.note(table)
         present = pc.unique(table.column("stream")).to_pylist()
         for stream in present:
             tap = Tap(stream)

@@ -107,14 +107,14 @@ class Health:
         workers: Workers,
         metrics: Metrics,
         listeners: Callable[[], dict[str, int]],
-        identity: str,
+        who: Callable[[], dict[str, Any]],
         standings: Standings,
     ) -> None:
         self._sources = sources
         self._workers = workers
         self._metrics = metrics
         self._listeners = listeners
-        self._identity = identity
+        self._who = who
         self._standings = standings
 
     def routes(self) -> list[web.RouteDef]:
@@ -124,7 +124,7 @@ class Health:
         """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases."""
         reading = await self._workers.run(self._sources.read)
         status = 200 if reading.status in ("ok", "lagging") else 503
-        body = orjson.dumps({"edge": self._identity, **_document(reading, self._listeners())})
+        body = orjson.dumps({**self._who(), **_document(reading, self._listeners())})
         return web.Response(status=status, body=body, content_type="application/json")
 
     async def metrics(self, request: web.Request) -> web.Response:

@@ -9,7 +9,13 @@ from aiohttp import web
 from triplewire.codec.accepts import qualities
 from triplewire.edge.compressions import ENCODINGS, IDENTITY, Encoding
 from triplewire.edge.formats import SSE, Format, format_of
+from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.windows import seconds_of
+
+RELAY = "Relay-Id"
+"""The header by which a relay says who it is."""
+MOVED = "moved"
+"""A parameter: the listener comes from another edge."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,10 @@ def manner_of(request: web.Request, window: float) -> Manner:
     format = format_of(request.headers.get("Accept"), request.query.get("format"))
     encoding = _encoding(request.headers.get("Accept-Encoding"))
     asked = request.query.get("buffer")
-    return Manner(format, encoding, window=window if asked is None else seconds_of(asked))
+    wait = window if asked is None else seconds_of(asked)
+    if MOVED in request.query and format is SSE:
+        format = SSE_BY_EVENT
+    return Manner(format, encoding, window=wait, priority=RELAY in request.headers)
 
 
 def _encoding(accept: str | None) -> Encoding:

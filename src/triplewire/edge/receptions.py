@@ -48,9 +48,13 @@ class Reception:
     seats: Seats = field(default_factory=Seats)
     _attending: set[asyncio.Task[None]] = field(default_factory=set)
 
+    def __len__(self) -> int:
+        """How many listen."""
+        return max(len(self.seats), sum(map(len, self.rooms)))
+
     def check_space(self) -> None:
         """Raises Unavailable when no more listeners are let in; asked before an answer begins."""
-        if max(len(self.seats), sum(map(len, self.rooms))) >= self.most:
+        if len(self) >= self.most:
             raise Unavailable(f"{self.most} listeners are here already; try another edge, or later")
 
     async def head(self) -> int:

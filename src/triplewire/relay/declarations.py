@@ -29,6 +29,7 @@ class Declaration:
     name: str
     positions: Path
     strands: tuple[Strand, ...]
+    to: str = ""
     address: str | None = None
     """Where clients reach the edge that `to` names, if the edge above may send some of its own there."""
 
@@ -64,7 +65,7 @@ class _Checked:
         positions = self._text(document.get("positions", f"{path.stem}.positions"), ("positions",))
         address = self._edge(document["address"], ("address",)) if "address" in document else None
         strands = tuple(self._strands(document.get("relay"), target))
-        return Declaration(name, path.parent / positions, strands, address)
+        return Declaration(name, path.parent / positions, strands, target, address)
 
     def _strands(self, rules: object, to: str) -> Iterator[Strand]:
         if not isinstance(rules, list) or not rules:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from triplewire.config import limits
 
+Sleep = Callable[[float], Awaitable[object]]
+
 
 @dataclass(frozen=True)
 class Pauses:
@@ -17,7 +19,7 @@ class Pauses:
     first: float = limits.RELAY_PAUSE_FIRST
     longest: float = limits.RELAY_PAUSE_LONGEST
     chance: Callable[[], float] = random.random
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    sleep: Sleep = asyncio.sleep
 
     def length(self, failures: int) -> float:
         """Seconds after so many failures in a row, from 1 on: between half and the whole of what doubles each time."""

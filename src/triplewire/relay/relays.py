@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
 from triplewire.client import AsyncClient
 from triplewire.clock import Clock
+from triplewire.relay.announcements import Announcer
 from triplewire.relay.declarations import Declaration
 from triplewire.relay.enrichers import Enricher, make
 from triplewire.relay.ledgers import Ledger
-from triplewire.relay.pauses import Pauses
+from triplewire.relay.pauses import Pauses, Sleep
 from triplewire.relay.runs import Run
 from triplewire.relay.tallies import Tally
 
@@ -29,6 +30,8 @@ class Relay:
     declaration: Declaration
     clock: Clock
     pauses: Pauses = field(default_factory=Pauses)
+    beat: Sleep = asyncio.sleep
+    """Between two announcements."""
     tallies: list[Tally] = field(default_factory=list)
 
     async def run(self, stop: asyncio.Event, changed: Callable[[], None] = lambda: None) -> None:
@@ -36,15 +39,26 @@ class Relay:
         ledger = Ledger(self.declaration.positions)
         async with AsyncExitStack() as closing:
             closing.enter_context(ledger.held())
-            runs = await self._runs(ledger, closing)
+            clients = await self._clients(closing)
+            runs = self._runs(ledger, clients)
             self.tallies = [run.tally for run in runs]
             for tally in self.tallies:
                 tally.changed = changed
-            await _until(stop, [asyncio.create_task(run.go()) for run in runs])
+            announcer = Announcer(self.declaration, self.tallies, clients, ledger.identity())
+            announcing = asyncio.create_task(announcer.run(self.beat))
+            try:
+                await _until(stop, [asyncio.create_task(run.go()) for run in runs])
+            finally:
+                announcing.cancel()
+                await asyncio.gather(announcing, return_exceptions=True)
+                await announcer.withdraw()
 
-    async def _runs(self, ledger: Ledger, closing: AsyncExitStack) -> list[Run]:
+    async def _clients(self, closing: AsyncExitStack) -> dict[str, AsyncClient]:
+        """One for each edge."""
         edges = {end.edge for strand in self.declaration.strands for end in (strand.source, strand.target)}
-        clients = {edge: await closing.enter_async_context(AsyncClient(edge, attempts=0)) for edge in sorted(edges)}
+        return {edge: await closing.enter_async_context(AsyncClient(edge, attempts=0)) for edge in sorted(edges)}
+
+    def _runs(self, ledger: Ledger, clients: Mapping[str, AsyncClient]) -> list[Run]:
         made = zip(self.declaration.strands, enrichers_of(self.declaration), strict=True)
         return [
             Run(

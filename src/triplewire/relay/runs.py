@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from triplewire.client import AsyncClient
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import InputError, StorageFull, TriplewireError, Unavailable
+from triplewire.errors import Conflict, InputError, StorageFull, TooMany, TriplewireError, Unavailable
 from triplewire.relay import parcels
 from triplewire.relay.enrichers import Enricher, enriched
 from triplewire.relay.inboxes import Inbox
@@ -58,7 +58,7 @@ class Run:
             except (InputError, ExceptionGroup) as error:
                 logger.error("%s: %s", self.strand, error)
                 return self.tally.turn("refused", str(error))
-            except (Unavailable, StorageFull) as error:
+            except (Conflict, StorageFull, TooMany, Unavailable) as error:
                 failures = 1 if self.tally.batches > carried else failures + 1
                 self.tally.breaks += 1
                 self.tally.turn("waiting", str(error))
@@ -157,7 +157,7 @@ class Run:
         """All at once; where that is refused each by itself, so that one that cannot be does not hold up the others."""
         try:
             await self._send(fit, key)
-        except InputError as error:
+        except (InputError, Conflict) as error:
             if len(fit) > 1:
                 for number, each in enumerate(fit):
                     await self._publish([each], f"{key}/{number}")

@@ -86,6 +86,12 @@ def closing(format: Format, position: int, retry: int) -> bytes:
     return format.notice("closing", position=token(position), retry=retry, detail=detail)
 
 
+def move(format: Format, position: int, location: str, retry: int) -> bytes:
+    """The last message of a listener that is to go on elsewhere. `retry` are milliseconds."""
+    detail = "this edge is busy; go on at the location, or come back and resume from the position"
+    return format.notice("move", position=token(position), location=location, retry=retry, detail=detail)
+
+
 def moved(format: Format, position: int) -> bytes:
     """The last message of a subscription whose matches come by another lane from now on."""
     detail = "notifications come another way from here on; come back and resume from the position"

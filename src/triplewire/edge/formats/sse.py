@@ -40,4 +40,17 @@ class Sse:
         return b"id: %b\n\n" % token(position).encode()
 
 
+class SseByEvent(Sse):
+    """The id of a message is that of its event, for listeners who come from another edge: a browser that loses the
+    connection goes back there, where a position of this one would mean something else."""
+
+    def event(self, pieces: Pieces, position: int) -> bytes:
+        data = b"{%b}" % pieces.members(position)
+        return b"id: %b\nevent: event\ndata: %b\n\n" % (pieces.id(position).encode(), data)
+
+    def reached(self, position: int) -> bytes:
+        return b""
+
+
 SSE = Sse()
+SSE_BY_EVENT = SseByEvent()
