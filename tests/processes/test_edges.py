@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import orjson
 import pytest
 
 from triplewire.bench.broker import free_port
@@ -114,3 +116,14 @@ async def test_who_comes_while_there_is_no_edge_waits_for_the_next(tmp_path: Pat
         asking = asyncio.create_task(client.edges())
         await at.until(asking.done)
         assert [each["pid"] for each in asking.result()] == list(at.pids()) != [before]
+        found = orjson.loads(await told_by(at, "top", at.settings.url, "--once", "--json"))
+        assert [each["pid"] for each in found["brokers"][0]["edges"]] == list(at.pids())
+
+
+async def told_by(at: Fleet, *arguments: str) -> bytes:
+    """What a command prints."""
+    command = (sys.executable, "-m", "triplewire", *arguments)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    assert process.returncode == 0
+    return told

@@ -20,6 +20,7 @@ from triplewire.cli import (
     serve,
     simulate,
     template,
+    top,
     zones,
 )
 from triplewire.errors import InputError, TriplewireError
@@ -44,6 +45,7 @@ for module in (
     erase,
     ontology,
     template,
+    top,
     zones,
     relay,
     simulate,

@@ -145,7 +145,8 @@ class Edge:
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
         self.gauges = Gauges()
-        self.gauges.watch(self.events.room, lambda tap: tap.stream)
+        for room in (self.events.room, self.strains.room):
+            self.gauges.watch(room, lambda tap: tap.stream)
         self.gauges.watch(self.matches.room, lambda _: NOTIFICATIONS)
         self.gauges.watch(self.slow.room, lambda _: NOTIFICATIONS)
         parts.metrics.registry.register(FlowCollector(self.gauges.told))

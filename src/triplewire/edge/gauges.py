@@ -43,8 +43,11 @@ class Counted(Protocol):
 class Gauges:
     """Adds up what the channels of each stream have counted, those that are gone included."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, worked: Callable[[], float] = time.thread_time
+    ) -> None:
         self._clock = clock
+        self._worked = worked
         self._rooms: list[tuple[Room[Any], Callable[[Any], str]]] = []
         self._gone: OrderedDict[str, Flow] = OrderedDict()
         self._flows: list[Flow] = []
@@ -57,11 +60,10 @@ class Gauges:
 
     def flows(self) -> list[Flow]:
         """By stream, of those that are listened to or were of late. To be asked on the loop."""
-        now = self._clock()
-        if now >= self._not_before:
+        if self._clock() >= self._not_before:
+            began = self._worked()
             self._flows = together((*self._live(), *self._gone.values()))
-            end = self._clock()
-            self._not_before = end + _PATIENCE * (end - now)
+            self._not_before = self._clock() + _PATIENCE * (self._worked() - began)
         return self._flows
 
     def told(self) -> list[Flow]:
