@@ -12,6 +12,7 @@ TriplewireError
 │   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
 ├── NotFound              no such stream, subscription or event
 ├── Conflict              it is there, but no longer as the caller knew it; look again
+│   └── IdTaken               an event of that id is there, with other content; with its position
 ├── TooMany               a client had more than its share; the same may pass a little later
 ├── StorageFull           the disk refused a write; nothing was acknowledged
 ├── QueryLimit            a query ran over a named limit; a smaller one may pass
@@ -114,6 +115,14 @@ class NotFound(TriplewireError):
 
 class Conflict(TriplewireError):
     """What the caller goes by has changed since."""
+
+
+class IdTaken(Conflict):
+    """An event of that id is in the stream already and says something else. `position` is where, as a token."""
+
+    def __init__(self, id: str, position: str) -> None:
+        super().__init__(f"the event {id} is there already, at {position}, with other content; give it another id")
+        self.position = position
 
 
 class TooMany(TriplewireError):

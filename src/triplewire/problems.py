@@ -35,6 +35,7 @@ _TITLES = {
     "BadRequest": "The request is not as it must be",
     "NotFound": "Nothing of that name is here",
     "Conflict": "It has changed since",
+    "IdTaken": "An event of that id is there, with other content",
     "TooMany": "The client has more than its share",
     "StorageFull": "The disk is full; nothing was acknowledged",
     "QueryLimit": "The query went over a limit",
@@ -42,7 +43,7 @@ _TITLES = {
     "Unavailable": "A part that is needed does not answer now",
 }
 
-_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after")
+_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after", "position")
 
 
 def document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_items_are_told_with_their_headers_and_their_positions() -> None:
         async with house() as at:
             at.append(1)
             text = await told(at, "/streams/test?after=earliest", ZTREAMY, b"#double> .\n")
-            items = [parse_item(each) for each in ItemCutter().feed(text)]
+            items = [parse_item(each.data) for each in ItemCutter().feed(text)]
             assert [each.headers.extensions.get("Notice") for each in items] == ["position", None]
             last = items[-1]
             assert (last.event_id, last.headers.extensions) == (event(1).id, {"Position": token(1)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -13,6 +13,7 @@ from yarl import URL
 from tests.edge.houses import House, body, event, house, run
 from triplewire import errors
 from triplewire.codec import SYNTAXES
+from triplewire.codec.wrappings import WRAPPINGS
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.problems import of_error
@@ -58,7 +59,7 @@ def test_an_unknown_media_type_is_415_with_those_that_are_known(content_type: st
         async with house() as at:
             found = await refused(at, data=GOOD, headers={"Content-Type": content_type})
             assert found["status"] == 415
-            assert found["known"] == [syntax.media_type for syntax in SYNTAXES]
+            assert found["known"] == [each.media_type for each in (*SYNTAXES, *WRAPPINGS)]
 
     run(scene())
 
@@ -167,6 +168,9 @@ class Broken:
     """Commits that fail in a way that nobody foresaw."""
 
     async def append(self, publication: object) -> range:
+        raise ZeroDivisionError("secret")
+
+    async def append_each(self, publications: object) -> list[Sequence[int]]:
         raise ZeroDivisionError("secret")
 
 

@@ -269,7 +269,7 @@ def given(*numbers: int, stream: str = "test", value: float | None = None, key: 
 def told(answers: list[Sequence[int]]) -> list[tuple[list[int], int, list[int]]]:
     """Positions, how many were there before, and where others of the same id are."""
     return [
-        (list(each), each.repeated, list(each.others)) if isinstance(each, Places) else (list(each), 0, [])
+        (list(each), each.repeated, list(each.others.values())) if isinstance(each, Places) else (list(each), 0, [])
         for each in answers
     ]
 

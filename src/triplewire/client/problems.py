@@ -83,6 +83,10 @@ def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
 
 
+def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    return _worded(errors.IdTaken("", str(document.get("position", ""))), detail)
+
+
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     **{name: _simple(kind) for name, kind in _SIMPLE.items()},
     "Unsupported": _unsupported,
@@ -91,6 +95,7 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,
     "TooMany": lambda detail, document: errors.TooMany(detail, float(document.get("retry_after", 1.0))),
+    "IdTaken": _id_taken,
     "QueryLimit": lambda detail, document: errors.QueryLimit(detail),
     "AnswerTooLarge": lambda detail, document: errors.AnswerTooLarge(detail),
 }

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from triplewire.codec.cuts import Cut
 from triplewire.codec.headers import clean, instant, written
 from triplewire.codec.ids import check_id
 from triplewire.codec.syntaxes import TURTLE
@@ -101,27 +102,28 @@ def extension(name: str, value: str) -> tuple[str, str]:
 
 @dataclass
 class ItemCutter:
-    """Takes bytes as they come and gives items, each as soon as it is whole."""
+    """Items one after the other, with or without empty lines between them."""
 
     _rest: bytearray = field(default_factory=bytearray)
+    _line: int = 1
     _need: int = 0
     """Bytes without which the item is not whole: nothing is looked at again before they are there."""
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The items that are whole now. Raises BadRequest, or BodyTooLarge, where the end of an item cannot be told;
-        then nothing after it can be told either."""
+    def feed(self, data: bytes) -> Iterator[Cut]:
         self._rest += data
         while len(self._rest) > self._need and (item := self._next()):
-            yield item
+            yield Cut(self._line, item)
+            self._line += item.count(b"\n")
 
-    def end(self) -> None:
-        """Raises BadRequest if an item has begun."""
+    def end(self) -> Iterator[Cut]:
         if self._rest.strip():
             raise BadRequest(f"the item ends in the middle: after {len(self._rest)} bytes")
+        yield from ()
 
     def _next(self) -> bytes:
         rest = self._rest
         if blank := _leading(rest):
+            self._line += rest.count(b"\n", 0, blank)
             del rest[:blank]
         found = _END.search(rest)
         if found is None or found.start() > limits.ITEM_HEAD_BYTES:
@@ -187,9 +189,13 @@ def _time(given: Mapping[str, tuple[str, str]]) -> int | None:
 
 
 def _syntax(given: Mapping[str, tuple[str, str]]) -> str:
-    text = given["syntax"][1] if "syntax" in given else ""
+    return media_type_of(given["syntax"][1] if "syntax" in given else "")
+
+
+def media_type_of(text: str) -> str:
+    """A media type, if it is one that may be stored and sent on. Raises BadRequest."""
     if not _MEDIA_TYPE.fullmatch(text) or len(text) > limits.HEADER_CHARACTERS:
-        raise BadRequest(f"the header Syntax is the media type of the body, such as text/turtle, not {text[:60]!r}")
+        raise BadRequest(f"the syntax is the media type of the body, such as text/turtle, not {text[:60]!r}")
     return text
 
 

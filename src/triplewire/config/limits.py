@@ -17,6 +17,9 @@ EXTENSIONS = 32
 EXTENSION_NAME_CHARACTERS = 128
 """The name of such a header."""
 
+REFUSALS_TOLD = 100
+"""Items of one body that are refused of which the answer tells why; the others it counts."""
+
 NESTING = 128
 """Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from triplewire.codec import Syntax, check_id, syntax_of
+from triplewire.codec import N_QUADS, Syntax, syntax_of
 from triplewire.codec.headers import clean, instant
+from triplewire.codec.wrappings import WRAPPINGS, Wrapping, wrapping_of
+from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.edge.manners import MOVED
-from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.model import Headers, parse_token
 from triplewire.registry.streams import stream_name
 
@@ -27,6 +29,8 @@ class Arrival:
     headers: Headers
     key: str | None
     """By which the same publication is known when it comes again."""
+    wrapping: Wrapping | None = None
+    """How its items are told apart, where the body holds items and no document; `syntax` then says nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,27 @@ _OF_EVENTS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
 def arrival(request: web.Request) -> Arrival:
     """Raises BadRequest, UnknownMediaType or BodyTooLarge; what it returns may be stored and sent on."""
     _check_length(request)
-    syntax = syntax_of(request.headers.get("Content-Type"))
-    headers = Headers(
-        source=_clean(request, "Source-Id"),
-        application=_clean(request, "Application-Id"),
-        time=_time(request),
-        syntax=syntax.media_type,
-    )
+    wrapping = wrapping_of(request.headers.get("Content-Type"))
+    syntax = N_QUADS if wrapping else _syntax(request)
+    event_id = _event_id(request)
+    if wrapping and event_id:
+        raise BadRequest(f"the header Event-Id is said of one event; {wrapping.name} say it of each")
     stream = stream_name(request.match_info["stream"])
-    return Arrival(stream, syntax, _event_id(request), headers, _clean(request, KEY))
+    return Arrival(stream, syntax, event_id, headers_of(request), _clean(request, KEY), wrapping)
+
+
+def headers_of(request: web.Request) -> Headers:
+    """What a request says of all its events. Raises BadRequest."""
+    return Headers(
+        source=_clean(request, "Source-Id"), application=_clean(request, "Application-Id"), time=_time(request)
+    )
+
+
+def _syntax(request: web.Request) -> Syntax:
+    try:
+        return syntax_of(request.headers.get("Content-Type"))
+    except UnknownMediaType as error:
+        raise UnknownMediaType(error.given, (*error.known, *(each.media_type for each in WRAPPINGS))) from None
 
 
 def delivery(request: web.Request) -> Delivery:
@@ -96,7 +112,7 @@ def _clean(request: web.Request, name: str) -> str | None:
 
 def _event_id(request: web.Request) -> str | None:
     text = _clean(request, "Event-Id")
-    return None if text is None else check_id(text)
+    return None if text is None else id_of(text)
 
 
 def _time(request: web.Request) -> int | None:

@@ -17,6 +17,9 @@ class Commits(Protocol):
     async def append(self, publication: Publication) -> Sequence[int]:
         """The positions it got, once it is durable. Raises StorageFull or Unavailable; then nothing was stored."""
 
+    async def append_each(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        """The same for several at once."""
+
 
 class Entries(Measured, Protocol):
     """A log that also finds single entries: for matches that are to be expanded, and for who resumes from an event."""

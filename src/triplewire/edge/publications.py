@@ -7,19 +7,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-import orjson
 from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
 from triplewire.codec.headers import Said
+from triplewire.codec.salvages import salvaged
 from triplewire.config import limits
-from triplewire.edge.doors import arrival, delivery
+from triplewire.edge.doors import Arrival, arrival, delivery
+from triplewire.edge.inflations import body_of
+from triplewire.edge.parcels import Ids, Outcome, Parcel, checked, outcomes, unpacked
 from triplewire.edge.ports import Commits
+from triplewire.edge.receipts import answer, created, receipt
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, BodyTooLarge
-from triplewire.log.ports import Publication
-from triplewire.model import Event, token
+from triplewire.errors import BadRequest, IdTaken, InputError, MalformedRdf
+from triplewire.log.ports import Places, Publication
+from triplewire.model import Event
 from triplewire.registry.streams import stream_name
 from triplewire.telemetry.metrics import Metrics
 
@@ -42,35 +45,45 @@ class Publications:
     def routes(self) -> list[web.RouteDef]:
         return [web.post("/streams/{stream}", self.publish), web.post("/events", self.publish_addressed)]
 
-    async def publish(self, request: web.Request) -> web.Response:
-        """201 with the positions of the events. Nothing of a body is stored when any of it is refused."""
+    async def publish(self, request: web.Request) -> web.StreamResponse:
+        """201 with the positions of the events. One event is stored or refused; of several, each is by itself."""
         said = arrival(request)
-        body = await _body(request)
+        body = await body_of(request)
         began = self._clock.ticks()
-        events = await self._run(partial(decode, body, said.syntax, said.headers, event_id=said.event_id), body)
-        positions = await self._stored(Publication(said.stream, events, said.key), body, began)
-        return _created({"stream": said.stream}, positions)
+        parcels = await self.decoded(partial(parcels_of, body, said), len(body))
+        results = await self.stored(parcels)
+        self._metrics.publish_seconds.observe(self._clock.ticks() - began)
+        self._metrics.bytes.inc(len(body))
+        return answer({"stream": said.stream}, results)
 
     async def publish_addressed(self, request: web.Request) -> web.Response:
-        """The same for events that say their streams and headers themselves, by triples outside of their graphs."""
+        """The same for events that say their streams and headers themselves, by triples outside of their graphs. All
+        are stored, or none."""
         said = delivery(request)
-        body = await _body(request)
+        body = await body_of(request)
         began = self._clock.ticks()
-        found = await self._run(partial(decode_addressed, body, said.syntax), body)
-        streams = [_stream(each, event) for each, event in found]
-        positions = await self._stored(Publication(streams, [event for _, event in found], said.key), body, began)
-        return _created({}, positions)
-
-    async def _stored(self, publication: Publication, body: bytes, began: float) -> Sequence[int]:
-        positions = await self._commits.append(publication)
-        self._published()
+        found = await self.decoded(partial(decode_addressed, body, said.syntax), len(body))
+        streams, events = [_stream(each, event) for each, event in found], [event for _, event in found]
+        given = frozenset(event.id for event in events)
+        positions = checked(await self._commits.append(Publication(streams, events, said.key, given)))
+        if isinstance(positions, IdTaken):
+            raise positions
+        self._told(len(positions))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
-        self._metrics.events.inc(len(positions))
         self._metrics.bytes.inc(len(body))
-        return positions
+        return created(receipt({}, positions, positions.repeated if isinstance(positions, Places) else 0))
 
-    async def _run(self, decoding: Callable[[], list[Found]], body: bytes) -> list[Found]:
-        if len(body) <= limits.INLINE_BYTES:
+    async def stored(self, parcels: Sequence[Parcel]) -> list[Outcome]:
+        """What became of the parcels, once what is taken of them is durable. Raises StorageFull or Unavailable."""
+        publications = [each.publication for each in parcels if each.publication is not None]
+        answers = await self._commits.append_each(publications) if publications else []
+        results = outcomes(parcels, answers)
+        self._told(sum(len(each.positions) - each.repeated for each in results))
+        return results
+
+    async def decoded(self, decoding: Callable[[], list[Found]], size: int) -> list[Found]:
+        """What a function makes of a body, in a thread where it is large."""
+        if size <= limits.INLINE_BYTES:
             return self._decoded(decoding)
         return await self._workers.run(self._decoded, decoding)
 
@@ -80,21 +93,54 @@ class Publications:
         self._metrics.cpu.labels("door").inc(time.thread_time() - began)
         return found
 
+    def _told(self, events: int) -> None:
+        self._published()
+        self._metrics.events.inc(events)
 
-async def _body(request: web.Request) -> bytes:
+
+def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
+    """What a body holds: items, or events of a document. With a key they are one parcel, all or nothing."""
+    if said.wrapping is not None:
+        parcels = unpacked(body, said.wrapping, said.stream, said.headers)
+        return parcels if said.key is None else [_together(parcels, said)]
+    ids = Ids()
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise BodyTooLarge("the body", limits.BODY_BYTES) from None
+        events = decode(body, said.syntax, said.headers, event_id=said.event_id, new_id=ids)
+    except MalformedRdf:
+        parts = salvaged(body, said.syntax) if said.key is None else []
+        if not parts:
+            raise
+        return [_part(number, cut.line, cut.data, said) for number, cut in enumerate(parts, 1)]
+    groups = [events] if said.key is not None else [[event] for event in events]
+    return [
+        Parcel(number, 0, Publication(said.stream, group, said.key, ids.given(group)))
+        for number, group in enumerate(groups, 1)
+    ]
+
+
+def _part(number: int, line: int, data: bytes, said: Arrival) -> Parcel:
+    ids = Ids()
+    try:
+        events = decode(data, said.syntax, said.headers, new_id=ids)
+    except InputError as error:
+        return Parcel(number, line, error)
+    return Parcel(number, line, Publication(said.stream, events, given=ids.given(events)))
+
+
+def _together(parcels: Sequence[Parcel], said: Arrival) -> Parcel:
+    """All parcels as one. Raises what one of them is refused for."""
+    events, given = list[Event](), set[str]()
+    for parcel in parcels:
+        if not isinstance(parcel.found, Publication):
+            raise parcel.found
+        events += parcel.found.events
+        given |= set(parcel.found.given)
+    if not events:
+        raise BadRequest("the body holds no items")
+    return Parcel(1, 0, Publication(said.stream, events, said.key, given))
 
 
 def _stream(said: Said, event: Event) -> str:
     if said.stream is None:
         raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
     return stream_name(said.stream)
-
-
-def _created(told: dict[str, str], positions: Sequence[int]) -> web.Response:
-    first, last = token(positions[0]), token(positions[-1])
-    receipt = {**told, "events": len(positions), "first": first, "last": last, "position": last}
-    return web.Response(status=201, body=orjson.dumps(receipt), content_type="application/json")

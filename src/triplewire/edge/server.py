@@ -15,9 +15,12 @@ from triplewire.sockets import BACKLOG, close, listening
 
 
 def runner_of(app: web.Application) -> web.AppRunner:
-    """No access log; what a client that left was waiting for is given up, so that a listener that left is gone."""
+    """No access log; what a client that left was waiting for is given up, so that a listener that left is gone. Bodies
+    are inflated by those who read them, within their limits."""
     patience = 2 * limits.FAREWELL_SECONDS
-    return web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=patience)
+    return web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=patience, auto_decompress=False
+    )
 
 
 async def serve(

@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Condition, Thread
 from typing import TypeAlias
 
@@ -15,16 +16,17 @@ from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Log, Publication
 
-Answer: TypeAlias = Sequence[int] | BaseException
+Answer: TypeAlias = list[Sequence[int]] | BaseException
+"""What became of the publications of one publisher: their positions, or why nothing is stored."""
 
 
 @dataclass(frozen=True)
 class Waiter:
-    """A publication whose publisher waits, on its own event loop, to hear that it is durable."""
+    """Publications whose publisher waits, on its own event loop, to hear that they are durable."""
 
-    publication: Publication
+    publications: Sequence[Publication]
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Sequence[int]]
+    future: asyncio.Future[list[Sequence[int]]]
     size: int
 
 
@@ -71,9 +73,14 @@ class GroupCommit:
         Raises Unavailable at once when too much waits already, and what the log raised when its group failed; then
         nothing of the group is stored. Whoever is cancelled while waiting does not learn whether it was stored.
         """
+        (positions,) = await self.append_each([publication])
+        return positions
+
+    async def append_each(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        """The same for several, which go into one transaction."""
         loop = asyncio.get_running_loop()
-        size = sum(len(event.text) for event in publication.events)
-        waiter = Waiter(publication, loop, loop.create_future(), size)
+        size = sum(len(event.text) for publication in publications for event in publication.events)
+        waiter = Waiter(publications, loop, loop.create_future(), size)
         self._enter(waiter)
         return await waiter.future
 
@@ -105,8 +112,7 @@ class GroupCommit:
 
     def _run(self) -> None:
         while group := self._take():
-            answers = self._commit([waiter.publication for waiter in group])
-            _tell(group, answers)
+            _tell(group, self._commit(group))
 
     def _take(self) -> list[Waiter]:
         """What goes into the next transaction; nothing once all is committed and the end was asked for."""
@@ -121,26 +127,29 @@ class GroupCommit:
                 self._bytes -= waiter.size
             return group
 
-    def _commit(self, publications: Sequence[Publication]) -> Sequence[Answer]:
+    def _commit(self, group: Sequence[Waiter]) -> Sequence[Answer]:
         began = time.thread_time()
+        publications = [publication for waiter in group for publication in waiter.publications]
         try:
-            answers = self._log.append(publications)
+            answers = iter(self._log.append(publications))
         except BaseException as error:  # the thread must outlive whatever happens, or all publishers wait forever
-            return [error] * len(publications)
+            return [error] * len(group)
         self.counts.cpu += time.thread_time() - began
         self.counts.transactions += 1
         self.counts.publications += len(publications)
         self.counts.events += sum(len(publication.events) for publication in publications)
-        return answers
+        return [list(islice(answers, len(waiter.publications))) for waiter in group]
 
 
 def _events(waiter: Waiter) -> int:
-    return len(waiter.publication.events)
+    return sum(len(publication.events) for publication in waiter.publications)
 
 
 def _tell(group: Sequence[Waiter], answers: Sequence[Answer]) -> None:
     """Wake each event loop once for all of its waiters."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Sequence[int]], Answer]]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[list[Sequence[int]]], Answer]]] = defaultdict(
+        list
+    )
     for waiter, answer in zip(group, answers, strict=True):
         by_loop[waiter.loop].append((waiter.future, answer))
     for loop, told in by_loop.items():
@@ -148,7 +157,7 @@ def _tell(group: Sequence[Waiter], answers: Sequence[Answer]) -> None:
             loop.call_soon_threadsafe(_resolve, told)
 
 
-def _resolve(told: Sequence[tuple[asyncio.Future[Sequence[int]], Answer]]) -> None:
+def _resolve(told: Sequence[tuple[asyncio.Future[list[Sequence[int]]], Answer]]) -> None:
     for future, answer in told:
         if future.done():
             continue

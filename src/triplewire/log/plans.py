@@ -77,8 +77,8 @@ def _taken(publication: Publication, made: Plan, events: MutableMapping[Name, tu
     names = [(stream, event.id) if event.id in given else None for stream, event in streams_of(publication)]
     there = [events.get(name) if name else None for name in names]
     pairs = list(zip(publication.events, there, strict=True))
-    if others := tuple(found[0] for event, found in pairs if found and found[1] != event.text):
-        return Places(others, others=others)
+    if others := {event.id: found[0] for event, found in pairs if found and found[1] != event.text}:
+        return Places(others.values(), others=others)
     if not any(there) and len(set(names)) == len(names):
         made.fresh += streams_of(publication)
         made.names += names

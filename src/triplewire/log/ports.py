@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, Self
 
 import pyarrow as pa
 
 from triplewire.model import Erasure, Event
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,13 @@ class Places(tuple[int, ...]):
 
     repeated: int
     """How many were."""
-    others: tuple[int, ...]
-    """Positions of events that have an id of its own and another text. If there are any, nothing of it is stored, and
-    these are the positions."""
+    others: Mapping[str, int]
+    """Ids of its events that others with another text have, and where these are. If there are any, nothing of it is
+    stored, and the positions are those."""
 
-    def __new__(cls, positions: Iterable[int], repeated: int = 0, others: Iterable[int] = ()) -> Self:
+    def __new__(cls, positions: Iterable[int], repeated: int = 0, others: Mapping[str, int] = _NOTHING) -> Self:
         made = super().__new__(cls, positions)
-        made.repeated, made.others = repeated, tuple(others)
+        made.repeated, made.others = repeated, others
         return made
 
     def moved(self, start: int) -> Places:
@@ -44,7 +47,7 @@ class Places(tuple[int, ...]):
         def place(position: int) -> int:
             return position if position >= 0 else start - 1 - position
 
-        return Places(map(place, self), self.repeated, map(place, self.others))
+        return Places(map(place, self), self.repeated, {id: place(at) for id, at in self.others.items()})
 
 
 @dataclass(frozen=True)

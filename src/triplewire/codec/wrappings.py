@@ -1,0 +1,138 @@
+"""Wrappings: ways to write many items in one body, each of which is taken or refused by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from triplewire.codec import ztreamy
+from triplewire.codec.cuts import Cutter, LineCutter, QuadCutter
+from triplewire.codec.headers import clean, instant
+from triplewire.codec.readers import decode
+from triplewire.codec.syntaxes import JSON_LD, N_QUADS, SYNTAXES
+from triplewire.config import limits
+from triplewire.errors import BadRequest, UnknownMediaType
+from triplewire.model import Event, Headers
+from triplewire.model.cargoes import Cargo
+
+NewId = Callable[[], str]
+
+_NOTICE = "notice"
+_ADDED = (_NOTICE, "position", "subscription", "kind")
+"""Headers that an edge adds to items that it sends; where they are published again these are no part of them."""
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """How items are told apart, and how one of them is read: to its events, of which there may be none. What it does
+    not say of itself stands in the headers that are given. Reading raises InputError."""
+
+    name: str
+    media_types: tuple[str, ...]
+    endings: tuple[str, ...]
+    cutter: Callable[[], Cutter]
+    read: Callable[[bytes, Headers, NewId], list[Event]]
+
+    @property
+    def media_type(self) -> str:
+        return self.media_types[0]
+
+
+def events_of(body: bytes, media_type: str, headers: Headers, event_id: str | None, new_id: NewId) -> list[Event]:
+    """What a body of a media type is: events, or the one that carries it where it is no RDF."""
+    essence = media_type.partition(";")[0].strip().lower()
+    syntax = next((each for each in SYNTAXES if essence in each.media_types), None)
+    if syntax is not None:
+        return decode(body, syntax, headers, event_id=event_id, new_id=new_id)
+    id = new_id() if event_id is None else event_id
+    return [Event(id, Cargo(media_type, body).text(id), replace(headers, syntax=media_type))]
+
+
+def _read_item(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    item = ztreamy.parse_item(data)
+    kept = {name: value for name, value in item.headers.extensions.items() if name.lower() not in _ADDED}
+    if any(name.lower() == _NOTICE for name in item.headers.extensions):
+        return []
+    said = _above(replace(item.headers, extensions=kept), headers)
+    return events_of(item.body, item.headers.syntax, said, item.event_id, new_id)
+
+
+def _read_line(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    try:
+        said = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"this is no line of JSON: {error}") from None
+    if not isinstance(said, dict) or not ("body" in said or "type" in said):
+        return decode(data, JSON_LD, headers, new_id=new_id)
+    return _read_message(said, headers, new_id) if "body" in said else []
+
+
+def _read_message(said: dict[str, Any], headers: Headers, new_id: NewId) -> list[Event]:
+    """An event as lines of JSON tell it to those who listen."""
+    body, extensions = _text(said, "body"), said.get("headers") or {}
+    if body is None or not isinstance(extensions, dict) or len(extensions) > limits.EXTENSIONS:
+        raise BadRequest(f"`body` is a text, `headers` an object of at most {limits.EXTENSIONS} texts")
+    time, source, application = (_text(said, name) for name in ("time", "source", "application"))
+    own = Headers(
+        source=None if source is None else clean("`source`", source),
+        application=None if application is None else clean("`application`", application),
+        time=None if time is None else instant("`time`", time),
+        extensions=dict(ztreamy.extension(name, str(value)) for name, value in extensions.items()),
+    )
+    event_id, media_type = _text(said, "event"), _text(said, "format") or N_QUADS.media_type
+    id = None if event_id is None else ztreamy.id_of(event_id)
+    return events_of(body.encode(), ztreamy.media_type_of(media_type), _above(own, headers), id, new_id)
+
+
+def _text(said: dict[str, Any], name: str) -> str | None:
+    found = said.get(name)
+    if found is not None and not isinstance(found, str):
+        raise BadRequest(f"`{name}` is a text, not {str(found)[:60]}")
+    return found
+
+
+def _read_quads(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    return decode(data, N_QUADS, headers, new_id=new_id)
+
+
+def _above(own: Headers, others: Headers) -> Headers:
+    """What an item says of itself, and else what is said of all of them."""
+    return Headers(
+        source=own.source if own.source is not None else others.source,
+        application=own.application if own.application is not None else others.application,
+        time=own.time if own.time is not None else others.time,
+        extensions={**others.extensions, **own.extensions},
+    )
+
+
+ZTREAMY = Wrapping("Ztreamy items", ztreamy.MEDIA_TYPES, (".ztreamy", ".zt"), ztreamy.ItemCutter, _read_item)
+NDJSON = Wrapping(
+    "lines of JSON",
+    ("application/x-ndjson", "application/ndjson", "application/jsonl"),
+    (".ndjson", ".jsonl"),
+    LineCutter,
+    _read_line,
+)
+QUADS = Wrapping("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadCutter, _read_quads)
+"""Quads as they come, where a body has no end: an event is whole when another begins."""
+
+WRAPPINGS = (ZTREAMY, NDJSON)
+LASTING = (ZTREAMY, NDJSON, QUADS)
+"""Those in which a body need not end."""
+
+
+def wrapping_of(content_type: str | None, among: tuple[Wrapping, ...] = WRAPPINGS) -> Wrapping | None:
+    """The one that a Content-Type names."""
+    essence = (content_type or "").partition(";")[0].strip().lower()
+    return next((each for each in among if essence in each.media_types), None)
+
+
+def lasting(content_type: str | None) -> Wrapping:
+    """One for a body without an end. Raises UnknownMediaType."""
+    found = wrapping_of(content_type, LASTING)
+    if found is None:
+        raise UnknownMediaType(content_type or "", tuple(each.media_type for each in LASTING))
+    return found

@@ -1,0 +1,135 @@
+"""Parcels: the items of a body, each with its events or with why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from triplewire.codec import new_id
+from triplewire.codec.cuts import Cut, Cutter
+from triplewire.codec.wrappings import Wrapping
+from triplewire.errors import IdTaken, InputError, TriplewireError
+from triplewire.log.ports import Places, Publication
+from triplewire.model import Event, Headers, token
+from triplewire.problems import described
+
+
+@dataclass
+class Ids:
+    """Makes ids, and knows which: all others were given by publishers."""
+
+    made: set[str] = field(default_factory=set)
+
+    def __call__(self) -> str:
+        made = new_id()
+        self.made.add(made)
+        return made
+
+    def given(self, events: Iterable[Event]) -> frozenset[str]:
+        return frozenset(event.id for event in events if event.id not in self.made)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """One item: its number from 1 on, the line at which it begins, and what was found."""
+
+    number: int
+    line: int
+    found: Publication | TriplewireError
+
+    @property
+    def publication(self) -> Publication | None:
+        return self.found if isinstance(self.found, Publication) else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a parcel: positions, or why it is refused."""
+
+    parcel: Parcel
+    answer: Sequence[int] | TriplewireError
+
+    @property
+    def positions(self) -> Sequence[int]:
+        return () if isinstance(self.answer, TriplewireError) else self.answer
+
+    @property
+    def repeated(self) -> int:
+        return self.answer.repeated if isinstance(self.answer, Places) else 0
+
+    def told(self) -> dict[str, Any]:
+        """As an acknowledgement says it."""
+        item: dict[str, Any] = {"item": self.parcel.number}
+        if isinstance(self.answer, TriplewireError):
+            line = {"line": self.parcel.line} if self.parcel.line else {}
+            return {**item, **line, "problem": described(self.answer)}
+        told = {**item, "events": len(self.answer), "position": token(max(self.answer))}
+        return {**told, "repeated": self.repeated} if self.repeated else told
+
+
+class Unpacking:
+    """Takes a body as it comes and gives its parcels."""
+
+    def __init__(self, wrapping: Wrapping, stream: str, headers: Headers) -> None:
+        self._wrapping = wrapping
+        self._cutter: Cutter = wrapping.cutter()
+        self._stream = stream
+        self._headers = headers
+        self.count = 0
+        self.lost = False
+        """Nothing more can be told apart: what comes is not looked at."""
+
+    def feed(self, data: bytes) -> Iterator[Parcel]:
+        return self._parcels(self._cutter.feed(data))
+
+    def end(self) -> Iterator[Parcel]:
+        return iter(()) if self.lost else self._parcels(self._cutter.end())
+
+    def _parcels(self, cuts: Iterator[Cut]) -> Iterator[Parcel]:
+        if self.lost:
+            return
+        try:
+            for cut in cuts:
+                parcel = self._parcel(cut)
+                if parcel is not None:
+                    yield parcel
+        except InputError as error:
+            self.lost = True
+            self.count += 1
+            yield Parcel(self.count, 0, error)
+
+    def _parcel(self, cut: Cut) -> Parcel | None:
+        """None for an item that is no event."""
+        self.count += 1
+        ids = Ids()
+        try:
+            events = self._wrapping.read(cut.data, self._headers, ids)
+        except InputError as error:
+            return Parcel(self.count, cut.line, error)
+        if not events:
+            return None
+        return Parcel(self.count, cut.line, Publication(self._stream, events, given=ids.given(events)))
+
+
+def unpacked(body: bytes, wrapping: Wrapping, stream: str, headers: Headers) -> list[Parcel]:
+    """The parcels of a whole body."""
+    unpacking = Unpacking(wrapping, stream, headers)
+    return [*unpacking.feed(body), *unpacking.end()]
+
+
+def outcomes(parcels: Sequence[Parcel], answers: Sequence[Sequence[int]]) -> list[Outcome]:
+    """What became of them, when those with events got these answers."""
+    each = iter(answers)
+    return [
+        Outcome(parcel, parcel.found if isinstance(parcel.found, TriplewireError) else checked(next(each)))
+        for parcel in parcels
+    ]
+
+
+def checked(answer: Sequence[int]) -> Sequence[int] | IdTaken:
+    """The positions, or the error where an id is taken by other content."""
+    if not isinstance(answer, Places) or not answer.others:
+        return answer
+    id, position = next(iter(answer.others.items()))
+    return IdTaken(id, token(position))
