@@ -49,9 +49,9 @@ def test_what_was_not_sent_or_was_acknowledged_before_changes_nothing(id: str) -
 def test_who_waits_for_space_goes_on_with_an_acknowledgement_or_gives_up() -> None:
     async def scene() -> None:
         window = Window("0", messages=1)
-        await window.space()
+        await window.space(9)
         window.sent("1", 1)
-        waiting = asyncio.create_task(window.space())
+        waiting = asyncio.create_task(window.space(9))
         await asyncio.sleep(0)
         assert not waiting.done()
         window.acknowledge("1")

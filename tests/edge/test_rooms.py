@@ -184,7 +184,7 @@ def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns
 
 
 def telling(*positions: int) -> Once:
-    return Once(lambda format: Frames(positions, [message(b"event", b"{}", position) for position in positions]))
+    return Once(lambda format: Frames(positions, [message(b"event", b"{}", token(position)) for position in positions]))
 
 
 def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:

@@ -443,6 +443,19 @@ seconds."""
 LISTENER_SECONDS = 15.0
 """Between two comments that keep an idle connection open and find out those that are gone."""
 
+SOCKET_BYTES = 64 * 1024
+"""A message of a client over a WebSocket, which says little."""
+
+GATHERED = 256
+"""Subscriptions and streams that one connection listens to. Each may hold a step of its history, while others that are
+behind are waited for."""
+
+POLL_SECONDS = 30.0
+"""How long a client that polls waits for something to come, unless it says otherwise. Many proxies give up at 60."""
+
+POLL_SECONDS_MOST = 300.0
+"""How long it may wait."""
+
 ACK_MESSAGES = 256
 """Messages that a client over a WebSocket may leave unacknowledged, where it acknowledges at all."""
 

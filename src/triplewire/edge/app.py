@@ -18,16 +18,17 @@ from triplewire.edge import index
 from triplewire.edge.allowances import Allowances
 from triplewire.edge.announcements import Announcements
 from triplewire.edge.answers import Questions
+from triplewire.edge.conversations import Conversations
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
 from triplewire.edge.events import Events
 from triplewire.edge.formats.ports import closing
+from triplewire.edge.gatherings import Gatherings
 from triplewire.edge.gauges import Gauges
 from triplewire.edge.health import Health, Sources
 from triplewire.edge.identities import new_identity, tell
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
-from triplewire.edge.listeners import Listener
 from triplewire.edge.matches import Matches
 from triplewire.edge.moves import Moves
 from triplewire.edge.origins import Origins
@@ -40,6 +41,7 @@ from triplewire.edge.publications import Publications
 from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals, link
 from triplewire.edge.repeaters import Repeaters
+from triplewire.edge.rooms import Addressee
 from triplewire.edge.sieves import Filters, Sieves
 from triplewire.edge.standings import Place, Standings
 from triplewire.edge.strains import Strains
@@ -47,6 +49,7 @@ from triplewire.edge.streams import Streams
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tails import Tail
 from triplewire.edge.taps import Taps
+from triplewire.edge.ways import Ways
 from triplewire.edge.windows import Load, Windows
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
@@ -98,6 +101,7 @@ class Parts:
     buffer: int = limits.CLIENT_BUFFER_BYTES
     seats: int = limits.LISTENERS
     windows: Windows = field(default_factory=Windows)
+    patience: float = limits.ACK_SECONDS
     metrics: Metrics = field(default_factory=Metrics)
     repeaters: Path | None = None
     """The folder that edges over one directory share, for what relays tell them."""
@@ -136,7 +140,7 @@ class Edge:
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
         rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room)
         self.reception = Reception(
-            rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats
+            rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
         )
         self.pressure = parts.pressure or Pressure(self._seats, load.look, parts.clock.ticks)
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
@@ -157,13 +161,18 @@ class Edge:
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
-        reception = self.reception
+        reception, lanes = self.reception, Lanes(self.matches, self.slow)
+        ways = Ways(reception, Conversations(reception, Origins(parts.origins)))
+        taps = Taps(self.events, self.strains, self.sieves)
+        streams = Streams(taps, reception, ways, parts.windows, self.referrals)
+        deliveries = Deliveries(lanes, self.pasts, reception, ways, self.leases, parts.windows.of(None))
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
-            Streams(Taps(self.events, self.strains, self.sieves), reception, parts.windows, self.referrals),
+            streams,
             Announcements(self.repeaters, parts.clock),
             Pages(parts.log, parts.registry, read),
-            Deliveries(Lanes(self.matches, self.slow), self.pasts, reception, self.leases, parts.windows.of(None)),
+            deliveries,
+            Gatherings(streams, deliveries, reception, ways),
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
@@ -242,7 +251,7 @@ class Edge:
                 logger.warning("leases were not looked after", exc_info=True)
 
 
-def _closing(listener: Listener) -> bytes:
+def _closing(listener: Addressee) -> bytes:
     return closing(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
 
 

@@ -11,15 +11,20 @@ from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.receptions import Reception
+from triplewire.edge.subjects import Subject
+from triplewire.edge.ways import Ways
 
 
 class Deliveries:
     """Lets clients listen to subscriptions."""
 
-    def __init__(self, lanes: Lanes, pasts: Pasts, reception: Reception, leases: Leases, window: float) -> None:
+    def __init__(
+        self, lanes: Lanes, pasts: Pasts, reception: Reception, ways: Ways, leases: Leases, window: float
+    ) -> None:
         self._lanes = lanes
         self._pasts = pasts
         self._reception = reception
+        self._ways = ways
         self._leases = leases
         self._window = window
 
@@ -27,25 +32,37 @@ class Deliveries:
         return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
 
     async def deliver(self, request: web.Request) -> web.StreamResponse:
-        """Messages until the client goes or the subscription ends.
+        """Messages until the client goes or the subscription ends."""
+        asked = resumption(request)
+        self._reception.check_space()
+        return await self._ways.one(request, await self.subject(request.match_info["id"], asked))
+
+    async def subject(self, id: str, asked: int | str | None) -> Subject[int]:
+        """A subscription. Raises NotFound.
 
         Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
         before that the past, where the subscription asks for it.
         """
-        asked = resumption(request)
-        self._reception.check_space()
         resuming = isinstance(asked, int)
-        subscription = await self._lanes.main.subscriptions.find(request.match_info["id"], resuming=resuming)
+        known = self._lanes.main.subscriptions
+        subscription = await known.find(id, resuming=resuming)
         after = subscription.floor
         if isinstance(asked, int):
             after = max(after, asked)
         elif asked == "now":
             after = await self._reception.head()
         earliest = await self._reception.gap(after) if resuming and subscription.begins is None else None
-        versions = partial(self._lanes.main.subscriptions.versions, subscription.made)
+        versions = partial(known.versions, subscription.made)
         room, present = self._lanes.of(subscription)
-        history = self._pasts.history(subscription, versions, present)
-        held = None if subscription.ttl is None else self._leases.heard(subscription.id)
-        return await self._reception.welcome(
-            request, room, subscription.made, after, history, window=self._window, earliest=earliest, held=held
+        return Subject(
+            f"subscriptions/{id}",
+            subscription.made,
+            room,
+            self._pasts.history(subscription, versions, present),
+            after,
+            earliest,
+            order=subscription.made,
+            window=self._window,
+            held=None if subscription.ttl is None else partial(self._leases.heard, id),
+            ended=partial(known.is_ended, id),
         )

@@ -98,9 +98,24 @@ def said(request: web.Request) -> str | None:
 def resumption(request: web.Request) -> int | str | None:
     """The position after which a listener wants to hear: a position, `now`, or None where it does not say."""
     text = said(request)
-    if text is None or text == "now":
-        return text
-    return parse_token(text)
+    return None if text is None else place(text)
+
+
+def place(text: str) -> int | str:
+    """A position, or `now`. Raises BadRequest."""
+    return text if text == "now" else parse_token(text)
+
+
+def number_of(request: web.Request, name: str, default: float, most: float, least: float = 0) -> float:
+    """A parameter that is a number within bounds. Raises BadRequest."""
+    text = request.query.get(name)
+    try:
+        number = default if text is None else float(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise BadRequest(f"{name} must be a number from {least:g} to {most:g}, not {text!r}")
+    return number
 
 
 def _clean(request: web.Request, name: str) -> str | None:

@@ -49,6 +49,7 @@ class Events:
             table, reached = await self._workers.run(page, self._log, self.room.place, head, self._limit)
             self.room.place = reached
             self._push(table)
+            self.room.settle()
             await asyncio.sleep(0)
 
     def history(self, stream: str, place: Callable[[], int] | None = None) -> StreamHistory:
@@ -60,6 +61,7 @@ class Events:
             return False
         self.room.place = head
         self.latest.forget()
+        self.room.settle()
         return True
 
     def _push(self, table: pa.Table) -> None:
@@ -67,7 +69,7 @@ class Events:
         present = pc.unique(table.column("stream")).to_pylist()
         for stream in present:
             tap = Tap(stream)
-            if self.room.channels(tap):
+            if tap in self.room:
                 pieces = Pieces(_of_stream(table, stream, len(present)))
                 self._delivered.inc(self.room.push(tap, Once(partial(events, pieces))))
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from triplewire.codec.accepts import qualities
 from triplewire.edge.compressions import ENCODINGS, IDENTITY, Encoding
-from triplewire.edge.formats import SSE, Format, format_of
+from triplewire.edge.formats import MESSAGES, SSE, Format, format_of
 from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.windows import seconds_of
 
@@ -48,10 +48,19 @@ def manner_of(request: web.Request, window: float) -> Manner:
     BadRequest."""
     format = format_of(request.headers.get("Accept"), request.query.get("format"))
     encoding = _encoding(request.headers.get("Accept-Encoding"))
-    asked = request.query.get("buffer")
-    wait = window if asked is None else seconds_of(asked)
     if MOVED in request.query and format is SSE:
         format = SSE_BY_EVENT
+    return _manner(request, format, encoding, window)
+
+
+def conversational(request: web.Request, window: float) -> Manner:
+    """The same over a WebSocket, which has a format of its own."""
+    return _manner(request, MESSAGES, IDENTITY, window)
+
+
+def _manner(request: web.Request, format: Format, encoding: Encoding, window: float) -> Manner:
+    asked = request.query.get("buffer")
+    wait = window if asked is None else seconds_of(asked)
     return Manner(format, encoding, window=wait, priority=RELAY in request.headers)
 
 

@@ -14,10 +14,9 @@ from triplewire.edge.entries import Pieces
 from triplewire.edge.formats import Format
 from triplewire.edge.formats.ports import end, moved
 from triplewire.edge.frames import NOTHING, Frames
-from triplewire.edge.listeners import Listener
 from triplewire.edge.notifications import Group, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.ports import Entries
-from triplewire.edge.rooms import Room
+from triplewire.edge.rooms import Addressee, Room
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tellings import Once
 from triplewire.edge.windows import Load
@@ -63,7 +62,9 @@ class Matches:
         await self.subscriptions.refresh()
         while any(True for _ in self.room) and self.room.place < head:
             await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1), head)
+            self.room.settle()
         self.room.place = max(self.room.place, head)
+        self.room.settle()
         self._send_over()
         await self._see_off()
 
@@ -112,7 +113,7 @@ class Matches:
 
     async def _see_off(self) -> None:
         for subscription in self.subscriptions.ended():
-            if self.room.at(subscription.made) and await self._settled(subscription.until):
+            if subscription.made in self.room and await self._settled(subscription.until):
                 self.room.finish(subscription.made, partial(_end, subscription.id))
 
     async def _settled(self, until: int) -> bool:
@@ -171,9 +172,9 @@ def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speake
     return Speaker(pieces, Solutions(matches), log.begin())
 
 
-def _moved(listener: Listener) -> bytes:
+def _moved(listener: Addressee) -> bytes:
     return moved(listener.manner.format, listener.cursor)
 
 
-def _end(subscription: str, listener: Listener) -> bytes:
+def _end(subscription: str, listener: Addressee) -> bytes:
     return end(listener.manner.format, subscription)

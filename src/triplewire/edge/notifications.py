@@ -175,7 +175,7 @@ class Speaker:
     def _finding(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> Finding:
         said = self._said(subscription, shape, position, rows)
         whole = subscription.kind is Kind.EVENT and not said
-        return Finding(subscription.id, subscription.kind.value, position, said, whole)
+        return Finding(subscription.id, subscription.kind.value, position, said, whole, subscription.made)
 
     def _said(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> dict[str, Any]:
         limit = self.solutions.limit(rows)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Coroutine, Hashable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,8 +18,10 @@ from triplewire.edge.gaps import gap_after
 from triplewire.edge.listeners import Listener
 from triplewire.edge.manners import Manner, manner_of
 from triplewire.edge.ports import Entries
-from triplewire.edge.rooms import History, Room
+from triplewire.edge.rooms import Room
 from triplewire.edge.seats import Seats, chunked
+from triplewire.edge.subjects import Subject
+from triplewire.edge.wires import Wire
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.model import token
@@ -45,6 +47,8 @@ class Reception:
     metrics: Metrics
     buffer: int = limits.CLIENT_BUFFER_BYTES
     most: int = limits.LISTENERS
+    patience: float = limits.ACK_SECONDS
+    """Seconds for which a client that sets the pace may stand still."""
     seats: Seats = field(default_factory=Seats)
     _attending: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -65,39 +69,32 @@ class Reception:
         """The first position that is kept, for somebody who comes back from one, if something between them is gone."""
         return await self.workers.run(gap_after, self.log, self.registry, after)
 
-    async def welcome(
-        self,
-        request: web.Request,
-        room: Room[Key],
-        key: Key,
-        after: int,
-        history: History,
-        *,
-        window: float = 0.0,
-        earliest: int | None = None,
-        held: AbstractAsyncContextManager[None] | None = None,
-    ) -> web.StreamResponse:
-        """Let a listener in, which stays when the request is long over. `earliest` is what is kept, if something was
-        missed; `held` lasts as long as the listener stays. Raises NotAcceptable or BadRequest."""
-        manner = manner_of(request, window)
+    async def welcome(self, request: web.Request, subject: Subject[Key]) -> web.StreamResponse:
+        """Let a listener in, which stays when the request is long over. Raises NotAcceptable or BadRequest."""
+        manner = manner_of(request, subject.window)
         async with AsyncExitStack() as stack:
-            if held is not None:
-                await stack.enter_async_context(held)
-            response, seat = await self.seats.take(request, _headers(manner))
-            listener = Listener(seat, after, self.metrics, self.buffer, replace(manner, chunked=chunked(response)))
-            listener.greet(greeting(manner.format, after, earliest))
-            stays = stack.pop_all() if held is not None else None
-            task = asyncio.create_task(_attend(room, key, listener, history, stays))
-        self._attending.add(task)
-        task.add_done_callback(self._attending.discard)
+            await stack.enter_async_context(subject.holding())
+            response, seat = await self.seats.take(request, headers_of(manner))
+            self.lead(seat, replace(manner, chunked=chunked(response)), subject, stack.pop_all())
         return response
 
+    def lead(self, wire: Wire, manner: Manner, subject: Subject[Key], stays: AsyncExitStack) -> None:
+        """Make a listener of a connection and lead it to its room. What is held is let go when it leaves."""
+        listener = Listener(wire, subject.after, self.metrics, self.buffer, manner)
+        listener.greet(greeting(manner.format, token(subject.after), [subject]))
+        self.keep(_attend(subject, listener, None if subject.held is None else stays))
 
-async def _attend(
-    room: Room[Key], key: Key, listener: Listener, history: History, stays: AsyncExitStack | None
-) -> None:
+    def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have something done for as long as it takes."""
+        task = asyncio.create_task(work)
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+        return task
+
+
+async def _attend(subject: Subject[Key], listener: Listener, stays: AsyncExitStack | None) -> None:
     try:
-        await room.listen(key, listener, history)
+        await subject.room.listen(subject.key, listener, subject.history)
     except Exception:
         # The answer has begun: too late for a problem document. The client comes back to where it was.
         logger.exception("a history failed while somebody listened")
@@ -107,13 +104,17 @@ async def _attend(
             await listener.until_over()
 
 
-def greeting(format: Format, position: int, earliest: int | None) -> bytes:
-    """The first message: from where on the listener is told, and whether anything before that was missed."""
-    missed = {} if earliest is None else {"earliest": token(earliest)}
-    first = format.notice("position", position=token(position), missed=earliest is not None, **missed)
-    return first if earliest is None else first + gap(format, position, earliest)
+def greeting(format: Format, id: str, subjects: Sequence[Subject[Any]]) -> bytes:
+    """The first message: from where on a client is told, and whether anything before that was missed."""
+    missed = [(each.after, each.earliest) for each in subjects if each.earliest is not None]
+    if not missed:
+        return format.notice("position", position=id, missed=False)
+    asked, earliest = missed[0]
+    first = format.notice("position", position=id, missed=True, earliest=token(earliest))
+    return first + gap(format, asked, earliest)
 
 
-def _headers(manner: Manner) -> dict[str, str]:
+def headers_of(manner: Manner) -> dict[str, str]:
+    """Of an answer without an end."""
     packed = {"Content-Encoding": manner.encoding.name} if manner.encoding.name else {}
     return {**_HEADERS, "Content-Type": manner.format.media_type, **packed}

@@ -119,6 +119,6 @@ def link(app: web.Application) -> None:
 
     async def name(request: web.Request, response: web.StreamResponse) -> None:
         if (found := request.get(LINK)) is not None:
-            response.headers["Link"] = found
+            response.headers.add("Link", found)
 
     app.on_response_prepare.append(name)

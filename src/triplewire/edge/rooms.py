@@ -24,8 +24,19 @@ from triplewire.edge.windows import Load
 
 Key = TypeVar("Key", bound=Hashable)
 
-Last = Callable[[Listener], bytes]
-"""The last message of a listener."""
+
+class Addressee(Protocol):
+    """Whom a last message is for."""
+
+    @property
+    def cursor(self) -> int: ...
+
+    @property
+    def manner(self) -> Manner: ...
+
+
+Last = Callable[[Addressee], bytes]
+"""The last message of somebody."""
 
 
 class Over(Exception):
@@ -50,11 +61,28 @@ class History(Protocol):
         """
 
 
+class Attached(Protocol):
+    """Somebody who is given what others are written, to tell it at a pace of its own."""
+
+    def push(self, telling: Telling) -> int:
+        """Messages, in order; how many of them it had not had."""
+
+    def settle(self) -> None:
+        """A pass is over."""
+
+    def finish(self, last: Last) -> None:
+        """Nothing more comes of the key by this room."""
+
+    def send_away(self, last: Last) -> None:
+        """Nothing more comes from this edge."""
+
+
 class Room(Generic[Key]):
     """Listeners by what they listen to, those of one manner together."""
 
     def __init__(self, place: int = 0, load: Load | None = None) -> None:
-        self.place = place
+        self.place = self.told = place
+        """Of these the second follows when a pass is over: everything up to there was given to those who are here."""
         self.entered: Callable[[], None] = lambda: None
         """Called when somebody came in."""
         self.closed: Callable[[Key, Channel], None] = lambda key, channel: None
@@ -62,14 +90,19 @@ class Room(Generic[Key]):
         self._load = load or Load()
         self._live: dict[Key, dict[Manner, Channel]] = {}
         self._all: dict[Listener, None] = {}
+        self._attached: dict[Key, dict[Attached, None]] = {}
 
     def __len__(self) -> int:
         """How many are here or on their way through history."""
-        return len(self._all)
+        return len(self._all) + sum(map(len, self._attached.values()))
 
     def __iter__(self) -> Iterator[Key]:
         """What is listened to live."""
-        return iter(self._live)
+        return iter({**self._live, **self._attached})
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether somebody listens to it live."""
+        return key in self._live or key in self._attached
 
     def channels(self, key: Key) -> Sequence[Channel]:
         """Of those who listen to a key; those that go before others come first."""
@@ -92,7 +125,25 @@ class Room(Generic[Key]):
 
     def push(self, key: Key, telling: Telling) -> int:
         """Give messages to all that listen to the key; how many times they are written."""
-        return sum(channel.push(telling) for channel in self.channels(key))
+        written = sum(channel.push(telling) for channel in self.channels(key))
+        return written + sum(each.push(telling) for each in tuple(self._attached.get(key, ())))
+
+    def settle(self) -> None:
+        """A pass is over: everything up to the place was given out."""
+        self.told = self.place
+        for each in self._everyone_attached():
+            each.settle()
+
+    def attach(self, key: Key, each: Attached, history: History) -> None:
+        """Somebody comes in who has had everything up to the place from history."""
+        self._attached.setdefault(key, {})[each] = None
+        self.entered()
+
+    def detach(self, key: Key, each: Attached) -> None:
+        here = self._attached.get(key, {})
+        here.pop(each, None)
+        if not here:
+            self._attached.pop(key, None)
 
     def keep_open(self) -> None:
         """Write a comment to everybody."""
@@ -105,10 +156,17 @@ class Room(Generic[Key]):
             channel.close(last)
         for listener in tuple(self._all):
             listener.finish(last(listener))
+        for each in self._everyone_attached():
+            each.send_away(last)
 
     def finish(self, key: Key, last: Last) -> None:
         for channel in self.channels(key):
             channel.close(last)
+        for each in tuple(self._attached.get(key, ())):
+            each.finish(last)
+
+    def _everyone_attached(self) -> list[Attached]:
+        return [each for here in self._attached.values() for each in here]
 
     def _channels(self) -> list[Channel]:
         return [channel for channels in self._live.values() for channel in channels.values()]

@@ -21,7 +21,7 @@ from triplewire.edge.formats.ports import closing, failed
 from triplewire.edge.frames import Frames
 from triplewire.edge.listeners import Listener
 from triplewire.edge.ports import Entries
-from triplewire.edge.rooms import History, Over, Room
+from triplewire.edge.rooms import Addressee, Attached, History, Over, Room
 from triplewire.edge.sieves import Filter, Sieves, Sifted, Tap
 from triplewire.edge.tellings import Once, events
 from triplewire.edge.windows import Load
@@ -32,18 +32,24 @@ logger = logging.getLogger(__name__)
 
 
 class StrainRoom(Room[Tap]):
-    """Its listeners are told from time to time how far they are, since little may pass. `told` is the position up to
-    which all that passed was handed out."""
+    """Its listeners are told from time to time how far they are, since little may pass."""
 
     def __init__(self, place: int, load: Load | None = None) -> None:
         super().__init__(place, load)
-        self.told = place
         self.memories: dict[Tap, Filter] = {}
 
     async def listen(self, key: Tap, listener: Listener, history: History) -> None:
         await super().listen(key, listener, history)
+        if not listener.over:
+            self._remember(key, history)
+
+    def attach(self, key: Tap, each: Attached, history: History) -> None:
+        super().attach(key, each, history)
+        self._remember(key, history)
+
+    def _remember(self, key: Tap, history: History) -> None:
         memory = history.memory if isinstance(history, StrainHistory) else None
-        if memory is not None and not listener.over:
+        if memory is not None:
             self.memories.setdefault(key, memory)
 
     def keep_open(self) -> None:
@@ -77,7 +83,8 @@ class Strains:
         """Whether nobody is here; whoever comes begins where the whole streams are."""
         if any(True for _ in self.room):
             return False
-        self.room.place = self.room.told = max(self.room.place, self._whole.room.place)
+        self.room.place = max(self.room.place, self._whole.room.place)
+        self.room.settle()
         self.room.memories.clear()
         return True
 
@@ -93,7 +100,7 @@ class Strains:
             # From here on who comes in has had all of this by its history; who is here is among these.
             taps, self.room.place = {*self.room}, reached
             await self._pass(table, taps)
-            self.room.told = reached
+            self.room.settle()
             await asyncio.sleep(0)
 
     async def _pass(self, table: pa.Table, taps: set[Tap]) -> None:
@@ -109,7 +116,7 @@ class Strains:
 
     def _hand_out(self, sifted: Sifted) -> None:
         for tap, table in sifted.passed.items():
-            if table.num_rows and self.room.channels(tap):
+            if table.num_rows and tap in self.room:
                 self._delivered.inc(self.room.push(tap, Once(partial(events, Pieces(table)))))
         for tap, detail in sifted.failed.items():
             self.room.memories.pop(tap, None)
@@ -152,9 +159,9 @@ def _reached(position: int, format: Format) -> Frames:
     return Frames([position], [format.reached(position)])
 
 
-def _failed(detail: str, listener: Listener) -> bytes:
+def _failed(detail: str, listener: Addressee) -> bytes:
     return failed(listener.manner.format, listener.cursor, detail)
 
 
-def _come_back(listener: Listener) -> bytes:
+def _come_back(listener: Addressee) -> bytes:
     return closing(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)

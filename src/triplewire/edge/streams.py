@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aiohttp import web
 
 from triplewire.edge.doors import resumption
 from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals
+from triplewire.edge.sieves import Tap
+from triplewire.edge.sockets import upgrades
+from triplewire.edge.subjects import Subject
 from triplewire.edge.taps import Taps
+from triplewire.edge.ways import Ways
 from triplewire.edge.windows import Windows
 from triplewire.registry.streams import stream_name
 
@@ -15,9 +21,10 @@ from triplewire.registry.streams import stream_name
 class Streams:
     """Lets clients listen to streams, from a position of the past or from now on."""
 
-    def __init__(self, taps: Taps, reception: Reception, windows: Windows, referrals: Referrals) -> None:
+    def __init__(self, taps: Taps, reception: Reception, ways: Ways, windows: Windows, referrals: Referrals) -> None:
         self._taps = taps
         self._reception = reception
+        self._ways = ways
         self._windows = windows
         self._referrals = referrals
 
@@ -27,13 +34,19 @@ class Streams:
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
         stream = stream_name(request.match_info["stream"])
-        await self._referrals.refer(request, stream)
+        if not upgrades(request):
+            # A browser's WebSocket follows nobody.
+            await self._referrals.refer(request, stream)
         asked = await self._referrals.arrived(request, stream) or resumption(request)
         self._reception.check_space()
-        tapped = await self._taps.of(stream, request.query.items())
+        return await self._ways.one(request, await self.subject(stream, asked, request.query.items()))
+
+    async def subject(
+        self, stream: str, asked: int | str | None, query: Iterable[tuple[str, str]] = ()
+    ) -> Subject[Tap]:
+        """A stream, or what of it is asked for, after a position or from now on."""
+        tapped = await self._taps.of(stream, query)
         after = asked if isinstance(asked, int) else await self._reception.head()
         earliest = await self._reception.gap(asked) if isinstance(asked, int) else None
-        window = self._windows.of(stream)
-        return await self._reception.welcome(
-            request, tapped.room, tapped.key, after, tapped.history, window=window, earliest=earliest
-        )
+        name, window = f"streams/{stream}", self._windows.of(stream)
+        return Subject(name, tapped.key, tapped.room, tapped.history, after, earliest, window=window)

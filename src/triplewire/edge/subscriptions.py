@@ -95,6 +95,10 @@ class Subscriptions:
         """Those that have ended."""
         return [self._known[id] for id in self._ended]
 
+    def is_ended(self, id: str) -> bool:
+        """Whether one has ended, as far as is known here."""
+        return id in self._ended
+
     def shape(self, subscription: Subscription) -> Shape:
         """What its matches are expanded with."""
         return self._shapes[subscription.shape]
@@ -173,7 +177,7 @@ class Subscriptions:
 
     def _forget_oldest(self) -> None:
         for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
-            if not any(room.at(self._known[id].made) for room in self.rooms):
+            if not any(self._known[id].made in room for room in self.rooms):
                 gone = self._known.pop(id)
                 self._by_made.pop(gone.made, None)
                 for since in (*gone.earlier, gone.since):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ import orjson
 from triplewire.codec import N_TRIPLES
 from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
 from triplewire.edge.entries import Pieces
-from triplewire.edge.formats.ports import Finding
+from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import Headers, token
 
 _JSON = "application/json"
@@ -27,13 +28,21 @@ class Items:
     media_type = MEDIA_TYPE
     comment = b"\n"
 
+    def __init__(self, *, marks: bool = False) -> None:
+        self._marks = marks
+
+    @cached_property
+    def marked(self) -> Format:
+        return Items(marks=True)
+
     def event(self, pieces: Pieces, position: int) -> bytes:
-        entry = pieces.entry(position)
-        return item_of(entry["event"], entry["text"], _headers(entry, Position=token(position)))
+        entry, id = pieces.entry(position), stream_mark(position) if self._marks else token(position)
+        return item_of(entry["event"], entry["text"], _headers(entry, Position=id))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
-        told = {"Position": token(finding.position), "Subscription": finding.subscription, "Kind": finding.kind}
+        id = finding.mark if self._marks else token(finding.position)
+        told = {"Position": id, "Subscription": finding.subscription, "Kind": finding.kind}
         if finding.whole:
             return item_of(entry["event"], entry["text"], _headers(entry, **told))
         syntax, body = _content(finding)
@@ -43,7 +52,7 @@ class Items:
         return encode_item(_NOTICE, Headers(syntax=_JSON, extensions={"Notice": name}), orjson.dumps(fields))
 
     def reached(self, position: int) -> bytes:
-        return self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=token(position))
 
 
 def _headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **told: str) -> Headers:

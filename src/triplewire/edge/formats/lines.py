@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import orjson
 
 from triplewire.edge.entries import Pieces
-from triplewire.edge.formats.ports import Finding
+from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import token
 
 
@@ -16,20 +18,30 @@ class Lines:
     media_type = "application/x-ndjson"
     comment = b"\n"
 
+    def __init__(self, *, marks: bool = False) -> None:
+        self._marks = marks
+
+    @cached_property
+    def marked(self) -> Format:
+        return type(self)(marks=True)
+
     def event(self, pieces: Pieces, position: int) -> bytes:
-        return self.line(b"event", pieces.members(position))
+        return self.line(b"event", self._id(stream_mark(position)) + pieces.members(position))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
-        return self.line(b"notification", finding.members(pieces))
+        return self.line(b"notification", self._id(finding.mark) + finding.members(pieces))
 
     def notice(self, name: str, **fields: object) -> bytes:
         return self.line(name.encode(), orjson.dumps(fields)[1:-1])
 
     def reached(self, position: int) -> bytes:
-        return self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=token(position))
 
     def line(self, type: bytes, rest: bytes) -> bytes:
         return b'{"type":"%b",%b}\n' % (type, rest)
+
+    def _id(self, mark: str) -> bytes:
+        return b'"id":"%b",' % mark.encode() if self._marks else b""
 
 
 NDJSON = Lines()

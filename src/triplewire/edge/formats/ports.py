@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from triplewire.edge.entries import Pieces
 from triplewire.edge.frames import members
-from triplewire.model import token
+from triplewire.edge.marks import Mark
+from triplewire.model import START, token
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,13 @@ class Finding:
     """Solutions (`results`), what a CONSTRUCT builds (`format`, `graph`), or which limit was reached (`limit`)."""
     whole: bool = False
     """The event itself is told."""
+    made: int = START
+    """Where the subscription was made."""
+
+    @property
+    def mark(self) -> str:
+        """The id of the message among those of other subscriptions."""
+        return str(Mark(self.position, self.made))
 
     def members(self, pieces: Pieces) -> bytes:
         """All of it, as the members of a JSON object."""
@@ -45,6 +53,10 @@ class Format(Protocol):
     def comment(self) -> bytes:
         """What keeps a connection open and says nothing."""
 
+    @property
+    def marked(self) -> Format:
+        """The same for several subscriptions and streams over one connection: the ids of messages are marks."""
+
     def event(self, pieces: Pieces, position: int) -> bytes:
         """A message of a stream."""
 
@@ -55,7 +67,13 @@ class Format(Protocol):
         """A message about the connection itself. Only `position` moves a client."""
 
     def reached(self, position: int) -> bytes:
-        """From where to resume, where there is no message to tell it."""
+        """From where to resume, where there is no message to tell it. Nothing where ids are marks: others may have to
+        be told more of the same position."""
+
+
+def stream_mark(position: int) -> str:
+    """The id of an event of a stream among messages of subscriptions."""
+    return str(Mark(position, START))
 
 
 def gap(format: Format, asked: int, earliest: int) -> bytes:

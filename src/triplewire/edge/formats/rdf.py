@@ -14,6 +14,7 @@ after it. So any parser reads the statements, and who reads lines finds the mess
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ from triplewire.codec import Syntax, ntriples
 from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.results import result_set
 from triplewire.edge.entries import Pieces
-from triplewire.edge.formats.ports import Finding
+from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import token
 
 
@@ -33,19 +34,26 @@ class Rdf:
 
     comment = b"#\n"
 
-    def __init__(self, name: str, syntax: Syntax) -> None:
+    def __init__(self, name: str, syntax: Syntax, *, marks: bool = False) -> None:
         self.name = name
         self._syntax = syntax
+        self._marks = marks
+
+    @cached_property
+    def marked(self) -> Format:
+        return Rdf(self.name, self._syntax, marks=True)
 
     @property
     def media_type(self) -> str:
         return self._syntax.media_type
 
     def event(self, pieces: Pieces, position: int) -> bytes:
-        return _message("event", {"position": token(position)}, self._whole(pieces, position))
+        told = {"position": token(position)} | ({"id": stream_mark(position)} if self._marks else {})
+        return _message("event", told, self._whole(pieces, position))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         told = {"position": token(finding.position), "subscription": finding.subscription, "kind": finding.kind}
+        told |= {"id": finding.mark} if self._marks else {}
         told |= {name: value for name, value in finding.said.items() if name == "limit"}
         return _message("notification", told, "".join(self._found(pieces, finding)))
 
@@ -53,7 +61,7 @@ class Rdf:
         return _message(name, fields, "")
 
     def reached(self, position: int) -> bytes:
-        return self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=token(position))
 
     def _found(self, pieces: Pieces, finding: Finding) -> Iterator[str]:
         if finding.whole:

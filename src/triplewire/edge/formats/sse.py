@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import orjson
 
 from triplewire.edge.entries import Pieces
-from triplewire.edge.formats.ports import Finding
+from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import token
 
 
-def message(event: bytes, data: bytes, position: int | None = None) -> bytes:
-    """One message. `data` is JSON on one line; `position` becomes the id from which a client resumes."""
-    if position is None:
+def message(event: bytes, data: bytes, id: str | None = None) -> bytes:
+    """One message. `data` is JSON on one line; a client resumes from the id."""
+    if id is None:
         return b"event: %b\ndata: %b\n\n" % (event, data)
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (token(position).encode(), event, data)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (id.encode(), event, data)
 
 
 class Sse:
@@ -23,11 +25,20 @@ class Sse:
     media_type = "text/event-stream"
     comment = b":\n\n"
 
+    def __init__(self, *, marks: bool = False) -> None:
+        self._marks = marks
+
+    @cached_property
+    def marked(self) -> Format:
+        return Sse(marks=True)
+
     def event(self, pieces: Pieces, position: int) -> bytes:
-        return message(b"event", b"{%b}" % pieces.members(position), position)
+        id = stream_mark(position) if self._marks else token(position)
+        return message(b"event", b"{%b}" % pieces.members(position), id)
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
-        return message(b"notification", b"{%b}" % finding.members(pieces), finding.position)
+        id = finding.mark if self._marks else token(finding.position)
+        return message(b"notification", b"{%b}" % finding.members(pieces), id)
 
     def notice(self, name: str, **fields: object) -> bytes:
         told = message(name.encode(), orjson.dumps(fields))
@@ -37,7 +48,7 @@ class Sse:
         return b"retry: %b\n%b" % (str(fields["retry"]).encode(), told) if "retry" in fields else told
 
     def reached(self, position: int) -> bytes:
-        return b"id: %b\n\n" % token(position).encode()
+        return b"" if self._marks else b"id: %b\n\n" % token(position).encode()
 
 
 class SseByEvent(Sse):

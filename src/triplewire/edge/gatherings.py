@@ -1,0 +1,60 @@
+"""`GET /notifications`: be told of many subscriptions, and streams, over one connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.edge.deliveries import Deliveries
+from triplewire.edge.doors import said
+from triplewire.edge.marks import Mark
+from triplewire.edge.receptions import Reception
+from triplewire.edge.sockets import upgrades
+from triplewire.edge.streams import Streams
+from triplewire.edge.subjects import Subject
+from triplewire.edge.ways import Ways
+from triplewire.errors import BadRequest
+from triplewire.registry.streams import stream_name
+
+KINDS = ("subscription", "stream")
+
+
+class Gatherings:
+    """Brings together what several others let clients listen to."""
+
+    def __init__(self, streams: Streams, deliveries: Deliveries, reception: Reception, ways: Ways) -> None:
+        self._streams = streams
+        self._deliveries = deliveries
+        self._reception = reception
+        self._ways = ways
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/notifications", self.gather, allow_head=False)]
+
+    async def gather(self, request: web.Request) -> web.StreamResponse:
+        """Messages of all that the request names, in one order; over a WebSocket a client may name others later."""
+        named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]
+        if not named and not upgrades(request):
+            raise BadRequest("name what to listen to: ?subscription=, ?stream=, each as often as you like")
+        if len(named) > limits.GATHERED:
+            raise BadRequest(f"{len(named)} are too many for one connection; name at most {limits.GATHERED}")
+        self._reception.check_space()
+        mark = _mark(said(request))
+        asked = mark.cursor if isinstance(mark, Mark) else mark
+        subjects = [await self.find(kind, name, asked) for kind, name in named]
+        if not isinstance(mark, Mark):
+            begin = min([each.after for each in subjects], default=None)
+            mark = Mark(await self._reception.head() if begin is None else begin)
+        return await self._ways.many(request, subjects, mark, self.find)
+
+    async def find(self, kind: str, name: str, asked: int | str | None) -> Subject[Any]:
+        """A subject by its kind and name. Raises NotFound or BadRequest."""
+        if kind == "stream":
+            return await self._streams.subject(stream_name(name), asked)
+        return await self._deliveries.subject(name, asked)
+
+
+def _mark(text: str | None) -> Mark | str | None:
+    return text if text is None or text == "now" else Mark.parse(text)
