@@ -1,11 +1,14 @@
-"""Several edges on one port, real ones, and clients that go on while they are replaced. No pipeline is needed."""
+"""Several edges on one port, real ones, and clients that go on while edges come and go. No pipeline is needed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -13,11 +16,13 @@ import pytest
 
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
-from triplewire.clock import SystemClock
+from triplewire.clock import ManualClock, SystemClock
 from triplewire.compose.edges import Edges
+from triplewire.compose.restarts import Restart
 from triplewire.config import Settings
 from triplewire.errors import Unavailable
-from triplewire.telemetry.standings import told
+from triplewire.telemetry.heartbeats import beat
+from triplewire.telemetry.standings import Standing, told
 from triplewire.testing import event
 
 pytestmark = pytest.mark.processes
@@ -28,22 +33,58 @@ LOOK_SECONDS = 0.05
 
 
 class Fleet:
-    """Edges that are looked after while a test goes on."""
+    """Edges that are looked after while a test goes on. What they tell of their seats may be made up."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.edges = Edges(settings, SystemClock())
+        self.clock = ManualClock()
+        self.taken: float | None = None
+        self.edges = Edges(settings, self.clock, self.read)
+
+    def read(self) -> list[Standing]:
+        found = told(self.settings.standings, SystemClock())
+        if self.taken is None:
+            return found
+        return [replace(each, listeners={"streams": round(self.taken * each.seats)}) for each in found]
 
     def pids(self) -> set[int]:
         return {child.pid for child in self.edges.children if child.pid}
 
-    def names(self) -> set[str]:
-        return {each.name for each in told(self.settings.standings, SystemClock()) if each.state == "ready"}
-
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool], seconds: float = LOOK_SECONDS) -> None:
+        """Look after the edges until something holds; their time goes by as fast as is said."""
         while not holds():
             self.edges.look()
+            self.clock.advance(seconds)
             await asyncio.sleep(LOOK_SECONDS)
+
+
+@dataclass
+class Traffic:
+    """Clients that publish and listen until they are told to stop."""
+
+    url: str
+    acknowledged: list[str] = field(default_factory=list)
+    heard: list[list[str]] = field(default_factory=lambda: [[] for _ in range(LISTENERS)])
+    stopping: bool = False
+
+    async def publish(self, who: int) -> None:
+        """One event after the other; what is not acknowledged is published again, by the same key."""
+        number = 0
+        async with AsyncClient(self.url) as client:
+            while not self.stopping:
+                made = event(who * 100_000 + number)
+                try:
+                    receipt = await client.publish("news", [made], key=f"{who}-{number}")
+                except Unavailable:
+                    continue
+                self.acknowledged.append(receipt["position"])
+                number += 1
+
+    async def listen(self, heard: list[str]) -> None:
+        """Every position, as it comes, over as many connections as it takes."""
+        async with AsyncClient(self.url) as client:
+            async for each in client.consume("news", after="earliest"):
+                heard.append(each["position"])
 
 
 @asynccontextmanager
@@ -57,55 +98,49 @@ async def fleet(folder: Path, edges: str) -> AsyncIterator[Fleet]:
         await asyncio.to_thread(made.edges.stop)
 
 
-async def publish(url: str, who: int, stop: asyncio.Event, acknowledged: list[str]) -> None:
-    """One event after the other; what is not acknowledged is published again, by the same key."""
-    async with AsyncClient(url) as client:
-        number = 0
-        while not stop.is_set():
-            name = f"{who}-{number}"
-            try:
-                receipt = await client.publish("news", [event(who * 100_000 + number)], key=name)
-            except Unavailable:
-                continue
-            acknowledged.append(receipt["position"])
-            number += 1
-
-
-async def listen(url: str, heard: list[str], began: asyncio.Event) -> None:
-    """Every position, as it comes, over as many connections as it takes."""
-    async with AsyncClient(url) as client:
-        async for told in client.consume("news", after="earliest"):
-            heard.append(told["position"])
-            began.set()
+@asynccontextmanager
+async def traffic(at: Fleet) -> AsyncIterator[Traffic]:
+    """Around what happens to the edges. At its end everybody has heard, once, what was acknowledged, and no more."""
+    found = Traffic(at.settings.url)
+    publishing = [asyncio.create_task(found.publish(who)) for who in range(PUBLISHERS)]
+    listening = [asyncio.create_task(found.listen(heard)) for heard in found.heard]
+    await at.until(lambda: all(found.heard))
+    yield found
+    found.stopping = True
+    await asyncio.gather(*publishing)
+    expected = sorted(found.acknowledged)
+    await at.until(lambda: all(len(each) >= len(expected) for each in found.heard))
+    for task in listening:
+        task.cancel()
+    assert len(set(expected)) == len(expected) > LISTENERS
+    assert [each == expected for each in found.heard] == [True] * LISTENERS
 
 
 async def test_a_rolling_restart_loses_nobody(tmp_path: Path) -> None:
-    async with fleet(tmp_path, "2") as at, asyncio.TaskGroup() as tasks:
-        before, stop, acknowledged = at.pids(), asyncio.Event(), list[str]()
-        heard = [list[str]() for _ in range(LISTENERS)]
-        began = [asyncio.Event() for _ in range(LISTENERS)]
-        publishing = [tasks.create_task(publish(at.settings.url, who, stop, acknowledged)) for who in range(PUBLISHERS)]
-        listening = [tasks.create_task(listen(at.settings.url, *each)) for each in zip(heard, began, strict=True)]
-        for each in began:
-            await each.wait()
-        async with AsyncClient(at.settings.url) as client:
-            found = await client.edges()
-            assert [each["name"] for each in found] == ["1", "2"]
-            assert {each["pid"] for each in found} == before
-        at.edges.restart()
+    async with fleet(tmp_path, "2") as at, traffic(at):
+        beat(at.settings.supervision, SystemClock(), "ready")
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, at.edges.restart)
+        restart = Restart.begun(at.settings)
+        assert restart.before == at.pids()
+        assert not restart.done()
+        await at.until(restart.done)
         await at.until(lambda: not at.edges.restarting)
         assert len(at.pids()) == 2
-        assert not at.pids() & before
-        assert len(at.names()) == 2
-        stop.set()
-        await asyncio.gather(*publishing)
-        while any(len(each) < len(acknowledged) for each in heard):
-            await asyncio.sleep(LOOK_SECONDS)
-        for task in listening:
-            task.cancel()
-    expected = sorted(acknowledged)
-    assert len(set(expected)) == len(expected) > LISTENERS
-    assert [each == expected for each in heard] == [True] * LISTENERS
+        assert not at.pids() & restart.before
+
+
+async def test_edges_come_and_go_with_the_load(tmp_path: Path) -> None:
+    async with fleet(tmp_path, "auto:2") as at, traffic(at):
+        first = at.pids()
+        at.taken = 1.0
+        await at.until(lambda: len(at.edges.children) == 2, seconds=1.0)
+        await at.until(at.edges.ready)
+        async with AsyncClient(at.settings.url) as client:
+            assert [each["name"] for each in await client.edges()] == ["1", "2"]
+        at.taken = 0.0
+        await at.until(lambda: len(at.edges.children) == 1, seconds=1.0)
+        await at.until(lambda: not at.edges.restarting)
+        assert at.pids() == first
 
 
 async def test_who_comes_while_there_is_no_edge_waits_for_the_next(tmp_path: Path) -> None:
@@ -116,11 +151,21 @@ async def test_who_comes_while_there_is_no_edge_waits_for_the_next(tmp_path: Pat
         asking = asyncio.create_task(client.edges())
         await at.until(asking.done)
         assert [each["pid"] for each in asking.result()] == list(at.pids()) != [before]
-        found = orjson.loads(await told_by(at, "top", at.settings.url, "--once", "--json"))
+        found = orjson.loads(await printed("top", at.settings.url, "--once", "--json"))
         assert [each["pid"] for each in found["brokers"][0]["edges"]] == list(at.pids())
 
 
-async def told_by(at: Fleet, *arguments: str) -> bytes:
+def test_there_is_nothing_to_restart_without_a_supervisor(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no `triplewire up`"):
+        Restart.begun(Settings(data=tmp_path))
+    beat(tmp_path / "up.json", SystemClock(), "ready")
+    text = (tmp_path / "up.json").read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194303')
+    (tmp_path / "up.json").write_text(text)
+    with pytest.raises(Unavailable, match="no `triplewire up`"):
+        Restart.begun(Settings(data=tmp_path))
+
+
+async def printed(*arguments: str) -> bytes:
     """What a command prints."""
     command = (sys.executable, "-m", "triplewire", *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)

@@ -6,7 +6,9 @@ import logging
 import os
 import socket
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from triplewire.clock import Clock
 from triplewire.compose.children import STOP_SECONDS, Child, stop_all
@@ -43,10 +45,12 @@ class Farewell:
 class Edges:
     """All edges of one broker. `start`, then `look` again and again until `stop`."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Raises BadRequest where the settings do not say how many there should be."""
+    def __init__(self, settings: Settings, clock: Clock, read: Callable[[], Sequence[Standing]] | None = None) -> None:
+        """`read` tells how edges stand; by default what they told. Raises BadRequest where the settings do not say how
+        many there should be."""
         self._settings = settings
         self._clock = clock
+        self._read = read or partial(told, settings.standings, clock)
         self._scale = Scale(Range.parsed(settings.edges, os.cpu_count() or 1), clock)
         self._berths: list[Berth] = []
         self._rolling: deque[Berth] = deque()
@@ -164,11 +168,10 @@ class Edges:
     def _standings(self) -> list[Standing]:
         """Of those that are to stay, as far as they have told."""
         pids = {child.pid for child in self.children}
-        return [each for each in told(self._settings.standings, self._clock) if each.pid in pids]
+        return [each for each in self._read() if each.pid in pids]
 
     def _is_ready(self, child: Child) -> bool:
-        found = told(self._settings.standings, self._clock)
-        return any(each.pid == child.pid and each.state == "ready" for each in found)
+        return any(each.pid == child.pid and each.state == "ready" for each in self._read())
 
 
 def _check_free(settings: Settings) -> None:
