@@ -26,6 +26,12 @@ Count = Annotated[Optional[int], typer.Option("--count", "-n", help="Stop after 
 Several = Optional[List[str]]  # noqa: UP006, UP045
 Names = Annotated[Several, typer.Option("--stream", help="Only this stream; may be repeated.")]
 
+Sources = Annotated[Several, typer.Option("--source", help="Only from this source; may be repeated.")]
+Applications = Annotated[Several, typer.Option("--application", help="Only from this application; may be repeated.")]
+Vocabularies = Annotated[
+    Several, typer.Option("--vocabulary", help="Only with a predicate or class that begins so; may be repeated.")
+]
+
 ATTEMPTS = 8
 """Broken connections in a row that are borne, about half a minute: a broker may restart, a script must not hang."""
 
@@ -38,14 +44,39 @@ def add_to(app: typer.Typer) -> None:
 def consume(
     stream: Annotated[str, typer.Argument(help="Name of the stream.")],
     after: After = None,
+    source: Sources = None,
+    application: Applications = None,
+    vocabulary: Vocabularies = None,
+    ask: Annotated[
+        Several,
+        typer.Option(
+            "--ask",
+            metavar="SPARQL",
+            help="Only events on which this ASK query is true: its text, a file that holds it, or - for standard "
+            "input; may be repeated, and any of them will do.",
+        ),
+    ] = None,
+    filter: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--filter", metavar="NAME", help="Only what a filter of the deployment lets through: `changed`."),
+    ] = None,
+    parameters: Annotated[
+        Several,
+        typer.Option(
+            "--parameter", metavar="NAME=VALUE", help="For the filter, such as property=IRI; may be repeated."
+        ),
+    ] = None,
     count: Count = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Follow a stream: every event, as it happens, until Ctrl-C."""
-    console = Console()
+    """Follow a stream: every event that the options let through, as it happens, until Ctrl-C."""
+    console, given = Console(), {"source": source, "application": application, "vocabulary": vocabulary}
+    asked = {"ask": [read_text(each) for each in ask or []], "filter": filter}
+    filled = {"parameters": pairs(parameters or [], "--parameter")}
+    through: Any = {name: each for name, each in {**given, **asked, **filled}.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
-        for number, message in enumerate(client.consume(stream, after=after), 1):
+        for number, message in enumerate(client.consume(stream, after=after, **through), 1):
             _show(console, message, json)
             if number == count:
                 break
@@ -61,14 +92,9 @@ def subscribe(
     ] = None,
     kind: Annotated[Kind, typer.Option("--kind", help="How much to be told.")] = Kind.BINDINGS,
     stream: Names = None,
-    source: Annotated[Several, typer.Option("--source", help="Only from this source; may be repeated.")] = None,
-    application: Annotated[
-        Several, typer.Option("--application", help="Only from this application; may be repeated.")
-    ] = None,
-    vocabulary: Annotated[
-        Several,
-        typer.Option("--vocabulary", help="Only with a predicate or class that begins so; may be repeated."),
-    ] = None,
+    source: Sources = None,
+    application: Applications = None,
+    vocabulary: Vocabularies = None,
     begins: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(

@@ -14,6 +14,7 @@ from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.client.pages import Page
+from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, TURTLE
 from triplewire.model import END, START, Addressed, Event, Kind, Scope
 
@@ -66,8 +67,10 @@ class Client:
     def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
         return self._run(self._client.publish_addressed(events, key))
 
-    def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
-        return self._each(self._client.consume(stream, after, on_gap=on_gap))
+    def consume(
+        self, stream: str, after: str | None = None, *, on_gap: OnGap = warn, **through: Unpack[Through]
+    ) -> Iterator[Json]:
+        return self._each(self._client.consume(stream, after, on_gap=on_gap, **through))
 
     def page(self, after: int = START, upto: int = END, stream: str | None = None) -> Page:
         return self._run(self._client.page(after, upto, stream))

@@ -13,11 +13,12 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
-from triplewire.client import bulks, pages
+from triplewire.client import bulks, pages, sieves
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
 from triplewire.client.feeds import Feed, Heard
 from triplewire.client.problems import error_of
+from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
 from triplewire.model import END, START, Addressed, Event, Kind, Scope, token
@@ -98,12 +99,15 @@ class AsyncClient:
         receipt: Json = await self._call("POST", "/events", data=BytesIO(body), headers=sent)
         return receipt
 
-    def consume(self, stream: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
+    def consume(
+        self, stream: str, after: str | None = None, *, on_gap: OnGap = warn, **through: Unpack[Through]
+    ) -> AsyncGenerator[Json, None]:
         """Events of a stream, after a position, from `earliest`, or from now on; goes on when a connection breaks.
 
-        `on_gap` is told when what was asked for had been trimmed away already.
+        Only those are told that are let `through`; the rest is not even sent. `on_gap` is told when what was asked for
+        had been trimmed away already. Raises Unavailable where a query or filter of them fails at the edge.
         """
-        return self._feed(f"/streams/{stream}", after, on_gap)
+        return self._feed(f"/streams/{stream}", after, on_gap, tuple(sieves.parameters(through)))
 
     def listen(
         self,
@@ -298,12 +302,16 @@ class AsyncClient:
         told: Json = await self._call("GET", "/streams")
         return list(told["streams"])
 
-    async def _feed(self, path: str, after: str | None, on_gap: OnGap) -> AsyncGenerator[Json, None]:
-        feed = Feed(self._open(), self._url + path, after, self._attempts)
+    async def _feed(
+        self, path: str, after: str | None, on_gap: OnGap, parameters: tuple[tuple[str, str], ...] = ()
+    ) -> AsyncGenerator[Json, None]:
+        feed = Feed(self._open(), self._url + path, after, self._attempts, parameters)
         async with aclosing(feed.messages()) as messages:
             async for heard in messages:
                 if heard.event == "gap":
                     on_gap(heard.data)
+                elif heard.event == "failed":
+                    raise Unavailable(heard.data["detail"])
                 elif heard.event != "end":
                     yield heard.data
 

@@ -23,6 +23,8 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _LAST = ("slow", "closing")
 """After which a client comes back."""
+_OVER = ("end", "failed")
+"""After which it does not."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooMany, Unavailable)
 
 
@@ -40,7 +42,8 @@ class _Sent(Exception):
 
 @dataclass(frozen=True)
 class Heard:
-    """One message of a feed. `event` is `event`, `notification`, `gap` or `end`; `data` is what its JSON says."""
+    """One message of a feed. `event` is `event`, `notification`, `gap`, `end` or `failed`; `data` is what its JSON
+    says."""
 
     event: str
     position: str | None
@@ -59,7 +62,8 @@ class Feed:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     async def messages(self) -> AsyncGenerator[Heard, None]:
-        """Every message once, in order. Ends after `end`; raises what the server refuses with, such as NotFound."""
+        """Every message once, in order. Ends after `end` or `failed`; raises what the server refuses with, such as
+        NotFound."""
         parser, failures = Parser(), 0
         course = Course(URL(self.url), self.parameters, self.after)
         while True:
@@ -70,7 +74,7 @@ class Feed:
                         failures = 0
                         course.heard()
                         yield _heard(message)
-                        if message.event == "end":
+                        if message.event in _OVER:
                             return
             except _Sent as sent:
                 course.go(sent.location)

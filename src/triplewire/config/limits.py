@@ -66,7 +66,7 @@ event."""
 
 SIEVES = 1_024
 """Different sieves through which an edge tells streams at the same time, however many listen through each: at some
-10 µs for each and a pass, a pass takes 10 ms at worst, but for queries."""
+20 µs for each and a pass, a pass takes 20 ms at worst, but for queries."""
 
 SIEVE_CPU_SECONDS = 0.5
 """CPU time of one query of a sieve on one pass of events, for which all who listen through sieves wait. Who asks for

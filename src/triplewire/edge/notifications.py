@@ -75,6 +75,13 @@ def grouped(matches: pa.Table, wanted: Iterable[Wanted]) -> Iterator[Group]:
             yield _group(each.since, chunk.positions[rows], rows)
 
 
+def positions_of(matches: pa.Table, wanted: Sequence[Wanted]) -> Iterator[tuple[int, Numbers]]:
+    """Where each of the wanted was made, and the positions at which it matches, in order; some may be there twice."""
+    chunk = _Matches(matches, wanted)
+    for each in wanted:
+        yield each.since, chunk.positions[chunk.of(each)]
+
+
 def _group(since: int, positions: Numbers, rows: Numbers) -> Group:
     """Rows of one position together."""
     starts = np.flatnonzero(np.diff(positions, prepend=-1)).tolist()

@@ -115,9 +115,11 @@ class Strains:
                 self.room.finish(tap, _come_back)
 
     def _hand_out(self, sifted: Sifted) -> None:
+        tellings: dict[int, Once] = {}
         for tap, table in sifted.passed.items():
             if table.num_rows and tap in self.room:
-                self._delivered.inc(self.room.push(tap, Once(partial(events, Pieces(table)))))
+                telling = tellings.setdefault(id(table), Once(partial(events, Pieces(table))))
+                self._delivered.inc(self.room.push(tap, telling))
         for tap, detail in sifted.failed.items():
             self.room.memories.pop(tap, None)
             self.room.finish(tap, partial(_failed, detail))

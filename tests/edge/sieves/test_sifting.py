@@ -70,6 +70,16 @@ def test_streams_of_one_table_are_told_apart() -> None:
     sieves.close()
 
 
+def test_taps_that_let_the_same_through_share_it() -> None:
+    sieves, _ = sifting()
+    taps = [Tap("test", Sieve(source=(name,))) for name in ("roof", "cellar")]
+    taps += [Tap("test", Sieve(source=("roof",), vocabulary=("urn:",))), Tap("test", CHANGED)]
+    found = sieves.sifted(entries(EVENTS), taps, {taps[3]: Changed("urn:p")}).passed
+    assert found[taps[0]] is found[taps[2]]
+    assert [positions(found[tap]) for tap in taps] == [[1, 3, 4], [2], [1, 3, 4], [1, 4]]
+    sieves.close()
+
+
 def test_equal_queries_of_different_sieves_are_asked_once() -> None:
     sieves, metrics = sifting()
     one, same = ask("ASK { ?s <urn:p> 1 }"), ask("ASK { ?v <urn:p> 1 }")

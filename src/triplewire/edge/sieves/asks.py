@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge.notifications import Wanted, grouped
+from triplewire.edge.notifications import Wanted, positions_of
 from triplewire.edge.sieves.batches import Mask
 from triplewire.edge.sieves.sieves import Ask
 from triplewire.matching.index import Memberships
@@ -94,9 +94,9 @@ class Asks:
             matches = self._matched(entries) if entries.num_rows else MATCHES.empty_table()
             wanted = {self._known[ask].since: ask for ask in asks if ask in self._known}
             found = {ask: np.zeros(entries.num_rows, bool) for ask in wanted.values()}
-            for group in grouped(matches, [self._known[ask] for ask in found]):
-                rows = np.asarray(group.positions) - (self._position - entries.num_rows + 1)
-                found[wanted[group.since]][rows] = True
+            first = self._position - entries.num_rows + 1
+            for since, positions in positions_of(matches, [self._known[ask] for ask in found]):
+                found[wanted[since]][positions - first] = True
             return found
 
     def _matched(self, entries: pa.Table) -> pa.Table:

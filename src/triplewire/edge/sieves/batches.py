@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cached_property
 
 import numpy as np
@@ -16,12 +17,16 @@ from triplewire.model.terms import RDF_TYPE
 Mask = npt.NDArray[np.bool_]
 """One truth for each event of a batch."""
 
+_LAST = "\U0010ffff"
+"""Comes after whatever may follow the beginning of an IRI."""
+
 
 class Batch:
-    """A table of `ENTRIES`. What several sieves ask of it is looked at once."""
+    """A table of `ENTRIES`. What several sieves ask of it is looked at once, term by term and not event by event."""
 
     def __init__(self, entries: pa.Table) -> None:
         self.entries = entries
+        self._columns: dict[str, Names] = {}
         self._masks: dict[tuple[str, tuple[str, ...]], Mask] = {}
 
     def passing(self, tap: Tap) -> Mask:
@@ -38,48 +43,58 @@ class Batch:
     def _among(self, column: str, values: tuple[str, ...]) -> Mask:
         found = self._masks.get((column, values))
         if found is None:
-            found = _mask(pc.is_in(self.entries[column], value_set=pa.array(values, pa.string())))
-            self._masks[column, values] = found
+            names = self._columns.get(column)
+            if names is None:
+                names = self._columns[column] = Names(self.entries[column], np.arange(self.entries.num_rows))
+            found = self._masks[column, values] = names.among(values, self.entries.num_rows)
         return found
 
     def _of_vocabulary(self, beginnings: tuple[str, ...]) -> Mask:
         found = self._masks.get(("vocabulary", beginnings))
         if found is None:
-            found = self._masks["vocabulary", beginnings] = self._names.begin(beginnings)
+            found = self._used.begin(tuple("<" + each for each in beginnings), self.entries.num_rows)
+            self._masks["vocabulary", beginnings] = found
         return found
 
     @cached_property
     def _rdf(self) -> Mask:
-        return _mask(rdf(self.entries))
+        return np.asarray(rdf(self.entries).to_numpy(), bool)
 
     @cached_property
-    def _names(self) -> Names:
-        return Names(self.entries)
+    def _used(self) -> Names:
+        """Predicates and classes."""
+        quads = quads_of(self.entries)
+        classes = quads.filter(pc.equal(quads["predicate"], RDF_TYPE))
+        named = pa.chunked_array([*quads["predicate"].chunks, *classes["object"].chunks], pa.string())
+        return Names(named, np.concatenate([quads["row"].to_numpy(), classes["row"].to_numpy()]))
 
 
 class Names:
-    """The predicates and classes that events have: few of them, however many quads there are."""
+    """Terms that events have, and in which rows: few different ones, in order."""
 
-    def __init__(self, entries: pa.Table) -> None:
-        quads, self._events = quads_of(entries), entries.num_rows
-        typed = pc.equal(quads["predicate"], RDF_TYPE)
-        classes = quads.filter(typed)
-        named = pa.chunked_array([*quads["predicate"].chunks, *classes["object"].chunks], pa.string())
-        encoded = named.combine_chunks().dictionary_encode()
-        self._rows = np.concatenate([quads["row"].to_numpy(), classes["row"].to_numpy()])
-        self._codes = encoded.indices.to_numpy()
-        self._terms = encoded.dictionary
+    def __init__(self, column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> None:
+        told = np.asarray(column.is_valid().to_numpy(), bool)
+        encoded = column.drop_null().combine_chunks().dictionary_encode()
+        names: list[str] = encoded.dictionary.to_pylist()
+        order = sorted(range(len(names)), key=names.__getitem__)
+        ranks = np.zeros(len(names), np.int64)
+        ranks[order] = np.arange(len(names))
+        self._names = [names[each] for each in order]
+        self._ranks = ranks[encoded.indices.to_numpy()]
+        self._rows = rows[told]
 
-    def begin(self, beginnings: tuple[str, ...]) -> Mask:
+    def among(self, names: tuple[str, ...], events: int) -> Mask:
+        """For each event whether it has one of these."""
+        return self._marked([(name, name + "\0") for name in names], events)
+
+    def begin(self, beginnings: tuple[str, ...], events: int) -> Mask:
         """For each event whether one of its names begins so."""
-        terms = np.zeros(len(self._terms), bool)
-        for each in beginnings:
-            terms |= _mask(pc.starts_with(self._terms, "<" + each))
-        found = np.zeros(self._events, bool)
-        found[self._rows[terms[self._codes]]] = True
+        return self._marked([(each, each + _LAST) for each in beginnings], events)
+
+    def _marked(self, spans: list[tuple[str, str]], events: int) -> Mask:
+        found = np.zeros(events, bool)
+        for first, last in spans:
+            start, stop = bisect_left(self._names, first), bisect_left(self._names, last)
+            if start < stop:
+                found[self._rows[(self._ranks >= start) & (self._ranks < stop)]] = True
         return found
-
-
-def _mask(column: pa.ChunkedArray | pa.Array) -> Mask:
-    found: Mask = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
-    return found.astype(bool)

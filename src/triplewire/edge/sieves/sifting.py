@@ -20,8 +20,9 @@ import pyarrow as pa
 from triplewire.config import limits
 from triplewire.edge.sieves.asks import Asks
 from triplewire.edge.sieves.batches import Batch, Mask
-from triplewire.edge.sieves.filters import Broken, Filter, Filters, judged
+from triplewire.edge.sieves.filters import Broken, Filter, Filters
 from triplewire.edge.sieves.parameters import sieve_of
+from triplewire.edge.sieves.passes import Costly, Pass
 from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
@@ -40,7 +41,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Sifted:
-    """The events that each tap lets through, and in which words those are cut off whose tap failed."""
+    """The events that each tap lets through, and in which words those are cut off whose tap failed. Taps that let the
+    same events through have the same table."""
 
     passed: dict[Tap, pa.Table] = field(default_factory=dict)
     failed: dict[Tap, str] = field(default_factory=dict)
@@ -106,9 +108,9 @@ class Sieves:
         """The same, in this thread."""
         batch, sifted = Batch(entries), Sifted()
         masks = {tap: batch.passing(tap) for tap in taps}
-        answers = self._answers(entries, masks)
+        whole = Pass(entries, self._answers(entries, masks))
         for tap, mask in masks.items():
-            self._settle(sifted, entries, tap, mask, answers, memories.get(tap))
+            self._settle(sifted, whole, tap, mask, memories.get(tap))
         return sifted
 
     def close(self) -> None:
@@ -124,17 +126,9 @@ class Sieves:
             raise Unavailable("the index of queries is being made ready; try again in a minute") from None
         self._loaded = True
 
-    def _settle(
-        self,
-        sifted: Sifted,
-        entries: pa.Table,
-        tap: Tap,
-        mask: Mask,
-        answers: Mapping[Ask, Mask],
-        memory: Filter | None,
-    ) -> None:
+    def _settle(self, sifted: Sifted, whole: Pass, tap: Tap, mask: Mask, memory: Filter | None) -> None:
         try:
-            sifted.passed[tap] = _through(entries, tap, mask, answers, memory)
+            sifted.passed[tap] = whole.through(tap, mask, memory)
         except Broken as error:
             name = _filter_of(tap)
             logger.error("the filter %s of the stream %s failed", name, tap.stream, exc_info=error)
@@ -164,23 +158,6 @@ class Sieves:
 
 def _filter_of(tap: Tap) -> str:
     return "" if tap.sieve is None or tap.sieve.filter is None else tap.sieve.filter.name
-
-
-class Costly(Exception):
-    """A query was given up."""
-
-
-def _through(entries: pa.Table, tap: Tap, mask: Mask, answers: Mapping[Ask, Mask], memory: Filter | None) -> pa.Table:
-    """Raises Broken or Costly."""
-    asks = () if tap.sieve is None else tap.sieve.asks
-    if any(ask not in answers for ask in asks):
-        raise Costly
-    if asks:
-        mask = mask & np.logical_or.reduce([answers[ask] for ask in asks])
-    passed = entries if mask.all() else entries.filter(pa.array(mask))
-    if memory is None and _filter_of(tap):
-        raise Broken("it was not made")
-    return passed if memory is None else passed.filter(pa.array(judged(memory, passed), pa.bool_()))
 
 
 def _spread(mask: Mask, wanted: Mask) -> Mask:
