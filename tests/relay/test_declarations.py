@@ -66,6 +66,14 @@ def test_what_a_file_may_say() -> None:
 
 MIRROR = '[[relay]]\nfrom = "http://origin/streams/weather"\n'
 
+
+def test_a_filter_of_a_deployment_takes_what_the_file_says() -> None:
+    (strand,) = strands(MIRROR + "filter = { name = 'changed', property = 'urn:p' }")
+    assert strand.filters == (("filter", "changed"), ("filter.property", "urn:p"))
+    (strand,) = strands(MIRROR + "filter = 'changed'")
+    assert strand.filters == (("filter", "changed"),)
+
+
 WRONG = [
     ("", None, "at least one table"),
     ("relay = 1", 1, "at least one table"),
@@ -84,6 +92,7 @@ WRONG = [
     ("[[relay]]\nfrom = ['http://a/streams/x', 'http://b/streams/y']", 2, "say with `stream`"),
     (MIRROR + "to = 'localhost:8080'", 3, "no address of an edge"),
     (MIRROR + "stream = ''", 3, "`stream` must be a text"),
+    (MIRROR + "filter = { property = 'urn:p' }", 3, "`filter` has no `name`"),
     (MIRROR + "source = [1]", 3, "`source` must be a text"),
     (MIRROR + "enrich = 'x'", 3, "`enrich` must be a table"),
     (MIRROR + "enrich.annotation = 1", 3, "`annotation` must be a table"),

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import orjson
 import pytest
 
 from tests.edge.houses import house, run
@@ -15,6 +16,8 @@ from triplewire.log.ports import Publication, Retention
 from triplewire.model import Event, Headers, token
 from triplewire.model.terms import TW
 from triplewire.testing import event
+
+NQUADS = {"Content-Type": "application/n-quads"}
 
 
 def test_a_mirror_has_what_the_source_has(tmp_path: Path) -> None:
@@ -187,5 +190,94 @@ def test_an_edge_is_told_of_its_repeater_and_of_its_end(tmp_path: Path) -> None:
                 assert repeater.streams == {"test": "http://public:80/streams/test"}
                 assert repeater.free > 0
             assert above.edge.repeaters.all() == []
+
+    run(scene())
+
+
+def test_the_path_grows_from_edge_to_edge(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as top, house() as middle, house() as low:
+            said = Headers("roof", extensions={"Weather-Kind": "rain"})
+            top.twin.log.append([Publication("test", [Event(event(1).id, event(1).text, said)])])
+            upper = mirror(top) + 'stream = "middle"\n'
+            async with (
+                relayed(upper, tmp_path, middle, "upper"),
+                relayed(mirror(middle, "middle"), tmp_path, low, "lower"),
+            ):
+                await heard(low, 1, "middle")
+            (row,) = rows(low, "middle")
+            first, second = top.edge.parts.identity, middle.edge.parts.identity
+            path = {"Weather-Kind": "rain", "Relay-Path": f"{first}/test {second}/middle"}
+            assert (row["source"], orjson.loads(row["extensions"])) == ("roof", path)
+
+    run(scene())
+
+
+def test_two_edges_that_mirror_each_other_do_not_carry_in_circles(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with AsyncExitStack() as open:
+            one, two = [await open.enter_async_context(house()) for _ in range(2)]
+            to = await open.enter_async_context(relayed(mirror(one), tmp_path, two, "to"))
+            back = await open.enter_async_context(relayed(mirror(two), tmp_path, one, "back"))
+            one.append(1)
+            two.append(2)
+            assert sorted(await heard(one, 2)) == sorted(await heard(two, 2)) == [event(1).id, event(2).id]
+            # What is carried after them was heard after them: by then they would have come around.
+            one.append(3)
+            await heard(two, 3)
+            two.append(4)
+            await heard(one, 4)
+            while to.tallies[0].loops + back.tallies[0].loops < 3:
+                await heard(two, 4)
+            assert len(ids(one)) == len(ids(two)) == 4
+            assert to.tallies[0].events + back.tallies[0].events == 4
+
+    run(scene())
+
+
+def test_an_event_with_another_text_under_the_same_id_is_passed_over(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as above, house() as below:
+            async with below.session.post(
+                f"{below.url}/streams/test", data=f'<urn:a> <urn:b> "1" <{event(2).id}> .', headers=NQUADS
+            ) as response:
+                assert response.status == 201
+            above.append(1, 2, 3)
+            async with relayed(mirror(above), tmp_path, below) as relay:
+                await heard(below, 3)
+            assert ids(below) == [event(number).id for number in (2, 1, 3)]
+            assert relay.tallies[0].refused == 1
+
+    run(scene())
+
+
+def test_one_stream_becomes_several(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as above, house() as below:
+            for number, source in enumerate(("roof", "cellar", "roof")):
+                said = Headers(source=source)
+                above.twin.log.append([Publication("test", [Event(event(number).id, event(number).text, said)])])
+            text = mirror(above) + "split.up = { source = 'roof' }\nsplit.all = { source = ['roof', 'cellar'] }\n"
+            async with relayed(text, tmp_path, below):
+                await heard(below, 2, "up")
+                await heard(below, 3, "all")
+            assert ids(below, "up") == [event(0).id, event(2).id]
+            assert ids(below, "all") == [event(number).id for number in range(3)]
+
+    run(scene())
+
+
+def test_what_comes_after_now_is_not_lost_by_a_cut_before_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as above, house() as below:
+            above.append(1)
+            text = mirror(above) + 'after = "now"\n'
+            async with relayed(text, tmp_path, below) as relay:
+                while not relay.tallies or relay.tallies[0].state == "connecting":
+                    async with above.session.get(f"{above.url}/health"):
+                        pass
+            above.append(2)
+            async with relayed(text, tmp_path, below):
+                assert await heard(below, 1) == [event(2).id]
 
     run(scene())

@@ -91,12 +91,11 @@ class AsyncClient:
         receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
         return receipt
 
-    async def publish_addressed(self, events: Iterable[Addressed] | bytes, key: str | None = None) -> Json:
+    async def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
         """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published
         with the key is not published again, for as long as the log keeps it: the receipt is the first one's."""
-        body = events if isinstance(events, bytes) else encode_addressed(events)
         sent = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
-        receipt: Json = await self._call("POST", "/events", data=BytesIO(body), headers=sent)
+        receipt: Json = await self._call("POST", "/events", data=BytesIO(encode_addressed(events)), headers=sent)
         return receipt
 
     def consume(

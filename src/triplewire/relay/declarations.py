@@ -117,9 +117,18 @@ class _Checked:
             yield self._stream(name, place), (*common, *self._filters(filters, place))
 
     def _filters(self, table: Mapping[str, Any], at: tuple[Step, ...]) -> tuple[tuple[str, str], ...]:
-        return tuple(
-            (name, each) for name in FILTERS if name in table for each in self._several(table[name], (*at, name))
-        )
+        named = [(name, table[name], (*at, name)) for name in FILTERS if name in table]
+        return tuple(pair for each in named for pair in self._filter(*each))
+
+    def _filter(self, name: str, value: object, at: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+        """A filter of a deployment may be a table: its `name`, and what it takes."""
+        if name == "filter" and isinstance(value, dict):
+            if "name" not in value:
+                raise fault(self.text, at, "`filter` has no `name`, which is that of a filter of the edge above")
+            yield name, self._text(value["name"], at)
+            yield from ((f"filter.{key}", self._text(value[key], (*at, key))) for key in value if key != "name")
+        else:
+            yield from ((name, each) for each in self._several(value, at))
 
     def _enrichments(self, table: object, at: tuple[Step, ...]) -> Iterator[Enrichment]:
         for name, options in self._table(table, at).items():

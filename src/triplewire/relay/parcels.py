@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from triplewire.codec import N_QUADS, decode, nquads
-from triplewire.codec.headers import Said, format_headers, instant
-from triplewire.model import Event, parse_token, token
+from triplewire.codec.headers import instant
+from triplewire.codec.ztreamy import encode_item
+from triplewire.model import Event, Headers, parse_token, token
 from triplewire.model.terms import TW, literal
 from triplewire.relay.strands import Address
 from triplewire.relay.trails import HEADER, Trail
@@ -55,14 +56,15 @@ def of_gap(told: Mapping[str, Any], source: Address, upstream: str, now: int) ->
     return Parcel(token(parse_token(earliest) - 1), id, time, body, application="triplewire-relay")
 
 
-def packed(parcels: Iterable[Parcel], stream: str) -> bytes:
-    """The body by which they are published: each after what is said of it."""
-    return "".join(_packed(each, stream) for each in parcels).encode()
+def packed(parcels: Iterable[Parcel]) -> bytes:
+    """The body by which they are published: items, each with what is said of it, the publisher's own headers too."""
+    return b"".join(_packed(each) for each in parcels)
 
 
-def _packed(parcel: Parcel, stream: str) -> str:
-    said = Said(stream, parcel.source, parcel.application, instant("time", parcel.time))
-    return format_headers(parcel.event, said) + parcel.body
+def _packed(parcel: Parcel) -> bytes:
+    time = instant("time", parcel.time)
+    headers = Headers(parcel.source, parcel.application, time, N_QUADS.media_type, parcel.headers)
+    return encode_item(parcel.event, headers, parcel.body.encode())
 
 
 def rewritten(event: Event) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from triplewire.client import AsyncClient
 from triplewire.clock import Clock
+from triplewire.codec.ztreamy import MEDIA_TYPE
 from triplewire.config import limits
 from triplewire.errors import Conflict, InputError, StorageFull, TooMany, TriplewireError, Unavailable
 from triplewire.relay import parcels
@@ -30,6 +31,8 @@ class Ends:
 
     upstream: str
     downstream: str
+    head: str
+    """The position at which the edge above was then."""
 
 
 @dataclass
@@ -69,7 +72,7 @@ class Run:
         """One connection, from where the ledger says, until something breaks."""
         self.tally.turn("connecting")
         ends = await self._ends()
-        record = self._record(ends.upstream)
+        record = self._record(ends)
         inbox = Inbox(2 * limits.RELAY_BYTES)
         listening = asyncio.create_task(self._listen(record, ends, inbox))
         try:
@@ -82,16 +85,19 @@ class Run:
 
     async def _ends(self) -> Ends:
         upstream, downstream = await asyncio.gather(self.above.health(), self.below.health())
-        return Ends(upstream["edge"], downstream["edge"])
+        return Ends(upstream["edge"], downstream["edge"], upstream["head"])
 
-    def _record(self, upstream: str) -> Record:
+    def _record(self, ends: Ends) -> Record:
         """Where to go on. Positions of an edge that was another one are worth nothing."""
         found = self.ledger.load(self.strand.key)
-        if found is not None and found.upstream == upstream:
+        if found is not None and found.upstream == ends.upstream:
             return found
         if found is not None:
             logger.warning("%s: the edge above is another one now; beginning at %s", self.strand, self.strand.after)
-        return Record(upstream, self.strand.after)
+        # A cut before the first event must not make it a later now.
+        record = Record(ends.upstream, ends.head if self.strand.after == "now" else self.strand.after)
+        self.ledger.intend(self.strand.key, str(self.strand), record)
+        return record
 
     async def _listen(self, record: Record, ends: Ends, inbox: Inbox) -> None:
         """Bring what is heard into the inbox. It is closed with what ended the listening."""
@@ -166,6 +172,5 @@ class Run:
             logger.error("%s: %s is not taken: %s", self.strand, fit[0].event, error)
 
     async def _send(self, fit: list[Parcel], key: str) -> None:
-        body = parcels.packed(fit, self.strand.target.stream)
-        await self.below.publish_addressed(body, key)
+        await self.below.publish(self.strand.target.stream, parcels.packed(fit), MEDIA_TYPE, key=key)
         self.tally.events += len(fit)
