@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
 from tests.edge.archives import MemoryArchive
+from tests.edge.houses import run
 from triplewire.edge.backlogs import Backlog
 from triplewire.edge.gaps import Gap
 from triplewire.edge.resumptions import Asked, Resumptions, Start
+from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest
 from triplewire.log.ports import Retention
-from triplewire.model import token
+from triplewire.model import Kind, Subscription, token
 from triplewire.testing import KINDS, Twin, event, publication, twin
 
 SECOND = 1_000_000
@@ -42,7 +48,8 @@ def test_anything_else_is_refused_with_what_is_accepted(text: str) -> None:
         Asked.parsed(text)
 
 
-def prepared(stores: Twin) -> Resumptions:
+@contextmanager
+def prepared(stores: Twin) -> Iterator[Resumptions]:
     """An event a second, from second 1 on, in turn of two streams; the first four are in the archive alone, the first
     two of one stream nowhere."""
     for number in range(1, 9):
@@ -52,7 +59,13 @@ def prepared(stores: Twin) -> Resumptions:
     archive.store(stores.log.read(0, 8, 8), 8)
     stores.log.trim(Retention(size=0), before=5)
     archive.retain(4, ["a"])
-    return Resumptions(Backlog(stores.log, archive), stores.clock)
+    workers = Workers(1, "read")
+    yield Resumptions(Backlog(stores.log, archive), stores.clock, workers, workers)
+    workers.close()
+
+
+def subscription(**fields: Any) -> Subscription:  # noqa: ANN401
+    return Subscription("s", None, Kind.SIGNAL, "shape", (), since=1, **fields)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,8 +87,8 @@ def prepared(stores: Twin) -> Resumptions:
     ],
 )
 def test_where_it_is(kind: str, stream: str, text: str, start: Start) -> None:
-    with twin(kind) as stores:
-        found = prepared(stores).start(Asked.parsed(text), stream)
+    with twin(kind) as stores, prepared(stores) as resumptions:
+        found = run(resumptions.of_stream(Asked.parsed(text), stream))
         assert found == Start(start.after, 4 if stream == "a" else 0, start.gap)
 
 
@@ -83,12 +96,38 @@ def test_where_it_is(kind: str, stream: str, text: str, start: Start) -> None:
 def test_a_time_is_the_time_of_arrival(kind: str) -> None:
     with twin(kind) as stores:
         begun = stores.clock.now()
-        resumptions = prepared(stores)
+        with prepared(stores) as resumptions:
+            seek(begun, resumptions)
 
-        def at(seconds: float, stream: str = "b") -> Start:
-            return resumptions.start(Asked(moment=begun + int(seconds * SECOND)), stream)
 
-        assert [at(each).after for each in (1, 1.5, 3, 4.5, 6.5, 8, 8.5)] == [0, 1, 1, 3, 6, 7, 8]
-        assert [at(each).gap for each in (0, 2, 9)] == [None, None, None]
-        assert [at(each, "a").gap for each in (0, 2, 6)] == [Gap(1, 4), Gap(2, 4), None]
-        assert at(3600).after == 8
+def seek(begun: int, resumptions: Resumptions) -> None:
+    def at(seconds: float, stream: str = "b") -> Start:
+        return run(resumptions.of_stream(Asked(moment=begun + int(seconds * SECOND)), stream))
+
+    assert [at(each).after for each in (1, 1.5, 3, 4.5, 6.5, 8, 8.5)] == [0, 1, 1, 3, 6, 7, 8]
+    assert [at(each).gap for each in (0, 2, 9)] == [None, None, None]
+    assert [at(each, "a").gap for each in (0, 2, 6)] == [Gap(1, 4), Gap(2, 4), None]
+    assert at(3600).after == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "start"),
+    [
+        (None, {}, Start(1)),
+        (None, {"begins": 0}, Start(0)),
+        ("now", {}, Start(8, 4)),
+        ("earliest", {}, Start(1, 4, Gap(1, 4))),
+        (token(3), {}, Start(3, 4, Gap(4, 4))),
+        (token(3), {"stream": "b"}, Start(3, 3)),
+        (token(2), {"stream": ("b", "c")}, Start(2, 3, Gap(3, 3))),
+        (token(2), {"begins": 0}, Start(2, 4)),
+        (token(5), {}, Start(5, 4)),
+        (event(7).id, {}, Start(7, 4)),
+        ("urn:none", {}, Start(1, 4, Gap(1, 4))),
+        (token(99), {}, Start(8, 4, Gap(1, 8))),
+    ],
+)
+def test_where_a_subscription_goes_on(text: str | None, fields: dict[str, Any], start: Start) -> None:
+    asked = None if text is None else Asked.parsed(text)
+    with twin("memory") as stores, prepared(stores) as resumptions:
+        assert run(resumptions.of_subscription(asked, subscription(**fields))) == start

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.client.sse import Parser
+from triplewire.edge.backlogs import Backlog
 from triplewire.edge.channels import Channel
 from triplewire.edge.events import Events
 from triplewire.edge.formats import SSE, Format
@@ -85,7 +86,7 @@ class Stage:
         self.since = self.stores.registry.put(entries)[-1]
         self.outbox = self.stores.outbox("")
         log, registry = self.stores.log, self.stores.registry
-        self.events = Events(log, workers, metrics, limit=2)
+        self.events = Events(Backlog(log), workers, workers, metrics, limit=2)
         subscriptions = Subscriptions(registry, log, workers)
         self.matches = Matches(self.outbox, log, subscriptions, workers, metrics, limit=2)
         self.metrics = metrics

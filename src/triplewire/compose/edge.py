@@ -27,6 +27,7 @@ from triplewire.control.subscriptions import Subscriptions
 from triplewire.edge.allowances import Allowances
 from triplewire.edge.app import EDGE, Parts, application
 from triplewire.edge.identities import identity_of
+from triplewire.edge.recalls import Recall
 from triplewire.edge.server import serve_on, signalled
 from triplewire.edge.standings import Place
 from triplewire.edge.windows import Windows
@@ -124,6 +125,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             services=settings.services,
             origins=settings.origins,
             windows=Windows.parsed(settings.windows),
+            recall=Recall.parsed(settings.memory),
             metrics=metrics,
             identity=identity_of(settings.identity),
             allowances=Allowances.from_settings(settings, clock),

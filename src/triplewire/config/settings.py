@@ -45,6 +45,9 @@ class Settings:
     """How many seconds messages may wait for others under load: `0.5` those of all streams, `alerts=0` those of one."""
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask; in the environment with spaces between them."""
+    memory: tuple[str, ...] = ()
+    """How much of streams an edge remembers for those who come back: `64MB` of all together, `30s` of each, of one
+    `home=8MB`, `home=10s` or `alerts=0`."""
     origins: tuple[str, ...] = ()
     """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
     client_connections: int = limits.CLIENT_CONNECTIONS

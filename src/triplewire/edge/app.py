@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from triplewire.edge import index
 from triplewire.edge.allowances import Allowances
 from triplewire.edge.announcements import Announcements
 from triplewire.edge.answers import Questions
+from triplewire.edge.backlogs import Backlog
 from triplewire.edge.conversations import Conversations
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
@@ -30,6 +32,7 @@ from triplewire.edge.identities import new_identity, tell
 from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.matches import Matches
+from triplewire.edge.memories import Memories
 from triplewire.edge.moves import Moves
 from triplewire.edge.origins import Origins
 from triplewire.edge.pages import Pages
@@ -38,9 +41,11 @@ from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.pressures import Pressure
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
+from triplewire.edge.recalls import Recall
 from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals, link
 from triplewire.edge.repeaters import Repeaters
+from triplewire.edge.resumptions import Resumptions
 from triplewire.edge.rooms import Addressee
 from triplewire.edge.sieves import Filters, Sieves
 from triplewire.edge.standings import Place, Standings
@@ -56,6 +61,7 @@ from triplewire.errors import TriplewireError
 from triplewire.log import MemoryOutbox
 from triplewire.log.ports import Outbox
 from triplewire.matching.chronicles import Archive
+from triplewire.registry.erasures import latest
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
 from triplewire.telemetry.heartbeats import Heartbeat
@@ -86,7 +92,9 @@ class Parts:
     clock: Clock
     stored: Callable[[], int] | None = None
     archive: Archive | None = None
-    """Has the events that the log has let go, for subscriptions that ask for the past."""
+    """Has the events that the log has let go."""
+    recall: Recall = field(default_factory=Recall)
+    """How much of streams is remembered for those who come back."""
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
     slow_outbox: Outbox = field(default_factory=MemoryOutbox)
@@ -124,7 +132,10 @@ class Edge:
         self.decoders = Workers(1, "edge-decode")
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
         load = Load()
-        self.events = Events(parts.log, self.readers, parts.metrics, load=load)
+        memories = Memories(parts.recall, parts.clock, partial(latest, parts.registry))
+        backlog = Backlog(parts.log, parts.archive, memories)
+        self.resumptions = Resumptions(backlog, parts.clock, self.readers, self.historians)
+        self.events = Events(backlog, self.readers, self.historians, parts.metrics, load=load)
         self.sieves = Sieves(parts.metrics, parts.filters)
         self.strains = Strains(self.events, parts.log, self.readers, self.sieves, parts.metrics, load=load)
         subscriptions = Subscriptions(parts.registry, parts.log, self.readers)
@@ -140,7 +151,7 @@ class Edge:
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
         rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room)
         self.reception = Reception(
-            rooms, parts.log, parts.registry, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
+            rooms, parts.log, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
         )
         self.pressure = parts.pressure or Pressure(self._seats, load.look, parts.clock.ticks)
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
@@ -164,13 +175,14 @@ class Edge:
         reception, lanes = self.reception, Lanes(self.matches, self.slow)
         ways = Ways(reception, Conversations(reception, Origins(parts.origins)))
         taps = Taps(self.events, self.strains, self.sieves)
-        streams = Streams(taps, reception, ways, parts.windows, self.referrals)
-        deliveries = Deliveries(lanes, self.pasts, reception, ways, self.leases, parts.windows.of(None))
+        streams = Streams(taps, reception, ways, self.resumptions, parts.windows, self.referrals)
+        window = parts.windows.of(None)
+        deliveries = Deliveries(lanes, self.pasts, reception, ways, self.resumptions, self.leases, window)
         resources = (
             Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
             streams,
             Announcements(self.repeaters, parts.clock),
-            Pages(parts.log, parts.registry, read),
+            Pages(parts.log, read),
             deliveries,
             Gatherings(streams, deliveries, reception, ways),
             Questions(parts.answers, federated=bool(parts.services)),

@@ -23,6 +23,7 @@ from triplewire.edge.memories import Memories
 from triplewire.edge.ports import Entries
 from triplewire.matching.chronicles import Archive
 from triplewire.model import ENTRIES
+from triplewire.model.subscriptions import Names
 
 _SYNTAX = "application/n-quads"
 """Of what the archive gives back, which does not know how it was written."""
@@ -51,9 +52,13 @@ class Backlog:
     size: int = limits.PAST_BYTES
     """The bytes of text from which on a page of the log ends."""
 
-    def lost(self, stream: str | None) -> int:
-        """The newest position of an event of the stream, or of any, that is kept nowhere."""
-        return lost(self.log, self.archive, stream)
+    def lost(self, streams: Names) -> int:
+        """The newest position of an event of these streams, or of any, that is kept nowhere."""
+        return lost(self.log, self.archive, streams)
+
+    def log_lost(self, streams: Names) -> int:
+        """The newest that the log let go: of what was matched nothing is kept longer."""
+        return lost(self.log, None, streams)
 
     def find(self, event: str, stream: str | None = None) -> int | None:
         """The newest position of the event with this id, in a stream or in any; None where it is not found, in bounded

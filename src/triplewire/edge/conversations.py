@@ -12,20 +12,21 @@ from aiohttp import web
 
 from triplewire.config import limits
 from triplewire.edge.acknowledgements import Window
-from triplewire.edge.doors import number_of, place
+from triplewire.edge.doors import number_of
 from triplewire.edge.formats import MESSAGES
 from triplewire.edge.manners import Manner, conversational
 from triplewire.edge.marks import Mark
 from triplewire.edge.origins import Origins
 from triplewire.edge.readers import Reader
 from triplewire.edge.receptions import Reception, greeting
+from triplewire.edge.resumptions import Asked
 from triplewire.edge.sockets import Json, SocketWire
 from triplewire.edge.subjects import Subject
 from triplewire.edge.tellers import Teller
 from triplewire.errors import BadRequest
 from triplewire.model import token
 
-Find = Callable[[str, str, int | str | None], Awaitable[Subject[Any]]]
+Find = Callable[[str, str, Asked | None], Awaitable[Subject[Any]]]
 """Finds a subject by its kind, its name, and after what it is to be told."""
 
 _BEGIN = {"subscribe": "subscription", "stream": "stream"}
@@ -130,7 +131,7 @@ class Talk:
             raise BadRequest(f"after must be a text, not {after!r}")
         if len(self.reader) >= limits.GATHERED:
             raise BadRequest(f"{limits.GATHERED} are listened to already over this connection; open another")
-        subject = await find(kind, name, None if after is None else place(after))
+        subject = await find(kind, name, None if after is None else Asked.parsed(after))
         if subject.name in self.reader:
             raise BadRequest(f"{subject.name} is listened to already")
         missed: Json = {} if subject.earliest is None else {"earliest": token(subject.earliest)}

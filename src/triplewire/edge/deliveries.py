@@ -11,6 +11,7 @@ from triplewire.edge.lanes import Lanes
 from triplewire.edge.leases import Leases
 from triplewire.edge.pasts import Pasts
 from triplewire.edge.receptions import Reception
+from triplewire.edge.resumptions import Asked, Resumptions
 from triplewire.edge.subjects import Subject
 from triplewire.edge.ways import Ways
 
@@ -19,12 +20,20 @@ class Deliveries:
     """Lets clients listen to subscriptions."""
 
     def __init__(
-        self, lanes: Lanes, pasts: Pasts, reception: Reception, ways: Ways, leases: Leases, window: float
+        self,
+        lanes: Lanes,
+        pasts: Pasts,
+        reception: Reception,
+        ways: Ways,
+        resumptions: Resumptions,
+        leases: Leases,
+        window: float,
     ) -> None:
         self._lanes = lanes
         self._pasts = pasts
         self._reception = reception
         self._ways = ways
+        self._resumptions = resumptions
         self._leases = leases
         self._window = window
 
@@ -37,21 +46,16 @@ class Deliveries:
         self._reception.check_space()
         return await self._ways.one(request, await self.subject(request.match_info["id"], asked))
 
-    async def subject(self, id: str, asked: int | str | None) -> Subject[int]:
+    async def subject(self, id: str, asked: Asked | None) -> Subject[int]:
         """A subscription. Raises NotFound.
 
         Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
         before that the past, where the subscription asks for it.
         """
-        resuming = isinstance(asked, int)
+        resuming = asked is not None and asked != Asked()
         known = self._lanes.main.subscriptions
         subscription = await known.find(id, resuming=resuming)
-        after = subscription.floor
-        if isinstance(asked, int):
-            after = max(after, asked)
-        elif asked == "now":
-            after = await self._reception.head()
-        earliest = await self._reception.gap(after) if resuming and subscription.begins is None else None
+        start = await self._resumptions.of_subscription(asked, subscription)
         versions = partial(known.versions, subscription.made)
         room, present = self._lanes.of(subscription)
         return Subject(
@@ -59,8 +63,8 @@ class Deliveries:
             subscription.made,
             room,
             self._pasts.history(subscription, versions, present),
-            after,
-            earliest,
+            start.after,
+            start.earliest,
             order=subscription.made,
             window=self._window,
             held=None if subscription.ttl is None else partial(self._leases.heard, id),

@@ -12,8 +12,9 @@ from triplewire.codec.wrappings import WRAPPINGS, Wrapping, wrapping_of
 from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.edge.manners import MOVED
+from triplewire.edge.resumptions import Asked
 from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
-from triplewire.model import Headers, parse_token
+from triplewire.model import Headers
 from triplewire.registry.streams import stream_name
 
 KEY = "Idempotency-Key"
@@ -95,15 +96,10 @@ def said(request: web.Request) -> str | None:
     return last or after
 
 
-def resumption(request: web.Request) -> int | str | None:
-    """The position after which a listener wants to hear: a position, `now`, or None where it does not say."""
+def resumption(request: web.Request) -> Asked | None:
+    """After what a listener wants to hear; None where it does not say. Raises BadRequest."""
     text = said(request)
-    return None if text is None else place(text)
-
-
-def place(text: str) -> int | str:
-    """A position, or `now`. Raises BadRequest."""
-    return text if text == "now" else parse_token(text)
+    return None if text is None else Asked.parsed(text)
 
 
 def number_of(request: web.Request, name: str, default: float, most: float, least: float = 0) -> float:

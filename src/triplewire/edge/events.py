@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
+from triplewire.edge.backlogs import Backlog
 from triplewire.edge.entries import Pieces
-from triplewire.edge.formats import Format
-from triplewire.edge.frames import NOTHING, Frames
+from triplewire.edge.formats.ports import closing
+from triplewire.edge.histories import StreamHistory
 from triplewire.edge.latest import Latest
 from triplewire.edge.ports import Entries
-from triplewire.edge.rooms import Room
+from triplewire.edge.rooms import Addressee, Room
 from triplewire.edge.sieves import Tap
 from triplewire.edge.tellings import Once, events
 from triplewire.edge.windows import Load
@@ -29,86 +30,91 @@ class Events:
 
     def __init__(
         self,
-        log: Entries,
+        backlog: Backlog,
         workers: Workers,
+        historians: Workers,
         metrics: Metrics,
         limit: int = limits.HISTORY_EVENTS,
         load: Load | None = None,
     ) -> None:
-        self.room: Room[Tap] = Room(log.head(), load)
-        self._log = log
+        """What takes long, of those who come from far back, is read by `historians`."""
+        self.room: Room[Tap] = Room(backlog.log.head(), load)
+        self._backlog = backlog
+        self._memories = backlog.memories
         self._workers = workers
+        self._historians = historians
         self._delivered = metrics.delivered.labels("event")
         self._limit = limit
         self.latest = Latest()
 
     async def step(self) -> None:
-        """Bring the room to the head of the log. Where nobody listens nothing is read."""
-        head = await self._workers.run(self._log.head)
+        """Bring the room to the head of the log. Where nobody listens, and nobody is expected back, nothing is read."""
+        head = await self._workers.run(self._backlog.log.head)
         while self.room.place < head and not self._nobody(head):
-            table, reached = await self._workers.run(page, self._log, self.room.place, head, self._limit)
-            self.room.place = reached
-            self._push(table)
+            after = self.room.place
+            mark, found = await self._workers.run(self._read, after, head)
+            if self.room.place != after:
+                # All had left, and somebody came who needs nothing of this.
+                continue
+            if found is None:
+                self.room.place = head
+                self.room.close(come_back)
+                return
+            table, self.room.place = found
+            self.latest.note(table)
+            parts = self._parts(table)
+            self._memories.keep(parts, after, self.room.place, mark, {tap.stream for tap in self.room})
+            self._push(parts)
             self.room.settle()
             await asyncio.sleep(0)
 
-    def history(self, stream: str, place: Callable[[], int] | None = None) -> StreamHistory:
-        """The past of a stream up to a place, which is that of the room unless another is given."""
-        return StreamHistory(stream, self._log, self._workers, place or (lambda: self.room.place), self._limit)
+    async def rouse(self) -> None:
+        """Somebody comes: a room where nobody is need not go through what it has slept over, but its history does."""
+        self._nobody(await self._workers.run(self._backlog.log.head))
+
+    def history(self, stream: str, place: Callable[[], int] | None = None, told: int = START) -> StreamHistory:
+        """The past of a stream up to a place, which is that of the room unless another is given; for a listener who
+        knows what is lost up to a position."""
+        to = place or (lambda: self.room.place)
+        return StreamHistory(stream, self._backlog, self._workers, self._historians, to, self._limit, told)
 
     def _nobody(self, head: int) -> bool:
-        if any(True for _ in self.room):
+        if any(True for _ in self.room) or len(self._memories):
             return False
         self.room.place = head
         self.latest.forget()
         self.room.settle()
         return True
 
-    def _push(self, table: pa.Table) -> None:
-        self.latest.note(table)
+    def _read(self, after: int, head: int) -> tuple[int, tuple[pa.Table, int] | None]:
+        mark = self._memories.look()
+        return mark, page(self._backlog.log, after, head, self._limit)
+
+    def _parts(self, table: pa.Table) -> dict[str, pa.Table]:
+        """By streams that are listened to, or remembered for those who come back."""
         present = pc.unique(table.column("stream")).to_pylist()
-        for stream in present:
+        wanted = [each for each in present if each in self._memories or Tap(each) in self.room]
+        return {each: _of_stream(table, each, len(present)) for each in wanted}
+
+    def _push(self, parts: Mapping[str, pa.Table]) -> None:
+        for stream, table in parts.items():
             tap = Tap(stream)
             if tap in self.room:
-                pieces = Pieces(_of_stream(table, stream, len(present)))
-                self._delivered.inc(self.room.push(tap, Once(partial(events, pieces))))
+                self._delivered.inc(self.room.push(tap, Once(partial(events, Pieces(table)))))
 
 
-class StreamHistory:
-    """The past of one stream."""
-
-    def __init__(self, stream: str, log: Entries, workers: Workers, place: Callable[[], int], limit: int) -> None:
-        self._stream = stream
-        self._log = log
-        self._workers = workers
-        self._place = place
-        self._limit = limit
-
-    @property
-    def least(self) -> int:
-        return START
-
-    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
-        table, reached = await self.page(cursor)
-        return await self.written(table, format), reached
-
-    async def page(self, cursor: int) -> tuple[pa.Table, int]:
-        """Its next events above the cursor, boundedly many, and the position up to which that is all of them."""
-        return await self._workers.run(self._read, cursor, self._place())
-
-    async def written(self, table: pa.Table, format: Format) -> Frames:
-        """Events as messages."""
-        return await self._workers.run(events, Pieces(table), format) if table.num_rows else NOTHING
-
-    def _read(self, cursor: int, place: int) -> tuple[pa.Table, int]:
-        table, reached = page(self._log, cursor, place, self._limit)
-        return _of_stream(table, self._stream, 2), reached
-
-
-def page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
-    """Some entries, and the position up to which they are all there are."""
+def page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int] | None:
+    """Some entries, and the position up to which they are all there are; None where the log has let some of them go
+    before they were told. Those who listen then come back, and are led through the past."""
     table = log.read(after, upto, limit)
+    if log.gone() > after:
+        return None
     return table, upto if table.num_rows < limit else table.column("position")[-1].as_py()
+
+
+def come_back(listener: Addressee) -> bytes:
+    """The last message of those whose feed was left behind."""
+    return closing(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
 
 
 def _of_stream(table: pa.Table, stream: str, present: int) -> pa.Table:

@@ -11,6 +11,7 @@ from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.doors import said
 from triplewire.edge.marks import Mark
 from triplewire.edge.receptions import Reception
+from triplewire.edge.resumptions import NOW, Asked
 from triplewire.edge.sockets import upgrades
 from triplewire.edge.streams import Streams
 from triplewire.edge.subjects import Subject
@@ -41,20 +42,25 @@ class Gatherings:
         if len(named) > limits.GATHERED:
             raise BadRequest(f"{len(named)} are too many for one connection; name at most {limits.GATHERED}")
         self._reception.check_space()
-        mark = _mark(said(request))
-        asked = mark.cursor if isinstance(mark, Mark) else mark
+        asked, mark = _asked(said(request))
         subjects = [await self.find(kind, name, asked) for kind, name in named]
-        if not isinstance(mark, Mark):
+        if mark is None:
             begin = min([each.after for each in subjects], default=None)
             mark = Mark(await self._reception.head() if begin is None else begin)
         return await self._ways.many(request, subjects, mark, self.find)
 
-    async def find(self, kind: str, name: str, asked: int | str | None) -> Subject[Any]:
+    async def find(self, kind: str, name: str, asked: Asked | None) -> Subject[Any]:
         """A subject by its kind and name. Raises NotFound or BadRequest."""
         if kind == "stream":
             return await self._streams.subject(stream_name(name), asked)
         return await self._deliveries.subject(name, asked)
 
 
-def _mark(text: str | None) -> Mark | str | None:
-    return text if text is None or text == "now" else Mark.parse(text)
+def _asked(text: str | None) -> tuple[Asked | None, Mark | None]:
+    """After what to tell each of them, and the mark that stands for it in the order of all, where it is known."""
+    if text is None:
+        return None, None
+    if ":" not in text and text != NOW:
+        mark = Mark.parse(text)
+        return Asked(text, position=mark.cursor), mark
+    return Asked.parsed(text), None

@@ -9,11 +9,10 @@ import pyarrow.compute as pc
 from aiohttp import web
 
 from triplewire.config import limits
-from triplewire.edge.gaps import gap_after
+from triplewire.edge.gaps import Gap, gap_after
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
 from triplewire.model import END, MATTER, START, parse_token, token
-from triplewire.registry.ports import Registry
 from triplewire.registry.streams import stream_name
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -31,9 +30,8 @@ class Wanted:
 class Pages:
     """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends."""
 
-    def __init__(self, log: Entries, registry: Registry, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
+    def __init__(self, log: Entries, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
         self._log = log
-        self._registry = registry
         self._workers = workers
         self._size = size
 
@@ -56,7 +54,7 @@ class Pages:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
-        return _written(entries, reached, gap_after(self._log, self._registry, wanted.after))
+        return _written(entries, reached, gap_after(self._log, None, wanted.after, wanted.stream))
 
 
 def _wanted(request: web.Request) -> Wanted:
@@ -66,8 +64,8 @@ def _wanted(request: web.Request) -> Wanted:
     return Wanted(after, upto, stream_name(asked["stream"]) if "stream" in asked else None)
 
 
-def _written(entries: pa.Table, reached: int, earliest: int | None) -> bytes:
-    told = {"reached": token(reached)} | ({} if earliest is None else {"earliest": token(earliest)})
+def _written(entries: pa.Table, reached: int, gap: Gap | None) -> bytes:
+    told = {"reached": token(reached)} | ({} if gap is None else {"earliest": token(gap.earliest)})
     table = entries.select(MATTER).replace_schema_metadata(told)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

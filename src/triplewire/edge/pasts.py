@@ -36,7 +36,7 @@ from triplewire.matching.chronicles import Archive, Chronicle, Page
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.matching.solos import SINCE, predicates, solo
-from triplewire.model import END, Subscription
+from triplewire.model import END, START, Subscription
 from triplewire.registry.ports import Registry
 from triplewire.registry.stretches import Stretch, past, present
 from triplewire.registry.subscriptions import SHAPE
@@ -79,6 +79,7 @@ class Pasts:
         limit: int = limits.PAST_EVENTS,
     ) -> None:
         self.chronicle = Chronicle(log, archive)
+        self.archive = archive
         self.log = log
         self.registry = registry
         self.workers = workers
@@ -129,6 +130,8 @@ class PastHistory:
         self._pasts = pasts
         self._present = present
         self._over = False
+        self._told: int = START
+        """The position up to which all was told: events, or that they are lost."""
         self._stretches: tuple[object, list[Stretch]] = (None, [])
         """Since it was made; remembered, because all of the registry's changes may have to be looked through."""
 
@@ -153,7 +156,7 @@ class PastHistory:
         after = max(cursor, stretch.start)
         page, found = self._pasts.read(stretch, after, min(begin, stretch.stop) - 1, format)
         reached = stretch.stop if page.reached >= stretch.stop - 1 else page.reached
-        return _arrived(found, reached, self._gap(page, format), format), reached
+        return _arrived(found, reached, self._gap(after, page, format), format), reached
 
     def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
         """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
@@ -167,11 +170,14 @@ class PastHistory:
         inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
         return next(inside, None)
 
-    def _gap(self, page: Page, format: Format) -> bytes:
-        """That neither lake nor log has the events before a page, where it is so."""
-        lost = page.begin > page.after + 1
-        begin = gap_after(self._pasts.log, self._pasts.registry, page.after) if lost else None
-        return b"" if begin is None else gap(format, page.after, begin)
+    def _gap(self, after: int, page: Page, format: Format) -> bytes:
+        """That neither lake nor log has events before those of a page, where it is so and was not told."""
+        after, self._told = max(after, self._told), page.reached
+        found = gap_after(self._pasts.log, self._pasts.archive, after, self._subscription.stream)
+        if found is None or found.first > page.reached:
+            return b""
+        self._told = max(self._told, found.last)
+        return gap(format, after, found.earliest)
 
 
 def _arrived(found: Frames, reached: int, first: bytes, format: Format) -> Frames:

@@ -14,7 +14,6 @@ from aiohttp import web
 from triplewire.config import limits
 from triplewire.edge.formats import Format
 from triplewire.edge.formats.ports import gap
-from triplewire.edge.gaps import gap_after
 from triplewire.edge.listeners import Listener
 from triplewire.edge.manners import Manner, manner_of
 from triplewire.edge.ports import Entries
@@ -25,7 +24,6 @@ from triplewire.edge.wires import Wire
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.model import token
-from triplewire.registry.ports import Registry
 from triplewire.telemetry.metrics import Metrics
 
 Key = TypeVar("Key", bound=Hashable)
@@ -42,7 +40,6 @@ class Reception:
     rooms: Sequence[Room[Any]]
     """All that there are: seats are counted over all of them."""
     log: Entries
-    registry: Registry
     workers: Workers
     metrics: Metrics
     buffer: int = limits.CLIENT_BUFFER_BYTES
@@ -64,10 +61,6 @@ class Reception:
     async def head(self) -> int:
         """Where `now` is."""
         return await self.workers.run(self.log.head)
-
-    async def gap(self, after: int) -> int | None:
-        """The first position that is kept, for somebody who comes back from one, if something between them is gone."""
-        return await self.workers.run(gap_after, self.log, self.registry, after)
 
     async def welcome(self, request: web.Request, subject: Subject[Key]) -> web.StreamResponse:
         """Let a listener in, which stays when the request is long over. Raises NotAcceptable or BadRequest."""

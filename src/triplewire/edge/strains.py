@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.edge.entries import Pieces
-from triplewire.edge.events import Events, StreamHistory, page
+from triplewire.edge.events import Events, come_back, page
 from triplewire.edge.formats import Format
-from triplewire.edge.formats.ports import closing, failed
+from triplewire.edge.formats.ports import failed
 from triplewire.edge.frames import Frames
+from triplewire.edge.histories import StreamHistory
 from triplewire.edge.listeners import Listener
 from triplewire.edge.ports import Entries
 from triplewire.edge.rooms import Addressee, Attached, History, Over, Room
@@ -26,6 +27,7 @@ from triplewire.edge.sieves import Filter, Sieves, Sifted, Tap
 from triplewire.edge.tellings import Once, events
 from triplewire.edge.windows import Load
 from triplewire.edge.workers import Workers
+from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -88,15 +90,25 @@ class Strains:
         self.room.memories.clear()
         return True
 
-    def history(self, tap: Tap, memory: Filter | None) -> StrainHistory:
-        """The past of a tap, for one listener."""
-        return StrainHistory(tap, memory, self._whole.history(tap.stream, lambda: self.room.place), self._sieves)
+    def history(self, tap: Tap, memory: Filter | None, told: int = START) -> StrainHistory:
+        """The past of a tap, for one listener, who knows what is lost up to a position."""
+        stream = self._whole.history(tap.stream, lambda: self.room.place, told)
+        return StrainHistory(tap, memory, stream, self._sieves)
 
     async def step(self) -> None:
         """Bring the room to the head of the log."""
         head = await self._workers.run(self._log.head)
         while not self.idle() and self.room.place < head:
-            table, reached = await self._workers.run(page, self._log, self.room.place, head, self._limit)
+            after = self.room.place
+            found = await self._workers.run(page, self._log, after, head, self._limit)
+            if self.room.place != after:
+                # All had left, and somebody came who needs nothing of this.
+                continue
+            if found is None:
+                self.room.place = head
+                self.room.close(come_back)
+                return
+            table, reached = found
             # From here on who comes in has had all of this by its history; who is here is among these.
             taps, self.room.place = {*self.room}, reached
             await self._pass(table, taps)
@@ -112,7 +124,7 @@ class Strains:
             # A filter cannot be shown the same events again: those who listen come back to where they were.
             logger.exception("a pass through sieves failed")
             for tap in taps:
-                self.room.finish(tap, _come_back)
+                self.room.finish(tap, come_back)
 
     def _hand_out(self, sifted: Sifted) -> None:
         tellings: dict[int, Once] = {}
@@ -163,7 +175,3 @@ def _reached(position: int, format: Format) -> Frames:
 
 def _failed(detail: str, listener: Addressee) -> bytes:
     return failed(listener.manner.format, listener.cursor, detail)
-
-
-def _come_back(listener: Addressee) -> bytes:
-    return closing(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)

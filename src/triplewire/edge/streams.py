@@ -9,6 +9,7 @@ from aiohttp import web
 from triplewire.edge.doors import resumption
 from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals
+from triplewire.edge.resumptions import Asked, Resumptions
 from triplewire.edge.sieves import Tap
 from triplewire.edge.sockets import upgrades
 from triplewire.edge.subjects import Subject
@@ -21,8 +22,17 @@ from triplewire.registry.streams import stream_name
 class Streams:
     """Lets clients listen to streams, from a position of the past or from now on."""
 
-    def __init__(self, taps: Taps, reception: Reception, ways: Ways, windows: Windows, referrals: Referrals) -> None:
+    def __init__(
+        self,
+        taps: Taps,
+        reception: Reception,
+        ways: Ways,
+        resumptions: Resumptions,
+        windows: Windows,
+        referrals: Referrals,
+    ) -> None:
         self._taps = taps
+        self._resumptions = resumptions
         self._reception = reception
         self._ways = ways
         self._windows = windows
@@ -37,16 +47,14 @@ class Streams:
         if not upgrades(request):
             # A browser's WebSocket follows nobody.
             await self._referrals.refer(request, stream)
-        asked = await self._referrals.arrived(request, stream) or resumption(request)
+        arrived = await self._referrals.arrived(request, stream)
+        asked = resumption(request) if arrived is None else Asked(position=arrived)
         self._reception.check_space()
         return await self._ways.one(request, await self.subject(stream, asked, request.query.items()))
 
-    async def subject(
-        self, stream: str, asked: int | str | None, query: Iterable[tuple[str, str]] = ()
-    ) -> Subject[Tap]:
-        """A stream, or what of it is asked for, after a position or from now on."""
-        tapped = await self._taps.of(stream, query)
-        after = asked if isinstance(asked, int) else await self._reception.head()
-        earliest = await self._reception.gap(asked) if isinstance(asked, int) else None
+    async def subject(self, stream: str, asked: Asked | None, query: Iterable[tuple[str, str]] = ()) -> Subject[Tap]:
+        """A stream, or what of it is asked for, after a place in the past or from now on."""
+        start = await self._resumptions.of_stream(asked, stream)
+        tapped = await self._taps.of(stream, query, start.told)
         name, window = f"streams/{stream}", self._windows.of(stream)
-        return Subject(name, tapped.key, tapped.room, tapped.history, after, earliest, window=window)
+        return Subject(name, tapped.key, tapped.room, tapped.history, start.after, start.earliest, window=window)

@@ -9,6 +9,7 @@ from triplewire.edge.events import Events
 from triplewire.edge.rooms import History, Room
 from triplewire.edge.sieves import Sieves, Tap
 from triplewire.edge.strains import Strains
+from triplewire.model import START
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,14 @@ class Taps:
     strains: Strains
     sieves: Sieves
 
-    async def of(self, stream: str, query: Iterable[tuple[str, str]]) -> Tapped:
-        """For one listener, by the parameters of its address. Raises what `sieve_of` and `Sieves.admit` raise."""
+    async def of(self, stream: str, query: Iterable[tuple[str, str]], told: int = START) -> Tapped:
+        """For one listener, by the parameters of its address, who knows what is lost up to a position. Raises what
+        `sieve_of` and `Sieves.admit` raise."""
         asked = await self.sieves.asked(query)
+        await self.events.rouse()
         if asked is None:
-            return Tapped(self.events.room, Tap(stream), self.events.history(stream))
+            return Tapped(self.events.room, Tap(stream), self.events.history(stream, told=told))
         sieve, memory = await self.sieves.admit(asked)
         tap = Tap(stream, sieve)
-        return Tapped(self.strains.room, tap, self.strains.history(tap, memory))
+        self.strains.idle()
+        return Tapped(self.strains.room, tap, self.strains.history(tap, memory, told))

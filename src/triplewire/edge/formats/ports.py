@@ -79,6 +79,8 @@ def stream_mark(position: int) -> str:
 def gap(format: Format, asked: int, earliest: int) -> bytes:
     """What was asked for is gone."""
     told = {"asked": token(asked), "earliest": token(earliest)}
+    if earliest > asked + 1:
+        told |= {"first": token(asked + 1), "last": token(earliest - 1)}
     return format.notice("gap", **told, detail="what lay between is kept no more")
 
 
