@@ -42,7 +42,7 @@ http {{
   keepalive_requests 1000000;
   tcp_nodelay on;
   server {{
-    listen {host}:{port} backlog=4096;
+    listen {host}:{port} backlog=4096{spread};
     location = /listen {{
       nchan_subscriber eventsource;
       nchan_channel_id bench;
@@ -89,6 +89,8 @@ def nchan(workers: int) -> Iterator[Server]:
                 connections=files - 50,
                 host=HOST,
                 port=port,
+                # Otherwise the worker that is quickest takes nearly all of the clients.
+                spread=" reuseport" if workers > 1 else "",
             )
         )
         process = subprocess.Popen(
