@@ -67,17 +67,17 @@ def points(plan: Plan) -> Iterator[Point]:
     """Everything that is measured, in the order of the figures."""
     for clients in plan.upto(500, 1_000, 2_000, 5_000, 8_000, 12_000, 40_000):
         processes = math.ceil(clients / _ROOM)
-        yield Point("3a 3c 4a", "buffer 0.5 s, gzip", clients, 4, PACKED, processes=processes)
+        yield Point("3a 3c 4a", "0.5 s, gzip", clients, 4, PACKED, processes=processes)
         if processes == 1:
-            yield Point("3a 3c 4a", "no buffer, plain", clients, 4, BARE)
+            yield Point("3a 3c 4a", "plain", clients, 4, BARE)
     for rate in plan.rates:
-        yield Point("3b 3d 4b", "buffer 0.5 s, gzip", min(500, plan.clients), rate, PACKED)
-        yield Point("3b 3d 4b", "no buffer, plain", min(500, plan.clients), rate, BARE)
+        yield Point("3b 3d 4b", "0.5 s, gzip", min(500, plan.clients), rate, PACKED)
+        yield Point("3b 3d 4b", "plain", min(500, plan.clients), rate, BARE)
     for clients in plan.upto(3_000, 6_000, 12_000):
         yield Point("5", "1 server", clients, 4, PACKED)
         yield Point("5", "3 servers", clients, 4, PACKED, servers=3)
     for buffer in plan.buffers:
-        yield Point("6", f"buffer {buffer:g} s", min(8_000, plan.clients), 20, Manner(buffer, "gzip"))
+        yield Point("6", f"{buffer:g} s, gzip", min(8_000, plan.clients), 20, Manner(buffer, "gzip"))
 
 
 def run(plan: Plan, say: Say) -> dict[str, Any]:
