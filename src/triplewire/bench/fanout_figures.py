@@ -45,12 +45,15 @@ class Hearing:
     digests: Sequence[tuple[Digest, int]]
     """With the number of clients that have each."""
     samples: Sequence[Sample]
+    gone: int = 0
+    """Clients that were cut off, or sent away."""
 
     @classmethod
     def read(cls, expected: range, reports: Iterable[dict[str, Any]]) -> Hearing:
         reports = list(reports)
         digests = [((size, checksum), count) for each in reports for size, checksum, count in each["digests"]]
-        return cls(expected, digests, [Sample.read(told) for each in reports for told in each["samples"]])
+        samples = [Sample.read(told) for each in reports for told in each["samples"]]
+        return cls(expected, digests, samples, sum(each["gone"] for each in reports))
 
     @property
     def clients(self) -> int:
@@ -110,6 +113,7 @@ class Hearing:
             "delivered": self.delivered,
             "lost": self.lost,
             "unverified": self.unverified,
+            "gone": self.gone,
             "repeated": self.repeated,
             "p50_ms": round(percentile(delays, 0.5), 1),
             "p99_ms": round(percentile(delays, 0.99), 1),

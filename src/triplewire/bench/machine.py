@@ -10,6 +10,8 @@ from typing import Any
 
 import psutil
 
+from triplewire.errors import Unavailable
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -33,15 +35,22 @@ def usage(pids: Iterable[int]) -> Usage:
 
 
 def own_usage(pids: Iterable[int]) -> Usage:
-    """Of these processes alone. Raises psutil.NoSuchProcess when one is gone."""
-    processes = [psutil.Process(pid) for pid in pids]
-    cpu = sum(sum(process.cpu_times()[:2]) for process in processes)
-    return Usage(cpu, sum(process.memory_full_info().pss for process in processes))
+    """Of these processes alone. Raises Unavailable when one is gone."""
+    try:
+        processes = [psutil.Process(pid) for pid in pids]
+        cpu = sum(sum(process.cpu_times()[:2]) for process in processes)
+        return Usage(cpu, sum(process.memory_full_info().pss for process in processes))
+    except psutil.NoSuchProcess as error:
+        raise Unavailable(f"process {error.pid} ended while it was measured") from error
 
 
 def own_seconds(pids: Iterable[int]) -> float:
-    """CPU seconds of these processes alone; quicker than `own_usage`, which looks at all of their memory."""
-    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+    """CPU seconds of these processes alone; quicker than `own_usage`, which looks at all of their memory. Raises
+    Unavailable when one is gone."""
+    try:
+        return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+    except psutil.NoSuchProcess as error:
+        raise Unavailable(f"process {error.pid} ended while it was measured") from error
 
 
 def reference_ms() -> float:

@@ -50,8 +50,10 @@ def fanout(
     of clients holds 10,000, an edge 15,000. `ulimit -n` must allow that many open files.
     """
     from triplewire.bench.fanout import Plan, run, sweep
+    from triplewire.bench.fanout_links import end_in_order
     from triplewire.bench.fanout_servers import Manner
 
+    end_in_order()
     counts = clients or [1_000]
     manner = Manner(buffer, encoding if compress else "identity")
     plan = Plan(counts[0], rate, seconds, manner, processes, size, against=against or "")
@@ -81,9 +83,11 @@ def ztreamy(
     Items are posts of 881 bytes that come as a Poisson process has them. A point takes its seconds and some 20 more,
     all of them together about 25 minutes.
     """
+    from triplewire.bench.fanout_links import end_in_order
     from triplewire.bench.ztreamy import QUICK, Plan, run
     from triplewire.bench.ztreamy_plot import svg
 
+    end_in_order()
     usual = QUICK if quick else Plan()
     plan = replace(usual, clients=clients or usual.clients, seconds=seconds or usual.seconds)
     report = run(plan, say)
