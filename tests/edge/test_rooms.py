@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,9 @@ from triplewire.edge.listeners import Listener
 from triplewire.edge.manners import Manner
 from triplewire.edge.matches import Matches
 from triplewire.edge.rooms import Room
-from triplewire.edge.sieves import Tap
+from triplewire.edge.sieves import Filters, Sieve, Sieves, Tap
+from triplewire.edge.sieves.sieves import Chosen
+from triplewire.edge.strains import Strains
 from triplewire.edge.subscriptions import Subscriptions
 from triplewire.edge.tellings import Once
 from triplewire.edge.windows import Load
@@ -35,8 +38,11 @@ from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.telemetry.metrics import Metrics
 from triplewire.testing import Twin, publication, twin
 
-KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "settle", "settle", "yield", "join")
+KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "settle", "settle", "yield", "join", "mark")
 MOVES = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40)
+
+
+ORDERLY = Sieve(filter=Chosen("orderly"))
 
 
 class Nothing:
@@ -46,6 +52,20 @@ class Nothing:
 
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         raise AssertionError(cursor, format)
+
+
+class Orderly:
+    """A filter that lets even positions through, and does not bear to see an event twice or out of order."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def passes(self, batch: pa.Table) -> list[bool]:
+        positions = batch["position"].to_pylist()
+        if [self._last, *positions] != sorted({self._last, *positions}):
+            raise ValueError(self._last, positions)
+        self._last = positions[-1]
+        return [position % 2 == 0 for position in positions]
 
 
 class Turns(Workers):
@@ -88,9 +108,11 @@ class Stage:
         log, registry = self.stores.log, self.stores.registry
         self.events = Events(Backlog(log), workers, workers, metrics, limit=2)
         subscriptions = Subscriptions(registry, log, workers)
+        sieves = Sieves(metrics, Filters({"orderly": Orderly}), workers=workers)
+        self.strains = Strains(self.events, log, workers, sieves, metrics, limit=3)
         self.matches = Matches(self.outbox, log, subscriptions, workers, metrics, limit=2)
         self.metrics = metrics
-        self.expected: dict[str, list[int]] = {"stream": [], "subscription": []}
+        self.expected: dict[str, list[int]] = {"stream": [], "subscription": [], "sieve": []}
 
     async def play(self, move: str) -> None:
         match move:
@@ -106,11 +128,14 @@ class Stage:
                 # One tail at a time for each feed, as in an edge.
                 await self.done(self.tasks)
                 self.begin(self.events.step())
+                self.begin(self.strains.step())
                 self.begin(self.matches.step())
             case "settle":
                 await self.play("step")
                 await self.done(self.tasks)
                 await turns(60)
+            case "mark":
+                self.strains.room.keep_open()
             case "join":
                 await self.join()
             case _:
@@ -120,6 +145,7 @@ class Stage:
         positions = self.stores.log.append([publication(*range(count))])[0]
         self.expected["stream"] += positions
         self.expected["subscription"] += positions
+        self.expected["sieve"] += [position for position in positions if position % 2 == 0]
 
     def batch(self) -> None:
         rows = [p for p in self.expected["subscription"] if p > self.outbox.head()]
@@ -129,10 +155,11 @@ class Stage:
 
     async def join(self) -> None:
         """Listeners from the start, and from wherever things stand."""
-        made = await self.matches.subscriptions.find("s", resuming=False)
+        made, tap = await self.matches.subscriptions.find("s", resuming=False), Tap("test", ORDERLY)
         for after in (self.since, self.stores.log.head()):
             for kind, room, key, history in (
                 ("stream", self.events.room, Tap("test"), self.events.history("test")),
+                ("sieve", self.strains.room, tap, self.strains.history(tap, Orderly())),
                 ("subscription", self.matches.room, made.since, self.matches.history(made)),
             ):
                 wire = MemoryWire()
@@ -157,8 +184,10 @@ class Stage:
         for _ in range(4):
             await turns(200)
             await self.events.step()
+            await self.strains.step()
             await self.matches.step()
         self.events.room.close(lambda listener: b"")
+        self.strains.room.close(lambda listener: b"")
         self.matches.room.close(lambda listener: b"")
         for task in self.listening:
             await task
@@ -169,6 +198,7 @@ class Stage:
 @example(["burst", "batch", "settle", "join", "settle"], [])
 @example(["join", "settle", "burst", "batch", "step", "yield", "join", "append", "settle"], [3] * 40)
 @example(["settle", "join", "settle", "append", "batch", "settle"], [])
+@example(["join", "settle", "burst", "batch", "step", "yield", "yield", "yield", "mark", "settle", "append"], [])
 @example(["burst", "batch", "step", "yield", "yield", "join", "settle"], [0, 5, 4, 0, 3, 5, 1, 3, 5, 0, 4, 1])
 def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns: list[int]) -> None:
     async def scene() -> None:
@@ -180,6 +210,9 @@ def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns
             for after, kind, wire in stage.heard:
                 wanted = [token(position) for position in stage.expected[kind] if position > after]
                 assert [found.id for found in Parser().feed(bytes(wire.data))] == wanted, (kind, after)
+                # Who is cut off anywhere comes back to the last id: it must not have gone beyond what was told.
+                told = re.findall(rb"id: ([0-9a-f]{16})", bytes(wire.data))
+                assert told == sorted(told), (kind, after)
 
     asyncio.run(scene())
 

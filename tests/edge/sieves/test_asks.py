@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 import numpy as np
@@ -150,3 +150,15 @@ def test_masks_are_as_long_as_the_batch(index: Asks, events: int) -> None:
     found = index.passing(entries([_told(1)] * events), [asked := ask(f"ASK {{ ?s <{generated.EX}value> ?v }}")], ())
     assert found[asked].tolist() == np.ones(events, bool).tolist()
     assert limits.SIEVE_EVENT_SECONDS < limits.SIEVE_CPU_SECONDS
+
+
+def test_an_edge_starts_without_what_only_queries_need(run_python: Callable[[str], str]) -> None:
+    said = run_python(
+        """
+        import sys
+        import triplewire.compose.edge
+
+        print("triplewire.edge.sieves.asks" in sys.modules, "triplewire.matching.index.kernel" in sys.modules)
+        """
+    )
+    assert said.split() == ["True", "False"]

@@ -57,6 +57,7 @@ class Sieves:
         filters: Filters | None = None,
         asks: Asks | None = None,
         most: int = limits.SIEVES,
+        workers: Workers | None = None,
     ) -> None:
         self._metrics = metrics
         self._filters = filters
@@ -66,7 +67,7 @@ class Sieves:
         """By what they say, so that nothing but who listens through them holds them."""
         # While it loads, what others listen through must not wait in the same thread.
         self._loaders = Workers(2, "edge-sieve-load")
-        self._workers = Workers(1, "edge-sieve")
+        self._workers = workers or Workers(1, "edge-sieve")
         self._loaded = False
 
     async def asked(self, query: Iterable[tuple[str, str]]) -> Sieve | None:
