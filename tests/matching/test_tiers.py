@@ -19,6 +19,7 @@ from triplewire.matching.index import Guards
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
 from triplewire.model import Event, Kind
+from triplewire.model.cargoes import Cargo
 from triplewire.registry.ports import Change
 from triplewire.sparql import parse_query
 
@@ -89,3 +90,10 @@ def _registered(position: int, text: str) -> list[Change]:
         return registered(position, text, Kind.SIGNAL)
     except Unsupported:
         return []
+
+
+def test_what_is_no_rdf_matches_nothing() -> None:
+    changes = registered(1, "ASK { ?s ?p ?o }", Kind.SIGNAL)
+    carried = Event("urn:e", Cargo("text/csv", b"a,b").text("urn:e"))
+    assert pairs(changes, [READING, carried, OTHER]) == ({(1, 100), (1, 102)}, {(1, 100), (1, 102)})
+    assert pairs(changes, [carried]) == (set(), set())

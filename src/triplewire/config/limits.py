@@ -17,6 +17,13 @@ EXTENSIONS = 32
 EXTENSION_NAME_CHARACTERS = 128
 """The name of such a header."""
 
+PUBLISHERS = 2_000
+"""Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
+
+PUBLISHING_UNDER_WAY = 8
+"""Pieces of what such a client sends, up to 256 KiB each, that wait for the disk at a time. Then nothing more is read
+from it."""
+
 REFUSALS_TOLD = 100
 """Items of one body that are refused of which the answer tells why; the others it counts."""
 

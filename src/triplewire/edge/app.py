@@ -41,6 +41,7 @@ from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.pressures import Pressure
 from triplewire.edge.problems import middleware
 from triplewire.edge.publications import Publications
+from triplewire.edge.publishings import Publishings
 from triplewire.edge.recalls import Recall
 from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals, link
@@ -157,6 +158,8 @@ class Edge:
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
         self.referrals = Referrals(self.repeaters, self.pressure, self.events.latest, parts.log, self.readers)
         self.moves = Moves(self.events, self.repeaters, self.pressure)
+        self.publications = Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published)
+        self.publishings = Publishings(self.publications, Origins(parts.origins))
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
         self.gauges = Gauges()
@@ -179,7 +182,8 @@ class Edge:
         window = parts.windows.of(None)
         deliveries = Deliveries(lanes, self.pasts, reception, ways, self.resumptions, self.leases, window)
         resources = (
-            Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published),
+            self.publications,
+            self.publishings,
             streams,
             Announcements(self.repeaters, parts.clock),
             Pages(parts.log, read),
@@ -222,7 +226,9 @@ class Edge:
         self.sieves.close()
 
     async def send_away(self, app: web.Application) -> None:
-        """Tell those who listen that this edge is closing; they come back to another, or later."""
+        """Tell those who listen that this edge is closing; they come back to another, or later. Those who keep
+        publishing hear of what they have sent."""
+        self.publishings.close()
         for room in self.reception.rooms:
             room.close(_closing)
         with suppress(TimeoutError):

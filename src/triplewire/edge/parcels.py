@@ -71,12 +71,13 @@ class Outcome:
 class Unpacking:
     """Takes a body as it comes and gives its parcels."""
 
-    def __init__(self, wrapping: Wrapping, stream: str, headers: Headers) -> None:
+    def __init__(self, wrapping: Wrapping, stream: str, headers: Headers, count: int = 0) -> None:
+        """`count` items came before."""
         self._wrapping = wrapping
         self._cutter: Cutter = wrapping.cutter()
         self._stream = stream
         self._headers = headers
-        self.count = 0
+        self.count = count
         self.lost = False
         """Nothing more can be told apart: what comes is not looked at."""
 

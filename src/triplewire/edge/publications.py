@@ -43,7 +43,8 @@ class Publications:
         self._published = published
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/streams/{stream}", self.publish), web.post("/events", self.publish_addressed)]
+        """Publishings has the address of streams."""
+        return [web.post("/events", self.publish_addressed)]
 
     async def publish(self, request: web.Request) -> web.StreamResponse:
         """201 with the positions of the events. One event is stored or refused; of several, each is by itself."""

@@ -24,6 +24,7 @@ from triplewire.matching.portions import Patience, Portions
 from triplewire.matching.shapes import Shape
 from triplewire.matching.tables import Making, Table, plainly
 from triplewire.model import MATCHES
+from triplewire.model.cargoes import without_cargoes
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
 from triplewire.sparql.depths import ensure_depth
@@ -70,7 +71,8 @@ class Evaluator:
 
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
-        shapes, or of some."""
+        shapes, or of some. What is no RDF matches nothing."""
+        entries = without_cargoes(entries)
         asked = self._shapes if shapes is None else {key: self._shapes[key] for key in shapes}
         live = {key: each for key, each in asked.items() if each.prepare()}
         if not live or not entries.num_rows:

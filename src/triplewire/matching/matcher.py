@@ -43,6 +43,7 @@ from triplewire.matching.ontologies import Closures
 from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.remainders import Remainders
 from triplewire.model import MATCHES
+from triplewire.model.cargoes import without_cargoes
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
@@ -101,13 +102,15 @@ class Matcher:
         from there on, and not before. Matches of groups may concern nobody: a group does not tell since when its
         members are there. Of shapes that had left for the slow lane only what the index finds is told. Raises
         StorageFull where the index cannot grow; what it knows already, it still tells. Raises Exhausted for a shape
-        that takes more than there is patience for, if that is bounded."""
-        while True:
+        that takes more than there is patience for, if that is bounded. What is no RDF matches nothing."""
+        entries = without_cargoes(entries)
+        while entries.num_rows:
             try:
                 return self._in_stages(entries)
             except Torn:
                 # somebody has begun a new generation: what was found so far is by the numbers of the old one
                 continue
+        return MATCHES.empty_table()
 
     def spent(self) -> dict[str, float]:
         """The CPU seconds that the evaluators took for each shape since this was asked last."""

@@ -18,6 +18,8 @@ from triplewire.model.terms import TW, XSD, iri, is_literal, literal, parse_lite
 SYNTAX = iri(TW + "syntax")
 BODY = iri(TW + "body")
 _BINARY = XSD + "base64Binary"
+_PROBED = len(SYNTAX) - 9
+_PROBE = np.frombuffer(SYNTAX.encode()[_PROBED : _PROBED + 8], np.uint64)[0]
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,27 @@ def cargo_of(event_id: str, text: str) -> Cargo | None:
 
 def without_cargoes(entries: pa.Table) -> pa.Table:
     """The rows of a table of entries that are RDF: those that may match something."""
-    likely = pc.indices_nonzero(pc.match_substring(entries["text"], f"\t{BODY}\t")).to_pylist()
+    likely = _likely(entries["event"], entries["text"])
     carried = [row for row in likely if _is_cargo(entries["event"][row].as_py(), entries["text"][row].as_py())]
     if not carried:
         return entries
     return entries.take(np.setdiff1d(np.arange(entries.num_rows), carried))
+
+
+def _likely(events: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[int]:
+    """Rows whose text has the mark where that of a cargo has it. It is looked for at that one place, because all that
+    is matched is looked at: 20 ns an event and not 500."""
+    text = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
+    if not pa.types.is_string(text.type) or not len(text):
+        return pc.indices_nonzero(pc.match_substring(texts, f"\t{BODY}\t")).to_pylist()  # type: ignore[no-any-return]
+    _, places, data = text.buffers()
+    starts = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text)].astype(np.int64)
+    lengths = pc.binary_length(events).to_numpy()
+    # The text begins with the id in angle brackets and a tab; eight bytes in the middle of the predicate tell enough.
+    spots = starts + lengths + 3 + _PROBED
+    inside = np.flatnonzero(spots + 8 <= data.size)
+    signs = np.ndarray((max(data.size - 7, 0),), np.uint64, data, strides=(1,))[spots[inside]]
+    return inside[signs == _PROBE].tolist()  # type: ignore[no-any-return]
 
 
 def _is_cargo(event_id: str, text: str) -> bool:
