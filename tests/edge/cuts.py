@@ -7,7 +7,7 @@ import base64
 import re
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ import orjson
 import zstandard
 
 from triplewire.client.sse import Parser
+from triplewire.codec.ztreamy import ItemCutter, parse_item
 
 Json = dict[str, Any]
 
@@ -80,6 +81,22 @@ class FrameReading:
                 yield heard(orjson.loads(payload))
 
 
+class ItemReading:
+    """Of Ztreamy items."""
+
+    def __init__(self) -> None:
+        self._cutter = ItemCutter()
+
+    def feed(self, data: bytes) -> Iterator[Heard]:
+        for cut in self._cutter.feed(data):
+            item = parse_item(cut.data)
+            told = dict(item.headers.extensions)
+            if "Notice" in told:
+                yield heard({"type": told["Notice"], **orjson.loads(item.body)})
+            else:
+                yield heard({"type": "item", "position": told["Position"]})
+
+
 def heard(told: Json) -> Heard:
     return Heard(told["type"], told.get("id", told.get("position")), told)
 
@@ -96,17 +113,6 @@ def _frame(data: bytes) -> tuple[int, bytes, bytes] | None:
     return data[0] & 15, data[start : start + size], data[start + size :]
 
 
-@dataclass
-class Connection:
-    """An answer as far as it came. `more` is called with what was heard of each piece, and may send something."""
-
-    status: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    whole: bool = False
-    """It came to its end."""
-
-
 class Body:
     """Takes the bytes of an answer, and gives those of its body: of its chunks, unpacked."""
 
@@ -115,6 +121,8 @@ class Body:
         self.headers: dict[str, str] = {}
         self.whole = False
         self._rest = b""
+        self._left = 0
+        """Bytes that are to come of a chunk, with the end of its line."""
         self._unpack: Callable[[bytes], bytes] = lambda data: data
 
     def feed(self, data: bytes) -> bytes:
@@ -141,13 +149,17 @@ class Body:
         return self._unpack(found)
 
     def _chunks(self) -> Iterator[bytes]:
-        while b"\r\n" in self._rest:
-            size, _, rest = self._rest.partition(b"\r\n")
-            if len(rest) < int(size, 16) + 2:
-                return
-            yield rest[: int(size, 16)]
-            self.whole = not int(size, 16)
-            self._rest = rest[int(size, 16) + 2 :]
+        """What came of them, whole or not."""
+        while self._rest:
+            if not self._left:
+                size, found, rest = self._rest.partition(b"\r\n")
+                if not found:
+                    return
+                self.whole = size == b"0"
+                self._left, self._rest = int(size, 16) + 2, rest
+            piece, self._rest = self._rest[: self._left], self._rest[self._left :]
+            yield piece[: max(0, self._left - 2)]
+            self._left -= len(piece)
 
 
 def unpacking(encoding: str) -> Callable[[bytes], bytes]:
