@@ -155,7 +155,7 @@ class StrainHistory:
         table, reached = await self._stream.page(cursor)
         if table.num_rows:
             memories = {} if self.memory is None else {self._tap: self.memory}
-            sifted = await self._sieves.sift(table, [self._tap], memories)
+            sifted = await self._sieves.sift(table, [self._tap], memories, past=True)
             if self._tap in sifted.failed:
                 raise Over(sifted.failed[self._tap])
             table = sifted.passed[self._tap]

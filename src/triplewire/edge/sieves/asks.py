@@ -73,13 +73,18 @@ class Asks:
         self._known: dict[Ask, Wanted] = {}
         self._position = 0
         self.given_up: set[Ask] = set()
-        self.undecided = 0
-        """Pairs of event and query that were not decided in the time that there is."""
+        self._undecided = 0
 
     def load(self) -> None:
         """Be ready. It may take a minute."""
         with self._turn:
             self._ready()
+
+    def undecided(self) -> int:
+        """Pairs of event and query that were not decided in the time that there is, since this was asked last."""
+        with self._turn:
+            counted, self._undecided = self._undecided, 0
+            return counted
 
     def close(self) -> None:
         """Let go of what the index holds on the disk."""
@@ -119,7 +124,7 @@ class Asks:
         if matches["limit"].null_count == matches.num_rows:
             return matches
         told = np.array([each != Reached.WORK for each in matches["limit"].to_pylist()])
-        self.undecided += int(len(told) - told.sum())
+        self._undecided += int(len(told) - told.sum())
         return matches.filter(pa.array(told))
 
     def _give_up(self, shapes: set[str]) -> None:

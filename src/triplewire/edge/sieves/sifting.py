@@ -68,6 +68,8 @@ class Sieves:
         # While it loads, what others listen through must not wait in the same thread.
         self._loaders = Workers(2, "edge-sieve-load")
         self._workers = workers or Workers(1, "edge-sieve")
+        # However many replay, who listens live waits for one step of them at most.
+        self._historians = workers or Workers(1, "edge-sieve-past")
         self._loaded = False
 
     async def asked(self, query: Iterable[tuple[str, str]]) -> Sieve | None:
@@ -100,10 +102,11 @@ class Sieves:
             self._filters = Filters.installed()
         return self._filters.make(sieve.filter)
 
-    async def sift(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
-        """The events of a table, of whatever streams, that each tap lets through. One after the other, in a thread: a
-        filter that remembers sees them in the order of these calls."""
-        return await self._workers.run(self.sifted, entries, taps, memories)
+    async def sift(self, entries: pa.Table, taps: Collection[Tap], memories: Memories, *, past: bool = False) -> Sifted:
+        """The events of a table, of whatever streams, that each tap lets through. One after the other, in a thread for
+        the present and one for the past: a filter that remembers sees them in the order of these calls."""
+        workers = self._historians if past else self._workers
+        return await workers.run(self.sifted, entries, taps, memories)
 
     def sifted(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
         """The same, in this thread."""
@@ -117,6 +120,7 @@ class Sieves:
     def close(self) -> None:
         self._loaders.close()
         self._workers.close()
+        self._historians.close()
         self._asks.close()
 
     async def _load(self) -> None:
@@ -146,9 +150,8 @@ class Sieves:
             return {}
         wanted = np.logical_or.reduce([masks[tap] for tap in asking])
         asks = {ask for each in asking.values() for ask in each}
-        before = self._asks.undecided
         found = self._asks.passing(entries.filter(pa.array(wanted)), asks, self._alive())
-        self._metrics.sieve_undecided.inc(self._asks.undecided - before)
+        self._metrics.sieve_undecided.inc(self._asks.undecided())
         self._metrics.sieve_queries.inc(len(found))
         return {ask: _spread(mask, wanted) for ask, mask in found.items()}
 
