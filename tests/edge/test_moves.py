@@ -19,6 +19,8 @@ from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.pressures import Pressure
+from triplewire.edge.sieves import Tap
+from triplewire.edge.windows import Windows
 from triplewire.testing import event
 
 
@@ -30,6 +32,8 @@ class Tree:
     below: House
     share: list[float]
     address: str
+    carrying: AsyncExitStack
+    """Closed, it stops the relay between them."""
 
     def strain(self) -> None:
         self.share[0] = 1.0
@@ -55,9 +59,10 @@ async def tree(folder: Path) -> AsyncIterator[Tree]:
     async with AsyncExitStack() as open:
         above = await open.enter_async_context(house(change=strained))
         below = await open.enter_async_context(house())
-        await open.enter_async_context(relayed(mirror(above), folder, below))
+        carrying = await open.enter_async_context(AsyncExitStack())
+        await carrying.enter_async_context(relayed(mirror(above), folder, below))
         above.edge.moves.chance = lambda: 0.0
-        made = Tree(above, below, share, f"{below.url}/streams/test")
+        made = Tree(above, below, share, f"{below.url}/streams/test", carrying)
         await made.announce()
         yield made
 
@@ -103,6 +108,7 @@ def test_a_client_comes_home_when_the_other_edge_goes(tmp_path: Path) -> None:
             at.above.append(count)
             found += [(await anext(heard))["event"]]
             assert at.below.edge.listeners()["streams"] == 1
+            await at.carrying.aclose()
             await at.below.runner.cleanup()
             at.above.append(count + 1, count + 2)
             found += [(await anext(heard))["event"] for _ in range(2)]
@@ -237,5 +243,36 @@ def test_an_announcement_that_cannot_be_is_refused(id: str, told: object, field:
             assert problem.get("field") == field
             async with at.session.get(f"{at.url}/repeaters") as response:
                 assert await response.json() == {"repeaters": []}
+
+    run(scene())
+
+
+def test_who_would_take_positions_to_the_wrong_edge_is_not_redirected(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with tree(tmp_path) as at:
+            at.above.append(1)
+            at.strain()
+            for path in ("?format=ndjson", "?format=trig"):
+                told = await redirected(at.above, f"/streams/test{path}")
+                assert told == (200, None, f'<{at.address}>; rel="alternate"')
+            status, location, _ = await redirected(at.above, "/streams/test?mode=poll&after=earliest")
+            assert (status, location) == (200, None)
+
+    run(scene())
+
+
+def test_a_relay_does_not_wait_for_a_window() -> None:
+    async def scene() -> None:
+        async with (
+            house(change=lambda parts: replace(parts, windows=Windows(10.0))) as at,
+            at.listen("/streams/test", Relay_Id="r1") as relay,
+            at.listen("/streams/test") as other,
+        ):
+            await relay.position()
+            await other.position()
+            at.append(1)
+            assert data(await relay.next())["event"] == event(1).id
+            (first, *_) = at.edge.events.room.channels(Tap("test"))
+            assert (first.manner.priority, first.manner.window) == (True, 0.0)
 
     run(scene())

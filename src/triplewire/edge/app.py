@@ -156,8 +156,10 @@ class Edge:
         )
         self.pressure = parts.pressure or Pressure(self._seats, load.look, parts.clock.ticks)
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
-        self.referrals = Referrals(self.repeaters, self.pressure, self.events.latest, parts.log, self.readers)
-        self.moves = Moves(self.events, self.repeaters, self.pressure)
+        self.referrals = Referrals(
+            self.repeaters, self.pressure, self.events.latest, parts.log, self.readers, parts.metrics
+        )
+        self.moves = Moves(self.events, self.repeaters, self.pressure, parts.metrics)
         self.publications = Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published)
         self.publishings = Publishings(self.publications, Origins(parts.origins))
         self.matches.room.entered = self.outbox_tail.wake
@@ -198,7 +200,8 @@ class Edge:
     def who(self) -> dict[str, Any]:
         """Who it is, how busy, and for how many more there is room."""
         free = max(self.parts.seats - len(self.reception), 0)
-        return {"edge": self.parts.identity, "load": round(self.pressure.load, 3), "free": free}
+        told = {"edge": self.parts.identity, "load": round(self.pressure.load, 3), "free": free}
+        return {**told, "repeaters": len(self.repeaters.all())}
 
     def listeners(self) -> dict[str, int]:
         streams = len(self.events.room) + len(self.strains.room)

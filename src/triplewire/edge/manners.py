@@ -61,7 +61,9 @@ def conversational(request: web.Request, window: float) -> Manner:
 def _manner(request: web.Request, format: Format, encoding: Encoding, window: float) -> Manner:
     asked = request.query.get("buffer")
     wait = window if asked is None else seconds_of(asked)
-    return Manner(format, encoding, window=wait, priority=RELAY in request.headers)
+    # What a relay waits for, all behind it wait for, and its edge has a window of its own.
+    relay = RELAY in request.headers
+    return Manner(format, encoding, window=0.0 if relay else wait, priority=relay)
 
 
 def _encoding(accept: str | None) -> Encoding:

@@ -9,20 +9,32 @@ from math import ceil
 from triplewire.config import limits
 from triplewire.edge.channels import Channel
 from triplewire.edge.events import Events
+from triplewire.edge.formats import NDJSON, SSE
 from triplewire.edge.formats.ports import move
+from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.listeners import Listener
 from triplewire.edge.pressures import Pressure
 from triplewire.edge.referrals import located
 from triplewire.edge.repeaters import Repeaters
 from triplewire.edge.sieves import Tap
+from triplewire.telemetry.metrics import Metrics
+
+_READABLE = (SSE, SSE_BY_EVENT, NDJSON)
+"""Formats whose readers see a message about the connection. A WebSocket of a browser follows nobody."""
 
 
 class Moves:
     """Takes a step every second or so."""
 
     def __init__(
-        self, events: Events, repeaters: Repeaters, pressure: Pressure, chance: Callable[[], float] = random.random
+        self,
+        events: Events,
+        repeaters: Repeaters,
+        pressure: Pressure,
+        metrics: Metrics,
+        chance: Callable[[], float] = random.random,
     ) -> None:
+        self._moved = metrics.referred.labels("move")
         self._events = events
         self._repeaters = repeaters
         self._pressure = pressure
@@ -40,7 +52,7 @@ class Moves:
         """Some of a channel. Relays stay, since others depend on them, and who listens through a sieve, which may
         remember what it has seen."""
         event = self._events.latest.of(tap.stream)
-        if channel.manner.priority or tap.sieve is not None or event is None:
+        if channel.manner.priority or channel.manner.format not in _READABLE or tap.sieve is not None or event is None:
             return 0
         channel.flush()
         listeners = list(channel)
@@ -56,4 +68,5 @@ class Moves:
         # All at once would be a load of its own, there.
         retry = int(limits.MOVE_SPREAD_MILLISECONDS * self.chance())
         listener.cursor = max(listener.cursor, self._events.room.place)
+        self._moved.inc()
         listener.finish(move(listener.manner.format, listener.cursor, location, retry))

@@ -15,14 +15,17 @@ from aiohttp import web
 
 from triplewire.config import limits
 from triplewire.edge.doors import said
+from triplewire.edge.formats import SSE, format_of
 from triplewire.edge.latest import Latest
 from triplewire.edge.manners import MOVED, RELAY
 from triplewire.edge.ports import Entries
 from triplewire.edge.pressures import Pressure
 from triplewire.edge.repeaters import Repeaters
+from triplewire.edge.sockets import upgrades
 from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.model import parse_token
+from triplewire.telemetry.metrics import Metrics
 
 LINK = web.RequestKey("link", str)
 """What the answer to a request names."""
@@ -40,6 +43,7 @@ class Referrals:
         latest: Latest,
         log: Entries,
         workers: Workers,
+        metrics: Metrics,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._repeaters = repeaters
@@ -47,20 +51,22 @@ class Referrals:
         self._pressure = pressure
         self._log = log
         self._workers = workers
+        self._metrics = metrics
         self.sleep = sleep
         self._awaited: dict[tuple[str, str], asyncio.Task[int | None]] = {}
 
     async def refer(self, request: web.Request, stream: str) -> None:
         """Where the edge is near its limits, raises a redirection to a repeater for whoever can go there without loss.
-        Otherwise the answer will name one that there is."""
+        Otherwise the answer will name one that there is. Raises NotAcceptable or BadRequest."""
         if RELAY in request.headers or STAY in request.query:
             return
-        strained = self._pressure.look()
+        strained = self._pressure.look() and _follows(request)
         address = self._repeaters.of(stream) if strained else self._repeaters.any(stream)
         if address is None:
             return
         request[LINK] = f'<{address}>; rel="alternate"'
         if strained and (location := await self._location(request, stream, address)):
+            self._metrics.referred.labels("redirect").inc()
             raise web.HTTPTemporaryRedirect(location, headers={"Link": request[LINK], "Cache-Control": "no-store"})
 
     async def _location(self, request: web.Request, stream: str, address: str) -> str | None:
@@ -108,6 +114,13 @@ def located(address: str, parameters: list[tuple[str, str]], event: str | None) 
     """The address of a stream at another edge, for a listener that has had everything up to an event."""
     after = [] if event is None else [("after", event)]
     return f"{address}?{urlencode([*parameters, *after, (MOVED, '1')])}"
+
+
+def _follows(request: web.Request) -> bool:
+    """Whether the client comes to its place again by the ids of events: event streams tell them there. Whoever is told
+    positions in another format might take one to the wrong edge."""
+    accepted = format_of(request.headers.get("Accept"), request.query.get("format"))
+    return accepted is SSE and request.query.get("mode", "stream") == "stream" and not upgrades(request)
 
 
 def _others(request: web.Request) -> list[tuple[str, str]]:

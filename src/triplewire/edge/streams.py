@@ -11,7 +11,6 @@ from triplewire.edge.receptions import Reception
 from triplewire.edge.referrals import Referrals
 from triplewire.edge.resumptions import Asked, Resumptions
 from triplewire.edge.sieves import Tap
-from triplewire.edge.sockets import upgrades
 from triplewire.edge.subjects import Subject
 from triplewire.edge.taps import Taps
 from triplewire.edge.ways import Ways
@@ -44,9 +43,7 @@ class Streams:
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
         stream = stream_name(request.match_info["stream"])
-        if not upgrades(request):
-            # A browser's WebSocket follows nobody.
-            await self._referrals.refer(request, stream)
+        await self._referrals.refer(request, stream)
         arrived = await self._referrals.arrived(request, stream)
         asked = resumption(request) if arrived is None else Asked(position=arrived)
         self._reception.check_space()

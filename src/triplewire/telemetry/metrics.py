@@ -47,6 +47,9 @@ class Metrics:
             registry=registry,
         )
         self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
+        self.referred = Counter(
+            "triplewire_listeners_referred", "Listeners that were sent to a repeater", ["how"], registry=registry
+        )
         self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
         self.sieves_failed = Counter(
             "triplewire_sieves_failed",
