@@ -153,6 +153,12 @@ class Memories:
             return None
         return found, end if found.num_rows < limit else found["position"][-1].as_py()
 
+    def covers(self, stream: str, after: int) -> bool:
+        """Whether it has every entry of a stream after a position, up to where passes went."""
+        with self._turn:
+            ring = self._rings.get(stream)
+            return ring is not None and ring.start <= after < self._upto
+
     def find(self, stream: str, event: str) -> int | None:
         """The newest position of the event with this id, in a stream, if it is remembered."""
         with self._turn:

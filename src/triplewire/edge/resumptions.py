@@ -112,6 +112,9 @@ class Resumptions:
         if after > head:
             # Of another broker, or of this one before it lost its disk: what was missed is not known.
             return Start(head, lost, Gap(START + 1, head), unknown=True)
+        if isinstance(streams, str) and self._backlog.memories.covers(streams, after):
+            # Should memory be emptied before it is read, that is to be told then.
+            return Start(after, after)
         return Start(after, lost, Gap(after + 1, lost) if lost > after else None)
 
     def _position(self, asked: Asked, streams: Names, head: int) -> int | None:
