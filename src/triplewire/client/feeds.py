@@ -21,7 +21,9 @@ _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A server that is there sends a comment every 15 seconds."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
-_LAST = ("slow", "closing")
+_SENT = ("closing", "move")
+"""With which the server says where to go on, and when."""
+_LAST = ("slow",)
 """After which a client comes back."""
 _OVER = ("end", "failed")
 """After which it does not."""
@@ -32,9 +34,9 @@ _ELSEWHERE = (301, 302, 303, 307, 308)
 
 
 class _Sent(Exception):
-    """The server says where to go on, and when."""
+    """The server says where to go on, or to come back, and when."""
 
-    def __init__(self, location: str, seconds: float = 0.0) -> None:
+    def __init__(self, location: str | None, seconds: float = 0.0) -> None:
         super().__init__(location)
         self.location = location
         self.seconds = seconds
@@ -77,7 +79,8 @@ class Feed:
                         if message.event in _OVER:
                             return
             except _Sent as sent:
-                course.go(sent.location)
+                if sent.location is not None:
+                    course.go(sent.location)
                 await asyncio.sleep(sent.seconds)
                 continue
             except (*_BROKEN, TriplewireError) as error:
@@ -105,9 +108,9 @@ class Feed:
                 raise error_of(response.status, await response.read())
             async for piece in response.content.iter_any():
                 for message in parser.feed(piece):
-                    if message.event == "move":
+                    if message.event in _SENT:
                         told = orjson.loads(message.data)
-                        raise _Sent(told["location"], told["retry"] / 1_000)
+                        raise _Sent(told.get("location"), told["retry"] / 1_000)
                     if message.event in _LAST:
                         return
                     if message.event != "position":

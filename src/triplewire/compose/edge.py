@@ -129,7 +129,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             metrics=metrics,
             identity=identity_of(settings.identity),
             allowances=Allowances.from_settings(settings, clock),
-            place=Place(settings.edge or str(os.getpid()), settings.standings),
+            place=Place(settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"),
             repeaters=settings.data / "repeaters",
         )
 

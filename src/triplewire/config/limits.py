@@ -527,6 +527,18 @@ LAGGING_SECONDS = 5.0
 PAGE = 1_000
 """Subscriptions in one page of their list."""
 
+BALANCE_MARGIN = 0.2
+"""How much more listeners than the mean of the edges on its port an edge may have, as a share of the mean."""
+
+BALANCE_LEAST = 100
+"""And how many more at least before any of them is sent away: fewer are no load."""
+
+BALANCE_SECONDS = 10.0
+"""How long that must have been so. Listeners that come back after a restart need some seconds."""
+
+BALANCE_SHARE = 0.05
+"""Of its listeners, how many it sends away in a second at most: they come to the others together."""
+
 REMEMBERED_STREAMS = 1_000
 """Streams that nobody listens to any more of which an edge remembers what flowed out: some 300 bytes each."""
 

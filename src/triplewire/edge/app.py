@@ -20,6 +20,7 @@ from triplewire.edge.allowances import Allowances
 from triplewire.edge.announcements import Announcements
 from triplewire.edge.answers import Questions
 from triplewire.edge.backlogs import Backlog
+from triplewire.edge.balances import Balance
 from triplewire.edge.conversations import Conversations
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.drains import DRAIN, Drain
@@ -67,6 +68,7 @@ from triplewire.registry.ports import Registry
 from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.standings import STANDING_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -215,6 +217,7 @@ class Edge:
             self._keep_open(),
             self._keep_leases(),
             self._keep_moving(),
+            self._keep_balance(),
             self.standings.keep(),
         )
         tasks = [asyncio.create_task(work) for work in works]
@@ -259,6 +262,13 @@ class Edge:
         while True:
             await asyncio.sleep(limits.MOVE_LOOK_SECONDS)
             self.moves.step()
+
+    async def _keep_balance(self) -> None:
+        rooms = (self.events.room, self.matches.room, self.slow.room)
+        balance = Balance(rooms, self.standings.neighbours, self.parts.clock.ticks)
+        while True:
+            await asyncio.sleep(STANDING_SECONDS)
+            balance.step()
 
     def _seats(self) -> float:
         return len(self.reception) / max(self.parts.seats, 1)

@@ -29,6 +29,8 @@ class Place:
 
     name: str = field(default_factory=lambda: str(os.getpid()))
     folder: Path | None = None
+    door: str = ""
+    """The address that it listens on, which others may share."""
 
 
 class Standings:
@@ -52,6 +54,7 @@ class Standings:
         self._flows = flows
         self._since = clock.now()
         self._process = psutil.Process()
+        self._others: list[Standing] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/edges", self.edges), web.get("/streams", self.streams)]
@@ -64,6 +67,7 @@ class Standings:
         return Standing(
             name=self.place.name,
             pid=self._process.pid,
+            door=self.place.door,
             state=self.state,
             since=self._since,
             at=self._clock.now(),
@@ -79,6 +83,10 @@ class Standings:
         """What the others told last, a second ago at most where they are well."""
         found = told(self.place.folder, self._clock) if self.place.folder else []
         return [each for each in found if each.name != self.place.name]
+
+    def neighbours(self) -> list[int]:
+        """How many listen to each of the other edges at the same door, as was told last."""
+        return [each.taken for each in self._others if each.door == self.place.door and each.state == "ready"]
 
     async def keep(self) -> None:
         """Tell again and again, until cancelled; then no more is told of this edge."""
@@ -103,6 +111,7 @@ class Standings:
     def _tell(self, folder: Path, standing: Standing) -> None:
         try:
             tell(folder, replace(standing, metrics=self._metrics.exposition().decode()))
+            self._others = self.others()
         except OSError:
             # A full disk: the edge goes on, others see that it is silent.
             logger.warning("how this edge stands could not be told", exc_info=True)

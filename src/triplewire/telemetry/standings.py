@@ -27,6 +27,8 @@ class Standing:
 
     name: str
     pid: int = 0
+    door: str = ""
+    """The address that it listens on; those that have the same share their connections."""
     state: str = "starting"
     since: int = 0
     at: int = 0
