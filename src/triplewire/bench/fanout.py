@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.bench.fanout_figures import Hearing
-from triplewire.bench.fanout_load import Load, Say, load
+from triplewire.bench.fanout_links import more_files
+from triplewire.bench.fanout_load import SPARE_FILES, Load, Say, clients_each, load
 from triplewire.bench.fanout_nchan import available, nchan
 from triplewire.bench.fanout_servers import USUAL, Manner, Server, bare, edges, wait_idle
 from triplewire.bench.machine import description, own_seconds, own_usage, reference_ms
 from triplewire.config import limits
 from triplewire.errors import Unavailable
+
+_EVENLY = 0.97
+"""How full edges are when the first of them has no more room: clients are spread by chance."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,11 @@ def _check(plan: Plan) -> None:
     """What would end badly after minutes ends now."""
     if plan.against:
         available()
-    if plan.clients > 0.97 * plan.processes * limits.LISTENERS:
+    if plan.clients > _EVENLY * plan.processes * limits.LISTENERS:
         raise Unavailable(
             f"{plan.processes} edges have room for {plan.processes * limits.LISTENERS:,} clients, spread by chance; "
             f"give {plan.clients:,} more of them with --processes"
         )
+    files, needed = more_files(), max(plan.clients / plan.processes / _EVENLY, clients_each(plan.clients)) + SPARE_FILES
+    if needed > files:
+        raise Unavailable(f"{needed:,.0f} files would be open in a process, and {files:,} may be; see ulimit -n")
