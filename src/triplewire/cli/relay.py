@@ -96,7 +96,7 @@ def _describe(declaration: Declaration, json: bool) -> None:
     if json:
         _line({"name": declaration.name, "positions": str(declaration.positions), "strands": rows})
         return
-    table = Table("from", "to", "filters", "enriched by", box=None, header_style="dim")
+    table = _columns("from", "to", "filters", "enriched by")
     for row in rows:
         filters = "\n".join(f"{name}={value}" for name, value in row["filters"])
         table.add_row(str(row["from"]), str(row["to"]), filters, ", ".join(map(str, row["enrich"])))
@@ -109,11 +109,19 @@ def _live(run: Callable[[Callable[[list[Tally]], None]], list[Tally]]) -> list[T
 
 
 def _table(tallies: list[Tally]) -> Table:
-    table = Table("from", "to", "state", "position", *_COUNTS, box=None, header_style="dim")
+    table = _columns("from", "to", "state", "position", *_COUNTS)
     for each in tallies:
         counts = [f"{getattr(each, name):,}" for name in _COUNTS]
         state = each.state if each.trouble is None else f"{each.state}: {each.trouble}"
         table.add_row(str(each.strand.source), str(each.strand.target), state, each.position or "", *counts)
+    return table
+
+
+def _columns(*names: str) -> Table:
+    """A table that shows addresses whole, on several lines where it must."""
+    table = Table(box=None, header_style="dim")
+    for name in names:
+        table.add_column(name, overflow="fold")
     return table
 
 

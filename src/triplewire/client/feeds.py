@@ -86,15 +86,17 @@ class Feed:
             except (*_BROKEN, TriplewireError) as error:
                 # Where it was sent to it may be refused: at home everything is as it was.
                 if not course.back() and not isinstance(error, _BROKEN):
-                    if isinstance(error, NotFound) and parser.last_id is not None:
-                        # It ended while the connection was broken, and the edge no longer knows it.
+                    if _ended(error, parser):
                         return
                     raise
                 reason = error
             failures += 1
-            if self.attempts is not None and failures > self.attempts:
-                raise Unavailable(f"{self.url} does not answer: {reason}")
-            await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
+            await self._pause(failures, reason)
+
+    async def _pause(self, failures: int, reason: object) -> None:
+        if self.attempts is not None and failures > self.attempts:
+            raise Unavailable(f"{self.url} does not answer: {reason}")
+        await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
 
     async def _connection(self, parser: Parser, course: Course) -> AsyncGenerator[Message, None]:
         """The messages of one connection. It ends when the server says that it is the last."""
@@ -115,6 +117,11 @@ class Feed:
                         return
                     if message.event != "position":
                         yield message
+
+
+def _ended(error: Exception, parser: Parser) -> bool:
+    """What was listened to ended while the connection was broken, and the edge no longer knows it."""
+    return isinstance(error, NotFound) and parser.last_id is not None
 
 
 def _heard(message: Message) -> Heard:

@@ -111,6 +111,8 @@ class Run:
                 async for message in messages:
                     if message.event == "event":
                         await inbox.put(parcels.of_message(message.data))
+                    elif message.event == "failed":
+                        raise Unavailable(f"{strand.source} failed: {message.data['detail']}")
                     elif message.event == "gap":
                         await inbox.put(self._gap(message.data, ends))
             await inbox.close(Unavailable(f"{strand.source} ended"))
