@@ -134,6 +134,22 @@ def test_who_comes_back_is_served_from_memory_and_after_an_erasure_from_the_log(
     run(scene())
 
 
+@pytest.mark.parametrize("sieve", ["", "&source=roof"])
+def test_a_room_that_the_log_left_behind_sends_its_listeners_back(sieve: str) -> None:
+    async def scene() -> None:
+        async with house() as at:
+            async with at.listen(f"/streams/test?after=now{sieve}") as ear:
+                await ear.position()
+                at.append(1, 2, 3)
+                at.twin.log.trim(Retention(size=0), before=3)
+                (last,) = await ear.rest()
+            assert (last.event, data(last)["position"]) == ("closing", token(0))
+            async with at.listen(f"/streams/test?after={data(last)['position']}") as ear:
+                assert (await ear.next()).id == token(3)
+
+    run(scene())
+
+
 @dataclass
 class Walk:
     """A history that is read in small steps, between which something happens."""

@@ -19,7 +19,12 @@ from triplewire.model import Kind
 
 After = Annotated[
     Optional[str],  # noqa: UP045 - typer reads the annotation
-    typer.Option("--after", help="Where to start: a position that you received, or `earliest`.", show_default="now"),
+    typer.Option(
+        "--after",
+        help="Where to start: a position that you received, `earliest`, a time such as 2026-11-15T08:30:00Z, or the "
+        "IRI of an event.",
+        show_default="now",
+    ),
 ]
 Count = Annotated[Optional[int], typer.Option("--count", "-n", help="Stop after that many.")]  # noqa: UP045
 

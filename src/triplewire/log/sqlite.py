@@ -35,7 +35,8 @@ SCHEMA = sqlite.POSITIONS | {
     # Of publications that may come again; they go with the last of their events.
     "keys": """
         CREATE TABLE keys (key TEXT PRIMARY KEY, first INTEGER NOT NULL, following INTEGER NOT NULL) WITHOUT ROWID""",
-    # Of each stream, the newest event that was trimmed away: by it those who come too late are told.
+    # Of each stream, and under no name of all, the newest event that was trimmed away: by it those who come too late
+    # are told.
     "trims": "CREATE TABLE trims (stream TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
     "keys_following": "CREATE INDEX keys_following ON keys (following)",
     # Of events that may come again: eight bytes for each position from `first` on, as `names` has them.
@@ -56,10 +57,10 @@ _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
 _TRIMMED = """INSERT INTO trims (stream, position)
-    SELECT stream, max(position) FROM events WHERE position <= ? AND event <> '' GROUP BY stream
+    SELECT stream, max(position) FROM events WHERE position <= :upto AND event <> '' GROUP BY stream
+    UNION ALL SELECT '', max(position) FROM events WHERE position <= :upto AND event <> '' HAVING count(*)
     ON CONFLICT (stream) DO UPDATE SET position = excluded.position"""
 _GONE = "SELECT position FROM trims WHERE stream = ?"
-_GONE_OF_ANY = "SELECT max(position) FROM trims"
 _KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
 _KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
 _NAMES = "SELECT first, hashes FROM names WHERE first > ? ORDER BY first"
@@ -173,9 +174,8 @@ class SqliteLog:
 
     def gone(self, stream: str | None = None) -> int:
         with self._database.reading() as connection:
-            asked = (_GONE_OF_ANY, ()) if stream is None else (_GONE, (stream,))
-            (position,) = connection.execute(*asked).fetchone() or (None,)
-        return START if position is None else int(position)
+            (position,) = connection.execute(_GONE, (stream or "",)).fetchone() or (START,)
+        return int(position)
 
     def losses(self, erasure: Erasure) -> pa.Table:
         return pa.concat_tables([LOSSES.empty_table(), *(losses(part, erasure) for part in self._named(erasure))])
@@ -221,7 +221,7 @@ class SqliteLog:
         if not gone:
             return 0
         with self._database.writing() as connection:
-            connection.execute(_TRIMMED, (gone[-1],))
+            connection.execute(_TRIMMED, {"upto": gone[-1]})
             dropped = connection.execute(_DROP, (gone[-1],)).rowcount
             connection.execute(_FORGET, (gone[-1] + 1,))
             connection.execute(_UNNAME, (gone[-1],))
