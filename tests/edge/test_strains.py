@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import quote, urlencode
@@ -12,10 +12,17 @@ import pyarrow as pa
 import pytest
 
 from tests.edge.houses import Ear, House, data, event, house, run
-from triplewire.edge.sieves import Filters
+from triplewire.client.sse import Parser
+from triplewire.edge.formats import SSE
+from triplewire.edge.listeners import Listener
+from triplewire.edge.sieves import Filters, Sieve, Sieves, Sifted, Tap
 from triplewire.edge.sieves.changes import Changed
+from triplewire.edge.sieves.sifting import Memories
+from triplewire.edge.strains import Strains
+from triplewire.edge.wires import MemoryWire
 from triplewire.log.ports import Publication
 from triplewire.model import Event, Headers, token
+from triplewire.telemetry.metrics import Metrics
 from triplewire.testing.events import EXAMPLE
 
 ABOVE = f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 5) }}"
@@ -207,6 +214,36 @@ def test_a_filter_that_remembers_goes_on_where_the_replay_of_its_first_listener_
                 await later.position()
                 publish(at, 13)
                 assert await heard(later, 1) == [13]
+
+    run(scene())
+
+
+class Doubtful(Sieves):
+    """Lets even positions through, and does not know about those that end in 5."""
+
+    def sifted(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
+        positions = entries["position"].to_numpy()
+        left, even = positions[positions % 10 == 5].tolist(), entries.filter(pa.array(positions % 2 == 0))
+        return Sifted(dict.fromkeys(taps, even), {}, dict.fromkeys(taps, left))
+
+
+def test_in_the_place_of_an_event_that_is_not_decided_it_is_told_that_it_is_so() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            edge, metrics = at.edge, Metrics()
+            sieves = Doubtful(metrics)
+            strains, tap = Strains(edge.events, at.twin.log, edge.readers, sieves, metrics), Tap("test", Sieve(("a",)))
+            wire = MemoryWire()
+            await strains.room.listen(tap, Listener(wire, 0, metrics), strains.history(tap, None))
+            publish(at, *range(7))
+            await strains.step()
+            frames, reached = await strains.history(tap, None).step(0, SSE)
+            assert (frames.positions, reached) == ([2, 4, 5, 6, 7], 7)
+            for written in (bytes(wire.data), frames.joined):
+                told = [(each.event, data(each)["position"]) for each in Parser().feed(written)]
+                events = [("event", token(position)) for position in (2, 4, 6)]
+                assert told == [*events[:2], ("undecided", token(5)), events[2]]
+            sieves.close()
 
     run(scene())
 

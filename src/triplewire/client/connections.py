@@ -311,6 +311,8 @@ class AsyncClient:
                     on_gap(heard.data)
                 elif heard.event == "failed":
                     raise Unavailable(heard.data["detail"])
+                elif heard.event == "undecided":
+                    logger.warning("position %s: %s", heard.data["position"], heard.data["detail"])
                 elif heard.event != "end":
                     yield heard.data
 

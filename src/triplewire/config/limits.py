@@ -80,7 +80,8 @@ SIEVE_CPU_SECONDS = 0.5
 more is told so and cut off; a subscription can ask it."""
 
 SIEVE_EVENT_SECONDS = 0.05
-"""CPU time of such a query on one event that is looked at alone. An event that is not decided then does not pass."""
+"""CPU time of such a query on one event that is looked at alone. Of an event that is not decided then, only that is
+told."""
 
 SIEVE_READY_SECONDS = 90.0
 """How long a listener waits for the index of such queries when nobody had one before: a second is usual, a minute where

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from triplewire.config import limits
 from triplewire.edge.entries import Pieces
 from triplewire.edge.events import Events, come_back, page
 from triplewire.edge.formats import Format
-from triplewire.edge.formats.ports import failed
+from triplewire.edge.formats.ports import failed, undecided
 from triplewire.edge.frames import Frames
 from triplewire.edge.histories import StreamHistory
 from triplewire.edge.listeners import Listener
@@ -129,9 +130,10 @@ class Strains:
     def _hand_out(self, sifted: Sifted) -> None:
         tellings: dict[int, Once] = {}
         for tap, table in sifted.passed.items():
-            if table.num_rows and tap in self.room:
+            left = sifted.undecided.get(tap, ())
+            if (table.num_rows or left) and tap in self.room:
                 telling = tellings.setdefault(id(table), Once(partial(events, Pieces(table))))
-                self._delivered.inc(self.room.push(tap, telling))
+                self._delivered.inc(self.room.push(tap, Once(partial(_with_open, telling, left)) if left else telling))
         for tap, detail in sifted.failed.items():
             self.room.memories.pop(tap, None)
             self.room.finish(tap, partial(_failed, detail))
@@ -153,13 +155,28 @@ class StrainHistory:
 
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
         table, reached = await self._stream.page(cursor)
+        left: Sequence[int] = ()
         if table.num_rows:
             memories = {} if self.memory is None else {self._tap: self.memory}
             sifted = await self._sieves.sift(table, [self._tap], memories, past=True)
             if self._tap in sifted.failed:
                 raise Over(sifted.failed[self._tap])
-            table = sifted.passed[self._tap]
-        return _arrived(await self._stream.written(table, format), reached, format), reached
+            table, left = sifted.passed[self._tap], sifted.undecided.get(self._tap, ())
+        found = await self._stream.written(table, format)
+        return _arrived(_opened(found, left, format), reached, format), reached
+
+
+def _with_open(telling: Once, left: Sequence[int], format: Format) -> Frames:
+    return _opened(telling.frames(format), left, format)
+
+
+def _opened(found: Frames, left: Sequence[int], format: Format) -> Frames:
+    """Messages, and in the place of events that were not decided that it is so."""
+    if not left:
+        return found
+    notices = ((position, undecided(format, position)) for position in left)
+    parts = sorted([*zip(found.positions, found.parts, strict=True), *notices])
+    return Frames([position for position, _ in parts], [part for _, part in parts])
 
 
 def _arrived(found: Frames, reached: int, format: Format) -> Frames:

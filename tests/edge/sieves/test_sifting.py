@@ -9,12 +9,13 @@ import pytest
 
 from tests.edge.houses import run
 from tests.edge.sieves.entries import entries, positions
-from tests.edge.sieves.test_asks import ask, counted
+from tests.edge.sieves.test_asks import Counting, ask, counted
 from triplewire.edge.sieves import Filters, Sieve, Sieves, Tap
+from triplewire.edge.sieves.asks import Asks
 from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.sieves import Chosen
 from triplewire.errors import BadRequest, Unavailable
-from triplewire.model import Event, Headers
+from triplewire.model import MATCHES, Event, Headers
 from triplewire.telemetry.metrics import Metrics
 
 
@@ -112,6 +113,28 @@ def test_a_query_that_takes_too_long_fails_for_its_listeners_alone() -> None:
     assert ([*found.failed], [*found.passed]) == (taps[:1], taps[1:])
     assert "CPU time" in found.failed[taps[0]]
     assert count(metrics, "triplewire_sieves_failed_total", of="query") == 1
+    sieves.close()
+
+
+class Doubting(Counting):
+    """Says of no event but the second whether it passes: it does not."""
+
+    def match(self, given: pa.Table) -> pa.Table:
+        made = [change.position for change in self._changes if change.kind == "subscription"]
+        positions = [each for place, each in enumerate(given["position"].to_pylist()) if place != 1]
+        rows = [{"position": at, "subscription": since, "limit": "work"} for at in positions for since in made]
+        return pa.Table.from_pylist(rows, schema=MATCHES)
+
+
+def test_what_a_query_does_not_decide_is_told_with_its_position() -> None:
+    metrics = Metrics()
+    sieves = Sieves(metrics, FILTERS, Asks(lambda changes: Doubting(changes, set())))
+    asked = (ask("ASK { ?s <urn:p> 1 }"),)
+    taps = [Tap("test", Sieve(asks=asked)), Tap("test", Sieve(asks=asked, source=("cellar",)))]
+    found = sieves.sifted(entries(EVENTS, first=11), taps, {})
+    assert [positions(found.passed[tap]) for tap in taps] == [[], []]
+    assert found.undecided == {taps[0]: [11, 13, 14]}
+    assert count(metrics, "triplewire_sieve_undecided_total") == 3
     sieves.close()
 
 

@@ -95,6 +95,12 @@ def end(format: Format, subscription: str) -> bytes:
     return format.notice("end", subscription=subscription, detail="the subscription was ended; nothing more will come")
 
 
+def undecided(format: Format, position: int) -> bytes:
+    """In the place of an event on which the query of a sieve took too long."""
+    detail = "the query took too long on the event at this position, so that it is not told; it can be read by itself"
+    return format.notice("undecided", position=token(position), detail=detail)
+
+
 def failed(format: Format, position: int, detail: str) -> bytes:
     """The last message of those who listen through a sieve that does not work: coming back would not help."""
     return format.notice("failed", position=token(position), detail=detail)

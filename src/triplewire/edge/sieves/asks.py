@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from triplewire.config import limits
 from triplewire.edge.notifications import Wanted, positions_of
@@ -59,6 +61,19 @@ def compiled(changes: list[Change]) -> Matching:
     return Matcher.alone(Told(changes), _PATIENCE)
 
 
+@dataclass(frozen=True)
+class Answers:
+    """Which events pass each query, and which of them were not decided in the time that there is, of queries that have
+    such."""
+
+    passed: Mapping[Ask, Mask] = field(default_factory=dict)
+    undecided: Mapping[Ask, Mask] = field(default_factory=dict)
+
+    def spread(self, wanted: Mask) -> Answers:
+        """What was found of some events, of all."""
+        return Answers(_spread(self.passed, wanted), _spread(self.undecided, wanted))
+
+
 class Asks:
     """The index. Any thread may use it, one at a time. `given_up` are queries that took too much time: they are not
     asked again while they are known."""
@@ -73,36 +88,34 @@ class Asks:
         self._known: dict[Ask, Wanted] = {}
         self._position = 0
         self.given_up: set[Ask] = set()
-        self._undecided = 0
 
     def load(self) -> None:
         """Be ready. It may take a minute."""
         with self._turn:
             self._ready()
 
-    def undecided(self) -> int:
-        """Pairs of event and query that were not decided in the time that there is, since this was asked last."""
-        with self._turn:
-            counted, self._undecided = self._undecided, 0
-            return counted
-
     def close(self) -> None:
         """Let go of what the index holds on the disk."""
         with self._turn:
             self._matcher = None
 
-    def passing(self, entries: pa.Table, asks: Collection[Ask], known: Collection[Ask]) -> Mapping[Ask, Mask]:
-        """For each of some queries the events that pass it; without those that were given up. `known` are all that
-        somebody listens through: others are forgotten."""
+    def passing(self, entries: pa.Table, asks: Collection[Ask], known: Collection[Ask]) -> Answers:
+        """What some queries say of events; without those that were given up. `known` are all that somebody listens
+        through: others are forgotten."""
         with self._turn:
             self._keep({*known, *asks})
             matches = self._matched(entries) if entries.num_rows else MATCHES.empty_table()
-            wanted = {self._known[ask].since: ask for ask in asks if ask in self._known}
-            found = {ask: np.zeros(entries.num_rows, bool) for ask in wanted.values()}
-            first = self._position - entries.num_rows + 1
-            for since, positions in positions_of(matches, [self._known[ask] for ask in found]):
-                found[wanted[since]][positions - first] = True
-            return found
+            decided, others = _parted(matches)
+            passed = self._masks(decided, asks, entries.num_rows)
+            left = self._masks(others, asks, entries.num_rows) if others.num_rows else {}
+            return Answers(passed, {ask: mask for ask, mask in left.items() if mask.any()})
+
+    def _masks(self, matches: pa.Table, asks: Collection[Ask], events: int) -> dict[Ask, Mask]:
+        wanted = {self._known[ask].since: ask for ask in asks if ask in self._known}
+        found, first = {ask: np.zeros(events, bool) for ask in wanted.values()}, self._position - events + 1
+        for since, positions in positions_of(matches, [self._known[ask] for ask in found]):
+            found[wanted[since]][positions - first] = True
+        return found
 
     def _matched(self, entries: pa.Table) -> pa.Table:
         """All that is known, of events at the next positions. What takes too much time is given up."""
@@ -117,15 +130,7 @@ class Asks:
                 matches, spent = None, {**matcher.spent(), error.shape: limits.SIEVE_CPU_SECONDS}
             self._give_up({shape for shape, seconds in spent.items() if seconds >= limits.SIEVE_CPU_SECONDS})
             if matches is not None:
-                return self._decided(matches)
-
-    def _decided(self, matches: pa.Table) -> pa.Table:
-        """Without those that say that nothing was found out."""
-        if matches["limit"].null_count == matches.num_rows:
-            return matches
-        told = np.array([each != Reached.WORK for each in matches["limit"].to_pylist()])
-        self._undecided += int(len(told) - told.sum())
-        return matches.filter(pa.array(told))
+                return matches
 
     def _give_up(self, shapes: set[str]) -> None:
         for ask in [each for each in self._known if each.shape in shapes]:
@@ -170,6 +175,21 @@ class Asks:
         if self._matcher is None:
             self._matcher = self._make(self._changes)
         return self._matcher
+
+
+def _parted(matches: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Those that tell of a match, and those that tell that nothing was found out."""
+    if matches["limit"].null_count == matches.num_rows:
+        return matches, matches.slice(0, 0)
+    told = pc.fill_null(pc.not_equal(matches["limit"], Reached.WORK.value), True)
+    return matches.filter(told), matches.filter(pc.invert(told))
+
+
+def _spread(masks: Mapping[Ask, Mask], wanted: Mask) -> dict[Ask, Mask]:
+    found = {ask: np.zeros(len(wanted), bool) for ask in masks}
+    for ask, mask in masks.items():
+        found[ask][wanted] = mask
+    return found
 
 
 def _name(ask: Ask) -> str:

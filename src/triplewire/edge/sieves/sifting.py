@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge.sieves.asks import Asks
+from triplewire.edge.sieves.asks import Answers, Asks
 from triplewire.edge.sieves.batches import Batch, Mask
 from triplewire.edge.sieves.filters import Broken, Filter, Filters
 from triplewire.edge.sieves.parameters import sieve_of
@@ -46,6 +46,8 @@ class Sifted:
 
     passed: dict[Tap, pa.Table] = field(default_factory=dict)
     failed: dict[Tap, str] = field(default_factory=dict)
+    undecided: dict[Tap, Sequence[int]] = field(default_factory=dict)
+    """Positions of events that may pass or not: a query took too long on them."""
 
 
 class Sieves:
@@ -134,6 +136,8 @@ class Sieves:
     def _settle(self, sifted: Sifted, whole: Pass, tap: Tap, mask: Mask, memory: Filter | None) -> None:
         try:
             sifted.passed[tap] = whole.through(tap, mask, memory)
+            if left := whole.undecided(tap, mask):
+                sifted.undecided[tap] = left
         except Broken as error:
             name = _filter_of(tap)
             logger.error("the filter %s of the stream %s failed", name, tap.stream, exc_info=error)
@@ -143,17 +147,17 @@ class Sieves:
             self._metrics.sieves_failed.labels("query").inc()
             sifted.failed[tap] = _TOO_MUCH
 
-    def _answers(self, entries: pa.Table, masks: Mapping[Tap, Mask]) -> Mapping[Ask, Mask]:
+    def _answers(self, entries: pa.Table, masks: Mapping[Tap, Mask]) -> Answers:
         """Which events pass each query, of those that somebody asks for them."""
         asking = {tap: tap.sieve.asks for tap in masks if tap.sieve is not None and tap.sieve.asks}
         if not asking:
-            return {}
+            return Answers()
         wanted = np.logical_or.reduce([masks[tap] for tap in asking])
         asks = {ask for each in asking.values() for ask in each}
         found = self._asks.passing(entries.filter(pa.array(wanted)), asks, self._alive())
-        self._metrics.sieve_undecided.inc(self._asks.undecided())
-        self._metrics.sieve_queries.inc(len(found))
-        return {ask: _spread(mask, wanted) for ask, mask in found.items()}
+        self._metrics.sieve_undecided.inc(sum(int(mask.sum()) for mask in found.undecided.values()))
+        self._metrics.sieve_queries.inc(len(found.passed))
+        return found.spread(wanted)
 
     def _alive(self) -> set[Ask]:
         held = (reference() for reference in self._known.valuerefs())
@@ -162,10 +166,3 @@ class Sieves:
 
 def _filter_of(tap: Tap) -> str:
     return "" if tap.sieve is None or tap.sieve.filter is None else tap.sieve.filter.name
-
-
-def _spread(mask: Mask, wanted: Mask) -> Mask:
-    """What was found of some events, of all."""
-    found = np.zeros(len(wanted), bool)
-    found[wanted] = mask
-    return found
