@@ -9,12 +9,16 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
 from tests.edge.houses import House, body, event, house, run
 from triplewire.client import AsyncClient
+from triplewire.clock import ManualClock
 from triplewire.config import Settings
 from triplewire.edge import Parts
-from triplewire.edge.allowances import Allowances
+from triplewire.edge.allowances import Allowances, paced
 from triplewire.edge.clients import FORWARDED
 from triplewire.errors import TooMany
 
@@ -97,3 +101,39 @@ def test_the_client_raises_what_it_is_told() -> None:
             assert refused.value.retry_after > 1
 
     run(scene())
+
+
+def test_who_keeps_sending_is_kept_waiting() -> None:
+    clock, waited = ManualClock(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        clock.advance(seconds + 0.001)
+
+    async def handler(request: web.Request) -> web.Response:
+        for _ in range(10):
+            await paced(request, 100, sleep)
+        return web.Response()
+
+    async def scene() -> None:
+        settings = Settings(proxies=("127.0.0.0/8",), client_bytes=100.0)
+        allow = Allowances.from_settings(settings, clock).middleware()
+        await allow(request_of(ONE), handler)
+        assert 7 < clock.ticks() < 8
+        assert sum(waited) == pytest.approx(clock.ticks(), abs=0.1)
+        await allow(request_of({}), handler)
+        await allow(request_of({**OTHER, "Content-Length": "1000"}), handler)
+        assert clock.ticks() < 8
+
+    asyncio.run(scene())
+
+
+class Local:
+    """A connection from this machine."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 1) if name == "peername" else default
+
+
+def request_of(headers: dict[str, str]) -> web.Request:
+    return make_mocked_request("POST", "/", headers=CIMultiDict(headers), transport=Local())

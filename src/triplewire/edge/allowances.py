@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -21,11 +22,13 @@ _LATER = 1.0
 class Hold:
     """One connection of a client that is in use: until its request is answered, or for as long as somebody keeps it."""
 
-    __slots__ = ("_kept", "_release")
+    __slots__ = ("_kept", "_release", "charge")
 
-    def __init__(self, release: Callable[[], None]) -> None:
+    def __init__(self, release: Callable[[], None], charge: Callable[[int], float]) -> None:
+        """`charge` counts bytes, or tells in how many seconds to try again."""
         self._release: Callable[[], None] | None = release
         self._kept = False
+        self.charge = charge
 
     def keep(self) -> Callable[[], None]:
         """It stays when the request is over, until what is returned is called."""
@@ -84,11 +87,6 @@ class Allowances:
 
         return allow
 
-    def charge(self, request: web.Request, size: int) -> float:
-        """Count bytes of a body whose length was not told; the seconds that its sender should be kept waiting."""
-        client = self._clients.of(request)
-        return 0.0 if client is None else self._bytes.take(client, size)
-
     def _check(self, client: str, size: int) -> None:
         if self._most and self._used[client] >= self._most:
             raise TooMany(f"{client} has {self._most} connections in use, which is the most", _LATER)
@@ -99,7 +97,7 @@ class Allowances:
 
     def _hold(self, client: str) -> Hold:
         self._used[client] += 1
-        return Hold(lambda: self._let_go(client))
+        return Hold(lambda: self._let_go(client), lambda size: self._bytes.take(client, size))
 
     def _let_go(self, client: str) -> None:
         self._used[client] -= 1
@@ -112,3 +110,13 @@ def kept(request: web.Request) -> Callable[[], None] | None:
     None where the client may have any number."""
     hold = request.get(_HOLD)
     return None if hold is None else hold.keep()
+
+
+async def paced(request: web.Request, size: int, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+    """To be awaited by whoever has read some of what a client sends without having told how much it will be. It waits
+    while the client is over its rate: what is sent meanwhile fills the connection, and so the client waits, too."""
+    hold = request.get(_HOLD)
+    if hold is None or request.content_length is not None:
+        return
+    while seconds := hold.charge(size):
+        await sleep(seconds)

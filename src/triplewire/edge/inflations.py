@@ -10,6 +10,7 @@ import zstandard
 from aiohttp import hdrs, web
 
 from triplewire.config import limits
+from triplewire.edge.allowances import paced
 from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
 
 _PIECE = 256 * 1024
@@ -126,6 +127,7 @@ async def pieces_of(request: web.Request) -> AsyncIterator[bytes]:
     """The body as it comes, inflated. Raises BadRequest, or UnknownMediaType."""
     inflation = inflation_of(request)
     async for data in request.content.iter_any():
+        await paced(request, len(data))
         for piece in inflation.feed(data):
             yield piece
     inflation.end()

@@ -19,6 +19,7 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from triplewire.codec.wrappings import WRAPPINGS, Wrapping, events_of, lasting, wrapping_of
 from triplewire.config import limits
+from triplewire.edge.allowances import paced
 from triplewire.edge.doors import headers_of
 from triplewire.edge.inflations import pieces_of
 from triplewire.edge.origins import Origins
@@ -128,7 +129,8 @@ class Publishings:
             socket = web.WebSocketResponse(max_msg_size=limits.BODY_BYTES, heartbeat=limits.LISTENER_SECONDS)
             await socket.prepare(request)
             progress = Progress(self._publications, partial(_send_each, socket))
-            await _together(progress, self._received(socket, reading, progress, closing))
+            messages = _paced(request, _messages(socket))
+            await _together(progress, self._received(messages, reading, progress, closing))
             if not socket.closed:
                 code = WSCloseCode.GOING_AWAY if closing.is_set() else WSCloseCode.OK
                 await socket.close(code=code, message=b"the edge is closing" if closing.is_set() else b"")
@@ -150,9 +152,9 @@ class Publishings:
             await progress.hand_in(await self._decoded(lambda: list(unpacking.end()), b""))
 
     async def _received(
-        self, socket: web.WebSocketResponse, reading: Reading, progress: Progress, closing: asyncio.Event
+        self, messages: AsyncIterator[bytes], reading: Reading, progress: Progress, closing: asyncio.Event
     ) -> None:
-        async with aclosing(_until(_messages(socket), closing)) as read:  # type: ignore[type-var]
+        async with aclosing(_until(messages, closing)) as read:  # type: ignore[type-var]
             async for data in read:
                 await progress.hand_in(await self._decoded(partial(reading.parcels, data), data))
 
@@ -206,6 +208,13 @@ class Reading:
         except InputError as error:
             return error
         return Publication(self._stream, events, given=ids.given(events))
+
+
+async def _paced(request: web.Request, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """No faster than the client may send."""
+    async for data in messages:
+        await paced(request, len(data))
+        yield data
 
 
 def _fed(unpacking: Unpacking, piece: bytes) -> list[Parcel]:
