@@ -12,18 +12,26 @@ from triplewire.log.names import Name, Names, hashed, packed
 NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}" for n in range(30)])))
 
 
-@given(st.lists(st.lists(NAMES, min_size=1, max_size=9), max_size=20), st.sampled_from([2, 8, 1_000]))
+@given(
+    st.lists(st.lists(NAMES, min_size=1, max_size=9), max_size=20),
+    st.sampled_from([2, 8, 1_000]),
+    st.sampled_from([1, 3]),
+)
 @settings(max_examples=80, deadline=None)
-def test_every_position_of_a_name_is_found(groups: list[list[Name | None]], run: int) -> None:
+def test_every_position_of_a_name_is_found(groups: list[list[Name | None]], run: int, together: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "NAMES_RUN", run)
-        names, position, at = Names(), 1, dict[Name, list[int]]()
+        names, position, at, waiting = Names(), 1, dict[Name, list[int]](), list[tuple[int, bytes]]()
         for group in groups:
-            names.add(position, packed(group))
+            waiting.append((position, packed(group)))
+            if len(waiting) == together:
+                names.add(waiting)
+                waiting = []
             for number, name in enumerate(group, position):
                 if name is not None:
                     at.setdefault(name, []).append(number)
             position += len(group)
+        names.add(waiting)
         asked = [("s", f"urn:{n}") for n in range(31)]
         for name in asked:
             assert sorted(names.find([hashed(name)])) == at.get(name, [])
@@ -32,7 +40,7 @@ def test_every_position_of_a_name_is_found(groups: list[list[Name | None]], run:
 
 def test_runs_are_let_go_when_all_in_them_is() -> None:
     names = Names()
-    names.add(1, packed([("s", "a"), ("s", "b"), ("s", "c")]))
-    names.add(4, packed([("s", "d")]))
+    names.add([(1, packed([("s", "a"), ("s", "b"), ("s", "c")]))])
+    names.add([(4, packed([("s", "d")]))])
     names.forget(4)
     assert names.find([hashed(("s", each)) for each in "abcd"]) == [4]

@@ -14,6 +14,7 @@ from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
 from triplewire.client.pages import Page
+from triplewire.client.publishings import MEDIA_TYPE, Item
 from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, TURTLE
 from triplewire.model import END, START, Addressed, Event, Kind, Scope
@@ -30,6 +31,13 @@ class BlockingAnswer:
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces()
+
+
+@dataclass(frozen=True)
+class BlockingPublishing:
+    """One WebSocket that publishes; `publish` sends an item and waits until it is durable."""
+
+    publish: Callable[[Item], Json]
 
 
 class Client:
@@ -63,6 +71,26 @@ class Client:
         **headers: str,
     ) -> Json:
         return self._run(self._client.publish(stream, body, content_type, **headers))
+
+    def publish_each(
+        self,
+        stream: str,
+        items: Iterable[Item],
+        content_type: str = MEDIA_TYPE,
+        *,
+        packed: bool = False,
+        **headers: str,
+    ) -> Iterator[Json]:
+        return self._each(self._client.publish_each(stream, items, content_type, packed=packed, **headers))
+
+    @contextmanager
+    def publishing(self, stream: str, content_type: str = MEDIA_TYPE) -> Iterator[BlockingPublishing]:
+        opened = self._client.publishing(stream, content_type)
+        made = self._run(opened.__aenter__())
+        try:
+            yield BlockingPublishing(lambda item: self._run(made.publish(item)))
+        finally:
+            self._run(opened.__aexit__(None, None, None))
 
     def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
         return self._run(self._client.publish_addressed(events, key))

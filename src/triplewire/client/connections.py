@@ -13,11 +13,12 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
-from triplewire.client import bulks, pages, sieves
+from triplewire.client import bulks, pages, publishings, sieves
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
 from triplewire.client.feeds import Feed, Heard
 from triplewire.client.problems import error_of
+from triplewire.client.publishings import Items, Publishing
 from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
 from triplewire.errors import Unavailable
@@ -26,6 +27,8 @@ from triplewire.model import END, START, Addressed, Event, Kind, Scope, token
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
 """A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
+_LASTING_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
+"""Who publishes may have nothing to say for long, and hears nothing then."""
 _KEY = "Idempotency-Key"
 _HEADERS = {
     "id": "Event-Id",
@@ -33,6 +36,7 @@ _HEADERS = {
     "application": "Application-Id",
     "time": "Timestamp",
     "key": _KEY,
+    "encoding": "Content-Encoding",
 }
 
 Json = dict[str, Any]
@@ -81,7 +85,8 @@ class AsyncClient:
         """The receipt, once the events are durable: `events`, `first`, `last`, `position`.
 
         `body` is RDF text in the syntax of `content_type`, or events. `headers` are `id`, `source`, `application`
-        and `time`, each that of a single event, and `key`: what was published with it is not published again.
+        and `time`, each that of a single event, `key`: what was published with it is not published again, and
+        `encoding` where the bytes of `body` are compressed already: `gzip`, `deflate`, `zstd`.
         """
         data = body.encode() if isinstance(body, str) else body
         if not isinstance(data, bytes):
@@ -90,6 +95,49 @@ class AsyncClient:
         sent = {"Content-Type": content_type, **given}
         receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
         return receipt
+
+    async def publish_each(
+        self,
+        stream: str,
+        items: Items,
+        content_type: str = publishings.MEDIA_TYPE,
+        *,
+        packed: bool = False,
+        **headers: str,
+    ) -> AsyncGenerator[Json, None]:
+        """Publish for as long as there are items, over one request; of each, as soon as it is durable, its number, from
+        1 on, as `item`, and either `position` or `problem`. In the end `end` says how many there were.
+
+        Items are events, objects of JSON, or bytes of `content_type`: lines of JSON, Ztreamy items or N-Quads. They are
+        asked for in another thread. `packed` sends them with gzip; `headers` are `source`, `application`, `time`.
+        """
+        given = {_HEADERS[name]: value for name, value in headers.items()}
+        sent = {"Content-Type": content_type, **given, **({"Content-Encoding": "gzip"} if packed else {})}
+        body = publishings.body_of(items, packed=packed)
+        options: Any = {"params": {"ack": "each"}, "headers": sent, "timeout": _LASTING_TIMEOUT}
+        try:
+            async with self._open().post(f"{self._url}/streams/{stream}", data=body, **options) as response:
+                if response.status >= 400:
+                    raise error_of(response.status, await response.read())
+                async for told in bulks.read(response.content.iter_any()):
+                    if "begin" not in told:
+                        yield told
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
+
+    @asynccontextmanager
+    async def publishing(self, stream: str, content_type: str = publishings.MEDIA_TYPE) -> AsyncIterator[Publishing]:
+        """A WebSocket that publishes item by item, open while the block lasts; what was sent is waited for."""
+        url = f"{self._url}/streams/{stream}/publish"
+        try:
+            socket = await self._open().ws_connect(url, params={"type": content_type}, max_msg_size=0)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
+        made = Publishing(socket)
+        try:
+            yield made
+        finally:
+            await made.close()
 
     async def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
         """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published

@@ -389,7 +389,7 @@ LOG_BYTES = 8 * 1024**3
 """How much event text the log keeps at most."""
 
 NAMES_RUN = 2**20
-"""Ids given by publishers that are sorted in memory together, to find those that come again: some 100 ms, at worst, for
+"""Ids given by publishers that are sorted in memory together, to find those that come again: at worst some 200 ms for
 which publishers wait. All of the log are in memory, 16 bytes each: some 200 MB for 8 GiB of small events."""
 
 TRIM_EVENTS = 1_000

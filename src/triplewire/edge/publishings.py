@@ -261,6 +261,8 @@ async def _until(pieces: AsyncIterator[bytes], closing: asyncio.Event) -> AsyncI
             if piece is None:
                 return
             yield piece
+            if ended.done():
+                return
     finally:
         ended.cancel()
 

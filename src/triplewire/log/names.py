@@ -56,13 +56,18 @@ class Names:
         """The position of the last hashes that were added."""
         self._runs: list[Run] = []
 
-    def add(self, first: int, data: bytes) -> None:
-        """Hashes of events from position `first` on, which is above all that were added."""
-        hashes = unpacked(data)
+    def add(self, blobs: Sequence[tuple[int, bytes]]) -> None:
+        """Hashes of events, each time from a position on; all are above those that were added."""
+        if not blobs:
+            return
+        self.upto = blobs[-1][0]
+        found = [unpacked(data) for _, data in blobs]
+        places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
+        hashes, positions = np.concatenate(found), np.concatenate(places)
         there = np.flatnonzero(hashes != NONE)
-        self.upto = first
-        if len(there):
-            self._runs.append(_sorted(hashes[there], there + first))
+        for start in range(0, len(there), limits.NAMES_RUN):
+            rows = there[start : start + limits.NAMES_RUN]
+            self._runs.append(_sorted(hashes[rows], positions[rows]))
             while len(self._runs) > 1 and self._may_merge(*self._runs[-2:]):
                 self._runs[-2:] = [_merged(*self._runs[-2:])]
 

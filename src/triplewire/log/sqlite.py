@@ -123,8 +123,7 @@ class SqliteLog:
 
     def _learn(self, connection: Connection) -> None:
         """Names that this and other processes have added since."""
-        for first, hashes in connection.execute(_NAMES, (self._names.upto,)).fetchall():
-            self._names.add(first, hashes)
+        self._names.add(connection.execute(_NAMES, (self._names.upto,)).fetchall())
         (oldest,) = connection.execute(_BEGIN).fetchone() or (0,)
         self._names.forget(oldest)
 

@@ -59,7 +59,7 @@ def without_cargoes(entries: pa.Table) -> pa.Table:
 
 def _likely(events: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[int]:
     """Rows whose text has the mark where that of a cargo has it. It is looked for at that one place, because all that
-    is matched is looked at: 20 ns an event and not 500."""
+    is matched is looked at: some 70 ns an event, not 3 µs."""
     text = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
     if not pa.types.is_string(text.type) or not len(text):
         return pc.indices_nonzero(pc.match_substring(texts, f"\t{BODY}\t")).to_pylist()  # type: ignore[no-any-return]
