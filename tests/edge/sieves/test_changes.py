@@ -40,10 +40,19 @@ def test_what_says_nothing_of_the_property_does_not_pass() -> None:
 
 
 def test_it_remembers_the_last_subjects_only() -> None:
-    filter = Changed("urn:state", most=2)
+    filter = Changed("urn:state", most="2")
     assert passed(filter, *(told(f"{name} state on") for name in "abcbca")) == [True, True, True, False, False, True]
 
 
-def test_a_property_is_an_iri() -> None:
-    with pytest.raises(ValueError, match="property must be an IRI"):
-        Changed("state")
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("state",), "property must be an IRI"),
+        (("urn:state", "0"), "most must be a number from 1 to 100000, not '0'"),
+        (("urn:state", "100001"), "most must be a number"),
+        (("urn:state", "-1"), "most must be a number"),
+    ],
+)
+def test_what_it_cannot_be_made_with_is_told(given: tuple[str, ...], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Changed(*given)

@@ -15,13 +15,16 @@ class Changed:
     """Passes events in which a subject has another value of a property than in the event before that told one.
 
     `filter=changed&filter.property=<IRI>`. Several values of a subject in one event are one set. What a subject has
-    first is a change; an event that says nothing of the property does not pass.
+    first is a change; an event that says nothing of the property does not pass. The last `most` subjects are
+    remembered.
     """
 
-    def __init__(self, property: str, most: int = limits.CHANGED_SUBJECTS) -> None:
+    def __init__(self, property: str, most: str = str(limits.CHANGED_SUBJECTS)) -> None:
         if ":" not in property:
             raise ValueError(f"property must be an IRI, written out, not {property!r}")
         self._predicate = f"<{property.removeprefix('<').removesuffix('>')}>"
+        if not most.isdecimal() or not 1 <= int(most) <= limits.CHANGED_SUBJECTS:
+            raise ValueError(f"most must be a number from 1 to {limits.CHANGED_SUBJECTS}, not {most!r}")
         self._most = int(most)
         self._last: OrderedDict[str, frozenset[str]] = OrderedDict()
 
