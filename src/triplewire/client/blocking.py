@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar, Unpack
 from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
 from triplewire.client.connections import AsyncClient, Json, OnGap, warn
+from triplewire.client.feeds import Transport
 from triplewire.client.pages import Page
 from triplewire.client.publishings import MEDIA_TYPE, Item
 from triplewire.client.sieves import Through
@@ -43,11 +44,13 @@ class BlockingPublishing:
 class Client:
     """`AsyncClient` with calls that block. May be used from several threads; to be used as `with`."""
 
-    def __init__(self, url: str = "http://localhost:8080", *, attempts: int | None = None) -> None:
+    def __init__(
+        self, url: str = "http://localhost:8080", *, attempts: int | None = None, transport: Transport = "sse"
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="triplewire-client", daemon=True)
         self._thread.start()
-        self._client = AsyncClient(url, attempts=attempts)
+        self._client = AsyncClient(url, attempts=attempts, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +127,9 @@ class Client:
     def unsubscribe(self, id: str) -> None:
         self._run(self._client.unsubscribe(id))
 
-    def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
+    def notifications(
+        self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn
+    ) -> Iterator[Json]:
         return self._each(self._client.notifications(id, after, on_gap=on_gap))
 
     def query(self, sparql: str, **how: Unpack[How]) -> Json:

@@ -16,7 +16,7 @@ import orjson
 from triplewire.client import bulks, pages, publishings, sieves
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
-from triplewire.client.feeds import Feed, Heard
+from triplewire.client.feeds import Feed, Heard, Transport
 from triplewire.client.problems import error_of
 from triplewire.client.publishings import Items, Publishing
 from triplewire.client.sieves import Through
@@ -56,8 +56,12 @@ class AsyncClient:
     To be used as `async with`; it keeps connections open between calls.
     """
 
-    def __init__(self, url: str = "http://localhost:8080", *, attempts: int | None = None) -> None:
-        """`attempts` bounds how many broken connections in a row a feed bears; None means any number."""
+    def __init__(
+        self, url: str = "http://localhost:8080", *, attempts: int | None = None, transport: Transport = "sse"
+    ) -> None:
+        """`attempts` bounds how many broken connections in a row a feed bears; None means any number. Over the
+        transport `websocket` each message is acknowledged when the next one is asked for."""
+        self._transport: Transport = transport
         self._url = url.rstrip("/")
         self._attempts = attempts
         self._session: aiohttp.ClientSession | None = None
@@ -224,9 +228,14 @@ class AsyncClient:
         """End a subscription."""
         await self._call("DELETE", f"/subscriptions/{id}")
 
-    def notifications(self, id: str, after: str | None = None, *, on_gap: OnGap = warn) -> AsyncGenerator[Json, None]:
-        """What matched, by default from the subscription's beginning on; ends when the subscription does."""
-        return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
+    def notifications(
+        self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn
+    ) -> AsyncGenerator[Json, None]:
+        """What matched, by default from the subscription's beginning on; ends when the subscription does. Of several
+        all is told over one connection, in the order of events; it ends when all of them have."""
+        if isinstance(id, str):
+            return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
+        return self._feed("/notifications", after, on_gap, [("subscription", each) for each in id])
 
     async def query(self, sparql: str, **how: Unpack[How]) -> Json:
         """A SPARQL 1.1 JSON results document over everything that was ever published."""
@@ -350,9 +359,10 @@ class AsyncClient:
         return list(told["streams"])
 
     async def _feed(
-        self, path: str, after: str | None, on_gap: OnGap, parameters: tuple[tuple[str, str], ...] = ()
+        self, path: str, after: str | None, on_gap: OnGap, parameters: Sequence[tuple[str, str]] = ()
     ) -> AsyncGenerator[Json, None]:
-        feed = Feed(self._open(), self._url + path, after, self._attempts, parameters)
+        url, given = self._url + path, tuple(parameters)
+        feed = Feed(self._open(), url, after, self._attempts, given, transport=self._transport)
         async with aclosing(feed.messages()) as messages:
             async for heard in messages:
                 if heard.event == "gap":

@@ -50,6 +50,12 @@ class Course:
         """It is somewhere where it is told something."""
         self._hops = 0
 
+    def over(self, end: Mapping[str, str]) -> bool:
+        """A subscription has ended, and is not asked for again; whether none is left."""
+        ended = ("subscription", end.get("subscription", ""))
+        self.parameters = tuple(each for each in self.parameters if each != ended)
+        return not any(name == "subscription" for name, _ in self.parameters)
+
     def back(self) -> bool:
         """Go home, and stay there; whether it was away."""
         was = self.away is not None

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import orjson
 from yarl import URL
 
+from triplewire.client import sockets
 from triplewire.client.courses import Course
 from triplewire.client.problems import error_of
 from triplewire.client.sse import Message, Parser
 from triplewire.errors import NotFound, TooMany, TriplewireError, Unavailable
+
+Transport = Literal["sse", "websocket"]
 
 _PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A server that is there sends a comment every 15 seconds."""
@@ -25,8 +28,6 @@ _SENT = ("closing", "move")
 """With which the server says where to go on, and when."""
 _LAST = ("slow",)
 """After which a client comes back."""
-_OVER = ("end", "failed")
-"""After which it does not."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooMany, Unavailable)
 
 
@@ -62,6 +63,7 @@ class Feed:
     attempts: int | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    transport: Transport = "sse"
 
     async def messages(self) -> AsyncGenerator[Heard, None]:
         """Every message once, in order. Ends after `end` or `failed`; raises what the server refuses with, such as
@@ -75,8 +77,9 @@ class Feed:
                     async for message in connection:
                         failures = 0
                         course.heard()
-                        yield _heard(message)
-                        if message.event in _OVER:
+                        heard = _heard(message)
+                        yield heard
+                        if heard.event == "failed" or (heard.event == "end" and course.over(heard.data)):
                             return
             except _Sent as sent:
                 if sent.location is not None:
@@ -102,6 +105,10 @@ class Feed:
         """The messages of one connection. It ends when the server says that it is the last."""
         parser.restart()
         url, last = course.url(parser.last_id), course.headers(parser.last_id)
+        if self.transport == "websocket":
+            async for message in self._conversation(parser, url, last):
+                yield message
+            return
         headers = {"Accept": "text/event-stream", **self.headers, **last}
         async with self.session.get(url, headers=headers, timeout=_PATIENCE, allow_redirects=False) as response:
             if response.status in _ELSEWHERE and "Location" in response.headers:
@@ -117,6 +124,18 @@ class Feed:
                         return
                     if message.event != "position":
                         yield message
+
+    async def _conversation(self, parser: Parser, url: URL, last: Mapping[str, str]) -> AsyncGenerator[Message, None]:
+        """The same over a WebSocket. One that is told to move comes back here: elsewhere its positions mean nothing."""
+        async with aclosing(sockets.messages(self.session, url, {**self.headers, **last})) as connection:
+            async for message in connection:
+                parser.last_id = message.id or parser.last_id
+                if message.event in (*_LAST, "move"):
+                    return
+                if message.event == "problem":
+                    raise Unavailable(orjson.loads(message.data)["problem"]["detail"])
+                if message.event != "position":
+                    yield message
 
 
 def _ended(error: Exception, parser: Parser) -> bool:
