@@ -19,6 +19,14 @@ def test_a_record_is_read_back_by_another(tmp_path: Path) -> None:
     assert Ledger(tmp_path / "p").load("other") is None
 
 
+def test_a_record_only_goes_forward() -> None:
+    assert Record("edge", "earliest").before("0" * 16)
+    assert Record("edge", "2026-11-16T08:00:00Z").before("0" * 16)
+    assert Record("edge", "0" * 15 + "1").before("0" * 15 + "a")
+    assert not Record("edge", "0" * 15 + "a").before("0" * 15 + "a")
+    assert not Record("edge", "0" * 15 + "b").before("0" * 15 + "a")
+
+
 def test_a_relay_is_known_by_the_same_id(tmp_path: Path) -> None:
     assert Ledger(tmp_path / "p").identity() == Ledger(tmp_path / "p").identity()
     assert Ledger(tmp_path / "p").identity() != Ledger(tmp_path / "q").identity()

@@ -281,3 +281,19 @@ def test_what_comes_after_now_is_not_lost_by_a_cut_before_it(tmp_path: Path) -> 
                 assert await heard(below, 1) == [event(2).id]
 
     run(scene())
+
+
+def test_what_a_filter_leaves_out_is_not_read_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house() as above, house() as below:
+            async with relayed(mirror(above) + "source = 'roof'\n", tmp_path, below) as relay:
+                above.append(1, 2, 3)
+                while not relay.tallies or relay.tallies[0].position != token(3):
+                    above.edge.strains.room.keep_open()
+                    async with above.session.get(f"{above.url}/health"):
+                        pass
+            assert (ids(below), relay.tallies[0].batches) == ([], 0)
+            (record,) = (tmp_path / "relay.positions").glob("*.json")
+            assert orjson.loads(record.read_bytes())["record"]["after"] == token(3)
+
+    run(scene())

@@ -173,7 +173,7 @@ class AsyncClient:
         told = {} if relay is None else {"Relay-Id": relay}
         given = [*parameters, *([] if relay is None else [("buffer", "0")])]
         url = f"{self._url}/streams/{stream}"
-        return Feed(self._open(), url, after, self._attempts, tuple(given), told).messages()
+        return Feed(self._open(), url, after, self._attempts, tuple(given), told, positions=True).messages()
 
     async def page(self, after: int = START, upto: int = END, stream: str | None = None) -> pages.Page:
         """The first events at positions p with `after < p <= upto` that the log keeps, of one stream or of all."""

@@ -64,6 +64,8 @@ class Feed:
     parameters: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     transport: Transport = "sse"
+    positions: bool = False
+    """How far it is told is a message too, `position`, whether or not there is an event at that place."""
 
     async def messages(self) -> AsyncGenerator[Heard, None]:
         """Every message once, in order. Ends after `end` or `failed`; raises what the server refuses with, such as
@@ -124,6 +126,8 @@ class Feed:
                         return
                     if message.event != "position":
                         yield message
+                if self.positions and parser.last_id is not None:
+                    yield Message("position", orjson.dumps({"position": parser.last_id}), parser.last_id)
 
     async def _conversation(self, parser: Parser, url: URL, last: Mapping[str, str]) -> AsyncGenerator[Message, None]:
         """The same over a WebSocket. One that is told to move comes back here: elsewhere its positions mean nothing."""

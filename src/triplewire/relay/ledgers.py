@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,8 @@ import orjson
 
 from triplewire.errors import Conflict
 
+_POSITION = re.compile(r"[0-9a-f]{16}")
+
 
 @dataclass(frozen=True)
 class Record:
@@ -27,6 +30,10 @@ class Record:
     """The id of the edge above, whose positions these are."""
     after: str
     upto: str | None = None
+
+    def before(self, position: str) -> bool:
+        """Whether it would be at a later place there. A time, or another word for a place, is before all positions."""
+        return not _POSITION.fullmatch(self.after) or self.after < position
 
 
 class Ledger:

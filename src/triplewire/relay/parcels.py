@@ -29,6 +29,11 @@ class Parcel:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def empty(self) -> bool:
+        """It tells how far everything was heard, and no event."""
+        return not self.event
+
+    @property
     def trail(self) -> Trail:
         return Trail.parse(self.headers.get(HEADER))
 
@@ -43,6 +48,11 @@ def of_message(told: Mapping[str, Any]) -> Parcel:
     headers = told.get("headers") or {}
     said = (told.get("source"), told.get("application"))
     return Parcel(told["position"], told["event"], told["time"], told["body"], *said, headers)
+
+
+def of_position(position: str) -> Parcel:
+    """What is told where no event is: a filter may let little through."""
+    return Parcel(position, "", "", "")
 
 
 def of_gap(told: Mapping[str, Any], source: Address, upstream: str, now: int) -> Parcel:

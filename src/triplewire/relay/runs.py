@@ -111,6 +111,8 @@ class Run:
                 async for message in messages:
                     if message.event == "event":
                         await inbox.put(parcels.of_message(message.data))
+                    elif message.event == "position":
+                        await inbox.put(parcels.of_position(message.data["position"]))
                     elif message.event == "failed":
                         raise Unavailable(f"{strand.source} failed: {message.data['detail']}")
                     elif message.event == "gap":
@@ -126,16 +128,18 @@ class Run:
 
     async def _deliver(self, taken: list[Parcel], record: Record, ends: Ends) -> Record:
         """Publish, and be sure of it. The intention is written down first, unless it is one that was left over."""
-        upto = record.upto or taken[-1].position
-        intended = replace(record, upto=upto)
-        if record.upto is None:
+        upto = record.upto or max(each.position for each in taken)
+        intended, full = replace(record, upto=upto), [each for each in taken if not each.empty]
+        if not full and not record.before(upto):
+            return record
+        if record.upto is None and full:
             self.ledger.intend(self.strand.key, str(self.strand), intended)
-        fit = self._enriched([each for each in (self._stamped(each, ends) for each in taken) if each is not None])
+        fit = self._enriched([each for each in (self._stamped(each, ends) for each in full) if each is not None])
         if fit:
             await self._publish(fit, self._key(intended))
         done = Record(record.upstream, upto)
         self.ledger.settle(self.strand.key, str(self.strand), done)
-        self.tally.batches += 1
+        self.tally.batches += bool(full)
         self.tally.position = upto
         self.tally.turn("listening")
         return done
