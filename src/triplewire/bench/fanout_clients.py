@@ -57,7 +57,7 @@ class Ear:
             self.numbers.append(number)
             self.delays.append(round((now - due) / 1e6, 2))
             self.ends.append(size)
-            self.last = number
+            self.last = max(self.last, number)
         self.stream.heard.clear()
         if self.traced:
             self.blocks.append((now, data))
