@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from tests.lake.terms import IRIS, LITERALS, NUMBERS, OBJECTS, TIMES, TRIPLES, rows_of, typed
 from triplewire.lake.keys import (
-    after,
     double,
     key,
     number_key,
@@ -119,9 +118,6 @@ def test_doubles_lie_as_doubles(left: float, right: float) -> None:
     else:
         assert (number_key(left) < number_key(right)) == (left < right)
         assert double(ordinal(left)) == left
-        assert (
-            number_key(left) < after(number_key(left)) <= number_key(math.nextafter(left, math.inf)) or left == math.inf
-        )
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))
@@ -129,7 +125,6 @@ def test_doubles_lie_as_doubles(left: float, right: float) -> None:
 def test_instants_lie_as_instants(micros: int, step: int) -> None:
     other = min(max(micros + step, -(2**63)), 2**63 - 1)
     assert (time_key(micros) < time_key(other)) == (micros < other)
-    assert time_key(micros) + '"x"' < after(time_key(micros))
     assert datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=step) == instant_of(time_key(step))
 
 

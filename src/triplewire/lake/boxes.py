@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from triplewire.lake.keys import DIMENSIONS, Point, after, key, number_key, time_key
+from triplewire.lake.keys import DIMENSIONS, Point
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ class Interval:
             raise ValueError(f"{bound!r} is not inside {self}")
         return Interval(self.least, bound), Interval(bound, self.below)
 
-    @property
-    def point(self) -> str | None:
-        """The only key in it, if it has only one."""
-        return self.least if self.below == self.least + "\0" else None
-
 
 ALL_KEYS = Interval()
 
@@ -69,10 +62,6 @@ class Box:
     def __contains__(self, place: Point) -> bool:
         return all(found in side for found, side in zip(place, self.sides, strict=True))
 
-    def meets(self, region: Region) -> bool:
-        """May a quad of the region lie in it?"""
-        return all(any(self.side(name).meets(each) for each in sought) for name, sought in region.items())
-
     def cut(self, dimension: str, bound: str) -> tuple[Box, Box]:
         """The part under the bound and the rest. Raises ValueError if one of them would be empty."""
         low, high = self.side(dimension).cut(bound)
@@ -92,21 +81,3 @@ class Box:
 
 SPACE = Box()
 """Everything."""
-
-Region: TypeAlias = Mapping[str, Sequence[Interval]]
-"""What a question says of quads: for some dimensions, intervals in one of which the key must lie."""
-
-
-def terms(*texts: str) -> tuple[Interval, ...]:
-    """Just these terms."""
-    return tuple(Interval(found, found + "\0") for found in map(key, texts))
-
-
-def numbers(least: float = float("-inf"), greatest: float = float("inf")) -> tuple[Interval, ...]:
-    """All numbers whose double lies between, both included; NaN is never between."""
-    return (Interval(number_key(least), after(number_key(greatest))),)
-
-
-def times(least: int, greatest: int) -> tuple[Interval, ...]:
-    """All times between two instants in microseconds since 1970, both included."""
-    return (Interval(time_key(least), after(time_key(greatest))),)

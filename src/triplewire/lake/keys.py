@@ -78,12 +78,6 @@ def micros_at(place: int) -> int:
     return place - _SIGN
 
 
-def after(prefix: str) -> str:
-    """The first key that is greater than all that start with a number or a time: `number_key(x)`, `time_key(t)`."""
-    place = int(prefix[1:], 16)
-    return f"{prefix[0]}{place + 1:016x}" if place < _ALL else chr(ord(prefix[0]) + 1)
-
-
 def place_of(bound: str) -> tuple[int, str]:
     """What a bound among numbers or among times says: a key of these is under it if its place is under the one that
     is given, or if it is this very place and its text is under the text that is given."""

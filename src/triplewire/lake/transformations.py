@@ -7,12 +7,10 @@ gives: a range of texts then lies everywhere. Numbers and times keep their order
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from triplewire.errors import InputError
-from triplewire.lake.boxes import Interval
 from triplewire.lake.keys import NUMBER, TIME
 from triplewire.sparql.compile.sql import Sql, call, case, concat, every, negate, number, text
 
@@ -28,17 +26,6 @@ class Transformation:
     costs: str
     of_key: Callable[[str], str]
     of_column: Callable[[Sql], Sql]
-
-    def of_interval(self, sought: Interval) -> Interval:
-        """An interval in this order in which every key of an interval lies."""
-        if (only := sought.point) is not None:
-            placed = self.of_key(only)
-            return Interval(placed, placed + "\0")
-        first = sought.least[:1]
-        last = sought.below[:1] if sought.below else ""
-        if first in (NUMBER, TIME) and (last == first or sought.below == chr(ord(first) + 1)):
-            return sought
-        return Interval(first, chr(ord(last) + 1) if last and last < chr(sys.maxunicode) else None)
 
 
 def _is_typed(found: str) -> bool:

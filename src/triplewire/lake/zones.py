@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from triplewire.lake.boxes import SPACE, Box, Interval, Region
+from triplewire.lake.boxes import SPACE, Box, Interval
 from triplewire.lake.keys import DIMENSIONS, Point
 from triplewire.lake.tilings import Tree, leaf_of, tree_of
 from triplewire.lake.transformations import Transformation, transformation
@@ -38,9 +38,8 @@ class ZoneMap:
     """Zones that tile the space. An id is never given twice: those of an operation follow the greatest that there is,
     and the zones that it makes have the greatest from then on.
 
-    Boxes, and the points that `locate` takes, are in the order that the map's transformation makes of keys; a region
-    that `touched` takes is in the order of keys. `tree` raises ValueError for zones that do not tile; splits and merges
-    of such that do always do."""
+    Boxes, and points that `locate` takes, are in the order that the map's transformation makes of keys. `tree` raises
+    ValueError for zones that do not tile; splits and merges of such that do always do."""
 
     zones: tuple[Zone, ...] = (Zone("z0", SPACE),)
     order: str = "none"
@@ -72,13 +71,6 @@ class ZoneMap:
     def locate(self, placed: Point) -> str:
         """The id of the zone of a point in the order of this map."""
         return leaf_of(self.tree, placed)
-
-    def touched(self, region: Region) -> tuple[Zone, ...]:
-        """The zones in which quads of a region may lie; no others have any."""
-        sought = region
-        if self.order != "none":
-            sought = {name: [*map(self.transformation.of_interval, each)] for name, each in region.items()}
-        return tuple(zone for zone in self.zones if zone.box.meets(sought))
 
     def split(self, zone: str, dimension: str, bound: str) -> ZoneMap:
         """With two zones for one: what lies under the bound, and the rest."""

@@ -15,7 +15,7 @@ from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
 from triplewire.query.prunings import Pruning, Scanned
 from triplewire.query.ranges import Ranges
-from triplewire.query.views import EVENTS, HEADERS, TIMES
+from triplewire.query.views import HEADERS, TIMES
 from triplewire.sparql import Compiled, Step
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
@@ -38,12 +38,6 @@ def configure(session: SparkSession) -> None:
     """What a session needs for queries to mean what they should."""
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
-
-
-def load(session: SparkSession, snapshot: Snapshot) -> None:
-    """The whole lake as the relations `quads` and `events`, with times as they are in UTC."""
-    _frame(session, snapshot.paths).createOrReplaceTempView("quads")
-    session.sql(EVENTS).createOrReplaceTempView("events")
 
 
 def pruned(session: SparkSession, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
