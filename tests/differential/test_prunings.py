@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.differential.cases import load
 from tests.differential.data import ANCHOR, Data, data
 from tests.differential.grammar import Question, questions
 from tests.differential.pairs import examples, hold, seed_of, verdict
 from tests.differential.parts import OnParts
+from tests.differential.trees import Tree, Within
 from tests.differential.vocabulary import EX
 from triplewire.model.terms import XSD
 
@@ -31,6 +33,45 @@ def engine() -> Iterator[OnParts]:
 def test_what_is_not_read_is_not_missed(engine: OnParts, given: Data, question: Question) -> None:
     engine.take(given)
     hold(given, question, engine.ask)
+
+
+_P, _Q, _V = (f"<{EX}{name}>" for name in "pqv")
+NARROW: tuple[Tree, ...] = (
+    f"?a {_P} <{EX}b> .",
+    f"<{EX}a> {_Q} ?a .",
+    f"?a {_V} 1 .",
+    f"?a {_V} ?n FILTER(?n >= 2)",
+    f"{{ SELECT DISTINCT ?a {{ ?a {_P} <{EX}c> }} }}",
+    f"{{ SELECT ?a (MAX(?w) AS ?m) {{ ?a {_V} ?w }} GROUP BY ?a HAVING(?m > 0) }}",
+    Within("?g", f"?a {_Q} <{EX}a>"),
+)
+JOINED: tuple[Tree, ...] = (
+    "?a ?l ?o .",
+    f"?x {_P} ?a .",
+    f"?a {_P} ?y . ?y {_Q} ?z .",
+    f"OPTIONAL {{ ?a {_Q} ?q }}",
+    f"OPTIONAL {{ ?a {_P} ?r . ?r {_V} ?s }}",
+    f"OPTIONAL {{ ?r {_Q} ?t OPTIONAL {{ ?t {_V} ?u }} }}",
+    f"{{ ?a {_Q} ?b }} UNION {{ ?b {_P} ?a }} UNION {{ ?b {_V} ?c }}",
+    f"FILTER NOT EXISTS {{ ?a {_Q} ?e }}",
+    f"FILTER EXISTS {{ ?e {_P} ?a . ?a {_Q} ?f }}",
+    f"MINUS {{ ?a {_P} ?y }}",
+    f"{{ SELECT ?a {{ ?a {_P} ?h }} ORDER BY ?a LIMIT 1 }}",
+    f"{{ SELECT ?a (COUNT(?h) AS ?k) {{ ?a {_P} ?h }} GROUP BY ?a }}",
+    Within("?g", f"?a {_P} ?i"),
+    (Within("?j", f"?a {_Q} ?i"), Within("?j", f"?i2 {_V} ?i3")),
+)
+"""Forms that are joined with what is narrow, and read what it leaves to them."""
+
+stars = st.tuples(st.sampled_from(NARROW), st.lists(st.sampled_from(JOINED), min_size=1, max_size=3, unique=True))
+
+
+@seed_of(8)
+@examples(60)
+@given(data, stars)
+def test_what_is_joined_with_little_is_not_missed(engine: OnParts, given: Data, star: tuple[Tree, list[Tree]]) -> None:
+    engine.take(given)
+    hold(given, Question("select", "SELECT *", (star[0], *star[1])), engine.ask)
 
 
 def test_kept_pairs_are_answered_by_reading_less(engine: OnParts) -> None:

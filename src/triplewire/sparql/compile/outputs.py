@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -13,6 +13,8 @@ from triplewire.sparql.readings import Intervals
 
 Outside: TypeAlias = Mapping[str, tuple[Intervals, ...]]
 """What is wanted, or known, of the columns of a query, by their names."""
+
+Told = TypeVar("Told")
 
 _OPAQUE = ("group", "having", "limit", "offset", "qualify")
 
@@ -72,7 +74,7 @@ def _held(cells: list[Sql]) -> Intervals | None:
     return None if None in known else points(each for each in known if each is not None)
 
 
-def renamed(wanted: Outside, left: exp.Expr, right: exp.Expr) -> Outside:
+def renamed(wanted: Mapping[str, Told], left: exp.Expr, right: exp.Expr) -> Mapping[str, Told]:
     """By the names of the other side of a union, whose columns are those in the same places."""
     pairs = dict(zip(names(left), names(right), strict=False))
     return {pairs[name]: each for name, each in wanted.items() if name in pairs}

@@ -6,19 +6,22 @@ condition of an outer join, of a semi-join or of its opposite says something abo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from triplewire.sparql.compile.bounds import Bounds, Found, bounds, conjoined
+from triplewire.sparql.compile.bounds import Bounds, Found, Key, bounds, conjoined
 from triplewire.sparql.compile.classes import Classes
 from triplewire.sparql.compile.outputs import Outside, columns, is_opaque, listed, names, renamed
 from triplewire.sparql.compile.sql import Sql
 from triplewire.sparql.readings import Bound, Intervals, Reading, Tie
 
 Wanted: TypeAlias = Callable[[str], tuple[Intervals, ...]]
+
+Reach: TypeAlias = Mapping[str, list[Key]]
+"""By column of a query, columns of scans: a row is of no use unless one that is of use to such a scan has its value."""
 
 _MOST_WAYS = 8
 """Parts of a disjunction that are looked at one by one: each is a list of files more to be found."""
@@ -36,7 +39,7 @@ def readings(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[Rea
     """Of all scans in these that have an alias. With `single` no two events have one graph."""
     walk = _Walk(single)
     for query in queries:
-        walk.query(query, {})
+        walk.query(query, {}, {})
         walk.sweep(query)
     return tuple(
         Reading(*named, tuple(dict.fromkeys(ways)), tuple(walk.ties.get(named, ())))
@@ -67,18 +70,20 @@ class _Walk:
     ties: dict[tuple[str, str], dict[Tie, None]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
 
-    def query(self, query: exp.Expr, outside: Outside) -> None:
+    def query(self, query: exp.Expr, outside: Outside, reach: Reach) -> None:
         match query:
             case exp.Select():
-                self._select(query, {} if is_opaque(query) else outside)
+                self._select(query, *(({}, {}) if is_opaque(query) else (outside, reach)))
             case exp.SetOperation():
-                wanted = outside if type(query) is exp.Union and not is_opaque(query) else {}
-                self.query(query.left, wanted)
-                self.query(query.right, renamed(wanted, query.left, query.right))
+                followed = type(query) is exp.Union and not is_opaque(query)
+                wanted, reached = (outside, reach) if followed else ({}, {})
+                self.query(query.left, wanted, reached)
+                sides = query.left, query.right
+                self.query(query.right, renamed(wanted, *sides), renamed(reached, *sides))
             case exp.Subquery():
-                self.query(query.this, outside)
+                self.query(query.this, outside, reach)
         for each in query.ctes if isinstance(query, exp.Query) else ():
-            self.query(each.this, {})
+            self.query(each.this, {}, {})
 
     def sweep(self, query: exp.Query) -> None:
         """Scans in places that are not followed can use any row."""
@@ -87,30 +92,34 @@ class _Walk:
                 self.found.setdefault((table.name, table.alias), []).append(())
                 self.ties[table.name, table.alias] = {}
 
-    def _select(self, select: exp.Select, outside: Outside) -> None:
+    def _select(self, select: exp.Select, outside: Outside, reach: Reach) -> None:
         sources, held, classes = _parts(select, self.single)
         inside = conjoined([held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
-        for way in _ways(select):
-            for source in sources:
-                self._take(source, _wanted(source, classes, conjoined([inside, way])))
+        known = _held(sources, classes, self.single)
+        for name, key in columns(select):
+            known.setdefault(classes.root(key), []).extend(reach.get(name, ()))
         for source in sources:
-            if source.is_scan:
-                self._tie(source, _ties(source, sources, classes))
+            joined = _joined(source, classes)
+            reached = _reached(source, known, joined)
+            for way in _ways(select):
+                self._take(source, _wanted(source, joined, conjoined([inside, way])), reached)
 
-    def _tie(self, source: _Source, found: Iterable[Tie]) -> None:
-        """What takes part in several ways has the ties alone that it has in all of them."""
-        named, ties = (source.relation.name, source.alias), dict.fromkeys(found)
-        known = self.ties.get(named, ties)
-        self.ties[named] = {each: None for each in known if each in ties}
-
-    def _take(self, source: _Source, wanted: Wanted) -> None:
+    def _take(self, source: _Source, wanted: Wanted, reached: Reach) -> None:
         relation = source.relation
         self._seen.add(id(relation))
         if source.is_scan and relation.alias:
             way = tuple(Bound(name, each) for name in COLUMNS for each in wanted(name))
             self.found.setdefault((relation.name, source.alias), []).append(way)
+            self._tie((relation.name, source.alias), reached)
         elif not isinstance(relation, exp.Table):
-            self.query(relation, {name: each for name in names(relation) if (each := wanted(name))})
+            outside = {name: each for name in names(relation) if (each := wanted(name))}
+            self.query(relation, outside, reached)
+
+    def _tie(self, named: tuple[str, str], reached: Reach) -> None:
+        """What takes part in several ways has the ties alone that it has in all of them."""
+        ties = {Tie(name, *key): None for name, keys in reached.items() for key in keys if key[0] != named[1]}
+        known = self.ties.get(named, ties)
+        self.ties[named] = {each: None for each in known if each in ties}
 
 
 def _parts(select: exp.Select, single: bool) -> tuple[list[_Source], Found, Classes]:
@@ -156,15 +165,35 @@ def _selected(select: exp.Select, single: bool) -> Outside:
     return {name: each for name, each in made if each}
 
 
-def _ties(source: _Source, sources: Iterable[_Source], classes: Classes) -> Iterator[Tie]:
-    """With the scans that every row of the SELECT has a row of."""
-    classes = _joined(source, classes)
-    roots = {classes.root((source.alias, name)): name for name in _TIED}
+def _held(sources: Iterable[_Source], classes: Classes, single: bool) -> dict[Key, list[Key]]:
+    """By class, the columns of scans that hold its value in every row of a SELECT."""
+    made: dict[Key, list[Key]] = {}
     for each in sources:
-        if each.is_scan and each.on is None and each.alias != source.alias:
-            for name in _TIED:
-                if (own := roots.get(classes.root((each.alias, name)))) is not None:
-                    yield Tie(own, each.alias, name)
+        if each.on is None:
+            for name, keys in _supplied(each, single).items():
+                made.setdefault(classes.root((each.alias, name)), []).extend(keys)
+    return made
+
+
+def _supplied(source: _Source, single: bool) -> Reach:
+    """By column of a source, the columns of scans in it that hold its value in every row."""
+    if source.is_scan:
+        return {name: [(source.alias, name)] for name in _TIED}
+    inner = source.relation.unnest()
+    if not isinstance(inner, exp.Select):
+        return {}
+    sources, _, classes = _parts(inner, single)
+    held = _held(sources, classes, single)
+    return {name: held.get(classes.root(key), []) for name, key in columns(inner)}
+
+
+def _reached(source: _Source, known: Mapping[Key, list[Key]], joined: Classes) -> Reach:
+    """What reaches the columns of a source of a SELECT, by the classes that it is joined with."""
+    made: dict[Key, list[Key]] = {}
+    for key, found in known.items():
+        made.setdefault(joined.root(key), []).extend(found)
+    inside = _TIED if source.is_scan else names(source.relation)
+    return {name: each for name in inside if (each := made.get(joined.root((source.alias, name))))}
 
 
 def _joined(source: _Source, classes: Classes) -> Classes:
@@ -177,7 +206,6 @@ def _joined(source: _Source, classes: Classes) -> Classes:
 
 
 def _wanted(source: _Source, classes: Classes, base: Found) -> Wanted:
-    classes = _joined(source, classes)
     if source.on is not None:
         base = conjoined([base, *map(bounds, _parted(source.on, exp.And))])
     if base is None:
