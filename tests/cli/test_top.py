@@ -23,7 +23,7 @@ HEALTH: dict[str, Any] = {
     "lag": 1234,
     "lag_seconds": 0.25,
     "lanes": {"slow": {"lag": 7}},
-    "lake": {"files": 12, "work": "compact"},
+    "lake": {"files": 12, "fresh": 3, "bytes": 4_500_000, "work": "compact"},
 }
 FLOW = Flow("home", clients=2, messages=100, plain_bytes=10_000, sent_bytes=1_000, waiting=70, window=0.5)
 EDGE = Standing("1", 11, "ready", at=1_000_000, cpu=1.0, listeners={"streams": 3}, seats=10, streams=(FLOW,))
@@ -84,7 +84,22 @@ def test_a_terminal_shows_edges_streams_pipeline_and_lake() -> None:
     looked(looks, EDGE)
     text = shown(looked(looks, later(EDGE)))
     words = text.split()
-    for word in ("ok", "ready", "1,234", "(0.2", "files", "12", "75%", "30%", "home", "10.0%", "400", "4.0", "0.50"):
+    for word in (
+        "ok",
+        "ready",
+        "1,234",
+        "(0.2",
+        "files,",
+        "12",
+        "4.5",
+        "75%",
+        "30%",
+        "home",
+        "10.0%",
+        "400",
+        "4.0",
+        "0.50",
+    ):
         assert word in words, (word, text)
     assert max(len(line.rstrip()) for line in text.splitlines()[1:]) <= 100
 

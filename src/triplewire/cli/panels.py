@@ -48,8 +48,11 @@ def _lake(health: Mapping[str, Any]) -> dict[str, str]:
     """What the lake holds, by what the housekeeper told, and how many positions it has still to store."""
     stored = health.get("stored")
     behind = {} if stored is None else {"to store": f"{max(0, parse_token(health['head']) - parse_token(stored)):,}"}
-    counts = {name: value for name, value in health.get("lake", {}).items() if isinstance(value, int)}
-    return behind | {f"lake {name}": f"{value:,}" for name, value in counts.items()}
+    lake = health.get("lake", {})
+    if "files" not in lake:
+        return behind
+    held = f"{lake['files']:,} files, {lake.get('fresh', 0):,} fresh, {size(lake.get('bytes', 0))}"
+    return behind | {"lake": held}
 
 
 def _edges(edges: Sequence[EdgeRow]) -> Table:
