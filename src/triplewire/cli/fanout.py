@@ -55,8 +55,8 @@ def fanout(
 
     end_in_order()
     counts = clients or [1_000]
-    manner = Manner(buffer, encoding if compress else "identity")
-    plan = Plan(counts[0], rate, seconds, manner, processes, size, against=against or "")
+    manner = Manner(buffer, encoding.value if compress else "identity")
+    plan = Plan(counts[0], rate, seconds, manner, processes, size, against=against.value if against else "")
     report = run(plan, say) if len(counts) == 1 else sweep(plan, counts, say)
     tell(report, lambda: [fanouts(report)], json=json)
 
