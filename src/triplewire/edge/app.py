@@ -180,7 +180,7 @@ class Edge:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
         reception, lanes = self.reception, Lanes(self.matches, self.slow)
-        ways = Ways(reception, Conversations(reception, Origins(parts.origins)))
+        ways = Ways(reception, Conversations(reception))
         taps = Taps(self.events, self.strains, self.sieves)
         streams = Streams(taps, reception, ways, self.resumptions, parts.windows, self.referrals)
         window = parts.windows.of(None)

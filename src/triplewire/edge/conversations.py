@@ -16,7 +16,6 @@ from triplewire.edge.doors import number_of
 from triplewire.edge.formats import MESSAGES
 from triplewire.edge.manners import Manner, conversational
 from triplewire.edge.marks import Mark
-from triplewire.edge.origins import Origins
 from triplewire.edge.readers import Reader
 from triplewire.edge.receptions import Reception, greeting
 from triplewire.edge.resumptions import Asked
@@ -47,14 +46,12 @@ class Conversations:
     """Lets clients in over WebSockets."""
 
     reception: Reception
-    origins: Origins
 
     async def listen(self, request: web.Request, subject: Subject[Any]) -> web.StreamResponse:
         """To one subject: together with others that get the same bytes, unless the client acknowledges."""
         window = window_of(request, token(subject.after))
         if window is not None:
             return await self.read(request, [subject], Reader(Mark(subject.after), MESSAGES), window)
-        self.origins.check(request)
         manner = conversational(request, subject.window)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(subject.holding())
@@ -72,7 +69,6 @@ class Conversations:
         find: Find | None = None,
     ) -> web.StreamResponse:
         """At the client's own pace. `find` finds those that it names later."""
-        self.origins.check(request)
         async with AsyncExitStack() as stack:
             stack.callback(reader.close)
             wire = await SocketWire.open(request)

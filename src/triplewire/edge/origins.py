@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
+from triplewire.edge.sockets import upgrades
+
 ANY = "*"
 _METHODS = "GET, HEAD, POST, PUT, DELETE"
 _EXPOSED = "Link, Location, Position, Retry-After"
@@ -35,7 +37,7 @@ class Origins:
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None or urlsplit(origin).netloc == request.host or self.allows(origin):
             return
-        raise web.HTTPForbidden(text=f"pages of {origin} may not listen here; the setting `origins` says which may")
+        raise web.HTTPForbidden(text=f"pages of {origin} may not talk to this edge; the setting `origins` says who may")
 
     async def mark(self, request: web.Request, response: web.StreamResponse) -> None:
         """Tell a browser that the page may read the answer; called before the head of any answer is sent."""
@@ -55,10 +57,13 @@ class Origins:
         }
 
     def middleware(self) -> Middleware:
-        """Answers the question that a browser asks before a request that is more than a form could send."""
+        """Answers the question that a browser asks before a request that is more than a form could send, and refuses
+        WebSockets, about which it does not ask."""
 
         @web.middleware
         async def preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if upgrades(request):
+                self.check(request)
             asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD)
             origin = request.headers.get(hdrs.ORIGIN)
             if request.method != hdrs.METH_OPTIONS or asked is None or origin is None or not self.allows(origin):

@@ -124,6 +124,8 @@ class Teller:
         return self._manner.format.notice("slow", position=position, limit=self._patience, detail=detail)
 
     def _end(self, message: bytes) -> None:
+        if self._wire.gone:
+            return
         encoding = self._manner.encoding
         last = self._context.pack(message) + encoding.parting if message else encoding.parting
         self._wire.write(self._manner.framed(last) + self._manner.end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from triplewire.edge.marks import Mark
 from triplewire.edge.polls import Poll, answered, poll_of
 from triplewire.edge.readers import Reader
 from triplewire.edge.receptions import Reception, greeting, headers_of
+from triplewire.edge.rooms import Addressee
 from triplewire.edge.seats import chunked
 from triplewire.edge.sockets import upgrades
 from triplewire.edge.subjects import Subject
@@ -75,8 +75,8 @@ class Ways:
             manner, at = replace(manner, chunked=chunked(response)), self.reception
             teller = Teller(reader, seat, manner, at.metrics, at.patience)
             teller.greet(greeting(manner.format, reader.id(reader.mark), subjects))
-            task = self.reception.keep(_told(teller, stack.pop_all()))
-        seat.lost(partial(_cancel, task))
+            seat.lost(partial(reader.send_away, _nothing))
+            self.reception.keep(_told(teller, stack.pop_all()))
         return response
 
 
@@ -88,8 +88,9 @@ async def _hold(stack: AsyncExitStack, subjects: Subjects, reader: Reader) -> No
         reader.add(each)
 
 
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
+def _nothing(gone: Addressee) -> bytes:
+    """What is told to those who are gone."""
+    return b""
 
 
 async def _told(teller: Teller, stack: AsyncExitStack) -> None:
