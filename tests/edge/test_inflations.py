@@ -94,5 +94,15 @@ def test_an_unknown_encoding_is_415_with_those_that_are_taken() -> None:
     run(scene())
 
 
+def test_where_nobody_inflates_a_compressed_body_is_415() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            headers = {"Content-Type": "application/sparql-query", "Content-Encoding": "gzip"}
+            told = await at.problem("POST", "/sparql", data=gzip.compress(b"ASK {}"), headers=headers)
+            assert (told["status"], told["known"]) == (415, ["identity"])
+
+    run(scene())
+
+
 def test_what_is_not_compressed_stays() -> None:
     assert list(Identity().feed(TEXT)) == [TEXT]

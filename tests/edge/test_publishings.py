@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.edge.houses import House, body, event, house, run
 from tests.edge.test_parcels import item, rows
@@ -235,5 +236,41 @@ def test_there_are_only_so_many_publishers_and_foreign_pages_are_none() -> None:
             assert told["status"] == 403
             told = await at.problem("POST", "/streams/test?ack=each", data=b"", headers={"Content-Type": "text/turtle"})
             assert told["status"] == 415
+
+    run(scene())
+
+
+def test_curl_publishes_a_body_that_does_not_end() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            headers = ("-H", f"Content-Type: {TYPES['ndjson']}", "-H", "Expect:")
+            url = at.url + "/streams/test?ack=each"
+            pipe = asyncio.subprocess.PIPE
+            curl = await asyncio.create_subprocess_exec(
+                "curl", "-sNT", ".", "-X", "POST", *headers, url, stdin=pipe, stdout=pipe
+            )
+            assert curl.stdin is not None
+            assert curl.stdout is not None
+            curl.stdin.write(line(1))
+            assert orjson.loads(await curl.stdout.readline()) == {"begin": {"stream": "test"}}
+            assert orjson.loads(await curl.stdout.readline())["position"] == token(1)
+            curl.stdin.write(line(2))
+            assert orjson.loads(await curl.stdout.readline())["position"] == token(2)
+            curl.stdin.close()
+            assert orjson.loads(await curl.stdout.readline())["end"]["items"] == 2
+            assert await curl.wait() == 0
+
+    run(scene())
+
+
+def test_the_websockets_package_publishes() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            url = at.url.replace("http", "ws") + "/streams/test/publish"
+            async with connect(url) as socket:
+                for number in range(1, 4):
+                    await socket.send(line(number).decode())
+                told = [orjson.loads(await socket.recv()) for _ in range(3)]
+            assert [each["position"] for each in told] == [token(1), token(2), token(3)]
 
     run(scene())

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triplewire.clock import ManualClock
 from triplewire.config import limits
+from triplewire.log import Places, Publication, SqliteLog
 from triplewire.log.names import Name, Names, hashed, packed
+from triplewire.testing import event
 
 NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}" for n in range(30)])))
 
@@ -44,3 +49,18 @@ def test_runs_are_let_go_when_all_in_them_is() -> None:
     names.add([(4, packed([("s", "d")]))])
     names.forget(4)
     assert names.find([hashed(("s", each)) for each in "abcd"]) == [4]
+
+
+def test_processes_know_what_others_have_stored(tmp_path: Path) -> None:
+    clock = ManualClock()
+    logs = [SqliteLog(tmp_path / "log.db", clock) for _ in range(2)]
+    for number in range(20):
+        given = Publication("s", [event(number)], given={event(number).id})
+        (first,), (again,) = logs[number % 2].append([given]), logs[(number + 1) % 2].append([given])
+        assert list(first) == list(again) == [number + 1]
+        assert isinstance(again, Places)
+    late = SqliteLog(tmp_path / "log.db", clock)
+    (found,) = late.append([Publication("s", [event(n) for n in range(20)], given={event(n).id for n in range(20)})])
+    assert list(found) == list(range(1, 21))
+    for log in (*logs, late):
+        log.close()

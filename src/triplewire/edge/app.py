@@ -15,7 +15,7 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.edge import index
+from triplewire.edge import index, inflations
 from triplewire.edge.allowances import Allowances
 from triplewire.edge.announcements import Announcements
 from triplewire.edge.answers import Questions
@@ -292,7 +292,7 @@ EDGE = web.AppKey("edge", Edge)
 def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
-    middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware()]
+    middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
 import zstandard
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
 
 from triplewire.config import limits
 from triplewire.edge.allowances import paced
@@ -112,7 +114,17 @@ _KNOWN: dict[str, Callable[[], Inflation]] = {
     "identity": Identity,
     "": Identity,
 }
+_PUBLISHING = re.compile(r"/events|/streams/[^/]+")
 ENCODINGS = ("gzip", "deflate", "zstd")
+
+
+@web.middleware
+async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses bodies that are compressed where nobody inflates them: only those of events are."""
+    told = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
+    if told not in ("", "identity") and not _PUBLISHING.fullmatch(request.path):
+        raise UnknownMediaType(f"the Content-Encoding {told}", ("identity",))
+    return await handler(request)
 
 
 def inflation_of(request: web.Request) -> Inflation:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.errors import InputError, Unavailable
+from triplewire.errors import IdTaken, InputError, Unavailable
 from triplewire.model import Addressed, Event, Headers
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Sender:
             async with self.gate:
                 await self._try(events)
             return Tally(len(events), sum(map(_quads, events)), sum(map(_size, events)))
-        except InputError as error:
+        except (InputError, IdTaken) as error:
             if len(events) == 1:
                 return Tally.of_failure(events[0].event.id, error)
         half = len(events) // 2

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from triplewire.config import limits
-from triplewire.errors import Conflict, InputError, Unavailable
+from triplewire.errors import Conflict, IdTaken, InputError, Unavailable
 from triplewire.model import Addressed
 from triplewire.transfer.events import BEGINNING, Found, Mark, Reader, events
 from triplewire.transfer.faults import Fault
@@ -172,7 +172,7 @@ def _publish(broker: Broker, batch: Batch, key: str, wait: Callable[[float], Non
             if attempt == limits.IMPORT_ATTEMPTS - 1:
                 raise
             wait(2.0**attempt)
-        except InputError as error:
+        except (InputError, IdTaken) as error:
             first, last = batch.events[0].addressed.event.id, batch.events[-1].addressed.event.id
             raise InputError(f"the broker took none of the events {first} to {last}: {error}") from error
         else:
