@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from triplewire.relay.strands import Strand
@@ -42,11 +42,3 @@ class Tally:
         counts = ("state", "position", "events", "batches", "loops", "far", "gaps", "refused", "breaks", "trouble")
         said = {name: getattr(self, name) for name in counts}
         return {"from": str(self.strand.source), "to": str(self.strand.target), **said}
-
-
-def total(tallies: list[Tally]) -> dict[str, int]:
-    """The sums of what is counted."""
-    counted = (
-        {name for name, value in asdict(Tally(tallies[0].strand)).items() if type(value) is int} if tallies else ()
-    )
-    return {name: sum(getattr(each, name) for each in tallies) for name in sorted(counted)}
