@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import pytest
@@ -14,6 +15,7 @@ from tests.edge.cuts import LineReading, RdfReading, SseReading
 from tests.edge.houses import House, house, run
 from triplewire.log.ports import Retention
 from triplewire.model import token
+from triplewire.testing.events import EXAMPLE
 
 POLL = "/streams/test?mode=poll&format=ndjson"
 
@@ -144,5 +146,19 @@ def test_what_cannot_be_is_refused(wish: str) -> None:
     async def scene() -> None:
         async with house() as at:
             assert (await at.problem("GET", f"/streams/test?{wish}"))["status"] == 400
+
+    run(scene())
+
+
+def test_what_passes_a_sieve_is_polled_too() -> None:
+    async def scene() -> None:
+        async with house() as at:
+            at.append(1, 2, 3)
+            ask = quote(f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 1) }}")
+            _, headers, body = await asked(at, f"{POLL}&ask={ask}&after=earliest&wait=0")
+            assert [each["position"] for each in told(body)] == [token(2), token(3)]
+            at.append(0, 4)
+            _, _, body = await asked(at, following(headers))
+            assert [each["position"] for each in told(body)] == [token(5)]
 
     run(scene())

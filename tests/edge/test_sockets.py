@@ -234,11 +234,12 @@ def test_what_is_not_understood_is_a_problem_and_the_conversation_goes_on(said: 
 
 
 @pytest.mark.parametrize(("origin", "allowed"), [("https://example.org", True), ("https://else", False), ("", True)])
-def test_pages_of_other_origins_may_not_open_one(origin: str, allowed: bool) -> None:
+@pytest.mark.parametrize("path", ["/streams/test", "/streams/test/publish", "/notifications"])
+def test_pages_of_other_origins_may_not_open_one(path: str, origin: str, allowed: bool) -> None:
     async def scene() -> None:
         async with house(change=lambda parts: replace(parts, origins=("https://example.org",))) as at:
             try:
-                async with at.session.ws_connect(f"{at.url}/streams/test", origin=origin or at.url):
+                async with at.session.ws_connect(at.url + path, origin=origin or at.url):
                     status = 101
             except aiohttp.WSServerHandshakeError as error:
                 status = error.status
