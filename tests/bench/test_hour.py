@@ -72,7 +72,7 @@ def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatc
     assert report["disk_bytes"] > last["bytes"] > 0
     tree = ElementTree.fromstring(svg(report))
     lines = [each.get("points", "").split() for each in tree.iter() if each.tag.endswith("polyline")]
-    assert [len(each) for each in lines] == [1] * 5
+    assert [len(each) for each in lines] == [1] * 8
 
 
 def sampled(second: int, milliseconds: float, *, busy: bool = False) -> Sample:

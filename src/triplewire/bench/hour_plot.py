@@ -1,11 +1,12 @@
-"""The picture of `bench hour`: files, and the time of each question, over simulated minutes, as SVG."""
+"""The picture of `bench hour`: files, those opened for each question, and its time, over simulated minutes, as SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from triplewire.bench.drawings import opened, text
+from triplewire.bench import drawings
+from triplewire.bench.drawings import text
 
 _LEFT, _TOP, _WIDTH, _HIGH, _GAP, _RIGHT = 70, 64, 560, 130, 46, 130
 _COLOURS = ("#1f6feb", "#e8833a", "#2da44e", "#8b949e")
@@ -14,22 +15,27 @@ _Lines = Mapping[str, Sequence[float]]
 
 
 def svg(report: Mapping[str, Any]) -> str:
-    """The picture of a report, complete: two panels that begin at nothing, one for files and one for times."""
+    """The picture of a report, complete: three panels that begin at nothing, for files, those opened, and times."""
     samples = report["samples"]
     minutes = [each["second"] / 60 for each in samples]
     files = {name: [each[name] for each in samples] for name in ("files", "fresh")}
-    times = {name: [each["ms"][name] for each in samples] for name in samples[0]["ms"]}
-    second = _TOP + _HIGH + _GAP
-    height = second + _HIGH + 44
+    opened, times = (_asked(samples, each) for each in ("opened", "ms"))
+    second, third = (_TOP + number * (_HIGH + _GAP) for number in (1, 2))
+    height = third + _HIGH + 44
     title = f"{report['minutes']} minutes of {report['events']:,} events: {report['quads']:,} quads"
     parts = [
         text(10, 20, title, "start", "#1f2328", 14),
         *_panel(_TOP, "files of the lake", minutes, files),
-        *_panel(second, "answered in, milliseconds", minutes, times),
+        *_panel(second, "files opened for an answer", minutes, opened),
+        *_panel(third, "answered in, milliseconds", minutes, times),
         text(_LEFT + _WIDTH, height - 10, f"minute {report['minutes']}", "end", "#57606a"),
         text(_LEFT, height - 10, "minute 0", "start", "#57606a"),
     ]
-    return "\n".join([opened(_LEFT + _WIDTH + _RIGHT, height), *parts, "</svg>\n"])
+    return "\n".join([drawings.opened(_LEFT + _WIDTH + _RIGHT, height), *parts, "</svg>\n"])
+
+
+def _asked(samples: Sequence[Mapping[str, Any]], measure: str) -> _Lines:
+    return {name: [each[measure][name] for each in samples] for name in samples[0][measure]}
 
 
 def _panel(top: int, title: str, minutes: Sequence[float], lines: _Lines) -> Iterator[str]:
