@@ -6,7 +6,7 @@ import pytest
 
 from tests.edge.houses import body, event, house, run
 from triplewire.client import AsyncClient
-from triplewire.errors import BadRequest
+from triplewire.errors import BadRequest, IdTaken
 from triplewire.model import END, Addressed, Event, Headers, token
 
 TRIG = {"Content-Type": "application/trig"}
@@ -41,6 +41,21 @@ def test_a_key_that_comes_again_is_answered_as_the_first_time() -> None:
             single = await client.publish("a", body(event(3)), key="once")
             assert await client.publish("a", body(event(3)), key="once") == single
             assert at.twin.log.head() == 3
+
+    run(scene())
+
+
+def test_without_a_key_ids_make_a_repeat_one_event_and_with_one_a_history_is_taken_as_it_is() -> None:
+    async def scene() -> None:
+        async with house() as at, AsyncClient(at.url) as client:
+            first = await client.publish_addressed([addressed(1, "a"), addressed(2, "b")])
+            again = await client.publish_addressed([addressed(2, "b"), addressed(1, "a")])
+            assert (first["position"], again["first"], again["repeated"]) == (token(2), token(2), 2)
+            other = Addressed("a", Event(event(1).id, event(2).text))
+            with pytest.raises(IdTaken, match=token(1)):
+                await client.publish_addressed([addressed(3, "a"), other])
+            assert at.twin.log.head() == 2
+            assert (await client.publish_addressed([addressed(3, "a"), other], "import 7"))["position"] == token(4)
 
     run(scene())
 

@@ -65,7 +65,8 @@ class Publications:
         began = self._clock.ticks()
         found = await self.decoded(partial(decode_addressed, body, said.syntax), len(body))
         streams, events = [_stream(each, event) for each, event in found], [event for _, event in found]
-        given = frozenset(event.id for event in events)
+        # A history may have an id twice, when the log had let go of the first: with a key it is taken as it is.
+        given = frozenset(event.id for event in events) if said.key is None else frozenset[str]()
         positions = checked(await self._commits.append(Publication(streams, events, said.key, given)))
         if isinstance(positions, IdTaken):
             raise positions
