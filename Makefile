@@ -31,7 +31,7 @@ unit: $(STAMP)
 	$(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
 
 test: lint unit
-	$(BIN)/pytest -q -n 2 --dist loadfile --durations=10 -m "spark or processes"
+	$(BIN)/pytest -q -n 3 --dist loadfile --durations=10 -m "spark or processes"
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
