@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from triplewire.edge.acknowledgements import Window
+from triplewire.edge.telling.acknowledgements import Window
 
 
 def test_it_is_full_of_messages_until_some_are_acknowledged() -> None:

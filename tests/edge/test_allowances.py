@@ -18,8 +18,8 @@ from triplewire.client import AsyncClient
 from triplewire.clock import ManualClock
 from triplewire.config import Settings
 from triplewire.edge import Parts
-from triplewire.edge.allowances import Allowances, paced
-from triplewire.edge.clients import FORWARDED
+from triplewire.edge.clients.allowances import Allowances, paced
+from triplewire.edge.clients.clients import FORWARDED
 from triplewire.errors import TooMany
 
 NQUADS = {"Content-Type": "application/n-quads"}

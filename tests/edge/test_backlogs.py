@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.edge.archives import MemoryArchive, undisturbed
 from triplewire.clock import ManualClock
-from triplewire.edge.backlogs import Backlog, Page
-from triplewire.edge.gaps import Gap
-from triplewire.edge.memories import Memories
-from triplewire.edge.recalls import Recall
+from triplewire.edge.past.backlogs import Backlog, Page
+from triplewire.edge.past.gaps import Gap
+from triplewire.edge.past.memories import Memories
+from triplewire.edge.past.recalls import Recall
 from triplewire.log.memory import MemoryLog
 from triplewire.log.ports import Publication, Retention
 from triplewire.model import END, ENTRIES, Erasure, Event, Headers, Scope

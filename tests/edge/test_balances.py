@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.edge.test_gauges import Nothing
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.edge.balances import Balance, surplus
-from triplewire.edge.listeners import Listener
-from triplewire.edge.manners import Manner
-from triplewire.edge.rooms import Room
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.company.balances import Balance, surplus
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.rooms import Room
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.model import token
 from triplewire.telemetry.metrics import Metrics
 

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from tests.edge.browsers import CHROMIUM, Browser, browser
 from tests.edge.houses import House, house, run
-from triplewire.edge.seats import Seat
 from triplewire.edge.sieves import Tap
+from triplewire.edge.telling.seats import Seat
 from triplewire.model import token
 
 CURL = shutil.which("curl")

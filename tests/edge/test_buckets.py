@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.clock import ManualClock
-from triplewire.edge.buckets import Buckets
+from triplewire.edge.clients.buckets import Buckets
 
 RATE, SECONDS = 10.0, 2.0
 

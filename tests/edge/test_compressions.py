@@ -10,15 +10,15 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.edge.channels import Channel
-from triplewire.edge.compressions import GZIP, IDENTITY, ZSTD, Encoding
 from triplewire.edge.formats import SSE
-from triplewire.edge.frames import Frames
-from triplewire.edge.listeners import Listener
-from triplewire.edge.manners import Manner
-from triplewire.edge.tellings import Once
-from triplewire.edge.windows import Load
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.channels import Channel
+from triplewire.edge.telling.compressions import GZIP, IDENTITY, ZSTD, Encoding
+from triplewire.edge.telling.frames import Frames
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.tellings import Once
+from triplewire.edge.telling.windows import Load
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.telemetry.metrics import Metrics
 
 ENCODINGS = pytest.mark.parametrize("encoding", [IDENTITY, GZIP, ZSTD], ids=["plain", "gzip", "zstd"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from tests.edge.houses import run
-from triplewire.edge.drains import DRAIN, Drain, accepted
+from triplewire.edge.company.drains import DRAIN, Drain, accepted
 from triplewire.edge.server import serve_on
 from triplewire.sockets import close, listening, queued
 

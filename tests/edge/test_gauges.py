@@ -8,15 +8,15 @@ from typing import Any
 from tests.edge.houses import House, house, run
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.edge.channels import Channel
 from triplewire.edge.formats import Format
-from triplewire.edge.frames import Frames
 from triplewire.edge.gauges import Gauges
-from triplewire.edge.listeners import Listener
-from triplewire.edge.manners import Manner
-from triplewire.edge.rooms import Room
-from triplewire.edge.windows import Load
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.channels import Channel
+from triplewire.edge.telling.frames import Frames
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.rooms import Room
+from triplewire.edge.telling.windows import Load
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.telemetry.flows import Flow
 from triplewire.telemetry.metrics import Metrics
 

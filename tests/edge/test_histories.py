@@ -12,9 +12,9 @@ import pytest
 from tests.edge.brokers import Broker, broker, observed
 from tests.edge.houses import data, house, run
 from triplewire.client.sse import Message
-from triplewire.edge.backlogs import Backlog
 from triplewire.edge.formats import SSE
-from triplewire.edge.histories import StreamHistory
+from triplewire.edge.past.backlogs import Backlog
+from triplewire.edge.past.histories import StreamHistory
 from triplewire.edge.workers import Workers
 from triplewire.lake.compactions import compact
 from triplewire.lake.entries import LakeEntries

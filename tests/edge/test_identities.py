@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.edge.houses import house, run
-from triplewire.edge.identities import identity_of
+from triplewire.edge.company.identities import identity_of
 
 
 def test_a_directory_keeps_its_identity(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import House, run
-from triplewire.edge.leases import Leases
+from triplewire.edge.feeds.leases import Leases
 from triplewire.edge.workers import Workers
 from triplewire.model import token
 from triplewire.registry.leases import EXPIRY, LEASE, expiry

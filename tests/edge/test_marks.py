@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.edge.marks import Mark
+from triplewire.edge.telling.marks import Mark
 from triplewire.errors import BadRequest
 from triplewire.model import END, START, token
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.edge.memories import Memories
-from triplewire.edge.recalls import Recall
+from triplewire.edge.past.memories import Memories
+from triplewire.edge.past.recalls import Recall
 from triplewire.log.entries import table
 from triplewire.model import ENTRIES
 

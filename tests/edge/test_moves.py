@@ -18,9 +18,9 @@ from triplewire.client import AsyncClient
 from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge import Parts
-from triplewire.edge.pressures import Pressure
+from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.sieves import Tap
-from triplewire.edge.windows import Windows
+from triplewire.edge.telling.windows import Windows
 from triplewire.testing import event
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tests.edge.houses import body, data, event, house, run
-from triplewire.edge.notifications import MOST, Wanted, grouped
+from triplewire.edge.feeds.notifications import MOST, Wanted, grouped
 from triplewire.log.ports import Retention
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Op

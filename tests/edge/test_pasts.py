@@ -18,8 +18,8 @@ from tests.edge.brokers import STREAMS, Broker, broker, observed
 from tests.edge.houses import data, run
 from tests.oracle import bag, solutions, store
 from triplewire.client.sse import Message
-from triplewire.edge.listeners import Listener
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.log.ports import Retention
 from triplewire.model import Kind, parse_token, token
 from triplewire.registry.lanes import LANE

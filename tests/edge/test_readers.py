@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.config import limits
-from triplewire.edge.backlogs import Backlog
-from triplewire.edge.events import Events
+from triplewire.edge.feeds.events import Events
+from triplewire.edge.feeds.matches import Matches
+from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.formats import SSE
-from triplewire.edge.marks import Mark
-from triplewire.edge.matches import Matches
-from triplewire.edge.readers import Reader
+from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.sieves import Tap
-from triplewire.edge.subjects import Subject
-from triplewire.edge.subscriptions import Subscriptions
+from triplewire.edge.telling.marks import Mark
+from triplewire.edge.telling.readers import Reader
+from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.workers import Workers
 from triplewire.log import MemoryOutbox
 from triplewire.matching.shapes import lift

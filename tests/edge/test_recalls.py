@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from triplewire.config import limits
-from triplewire.edge.recalls import Recall
+from triplewire.edge.past.recalls import Recall
 from triplewire.errors import BadRequest
 
 MB = 1024 * 1024

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.edge.latest import Latest
-from triplewire.edge.pressures import Pressure
-from triplewire.edge.repeaters import Repeater, Repeaters
+from triplewire.edge.company.latest import Latest
+from triplewire.edge.company.pressures import Pressure
+from triplewire.edge.company.repeaters import Repeater, Repeaters
 from triplewire.log.memory import MemoryLog
 from triplewire.sequences import Positions
 from triplewire.testing import publication

@@ -10,9 +10,9 @@ import pytest
 
 from tests.edge.archives import MemoryArchive
 from tests.edge.houses import run
-from triplewire.edge.backlogs import Backlog
-from triplewire.edge.gaps import Gap
-from triplewire.edge.resumptions import Asked, Resumptions, Start
+from triplewire.edge.past.backlogs import Backlog
+from triplewire.edge.past.gaps import Gap
+from triplewire.edge.past.resumptions import Asked, Resumptions, Start
 from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest
 from triplewire.log.ports import Retention

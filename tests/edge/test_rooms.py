@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.client.sse import Parser
-from triplewire.edge.backlogs import Backlog
-from triplewire.edge.channels import Channel
-from triplewire.edge.events import Events
+from triplewire.edge.feeds.events import Events
+from triplewire.edge.feeds.matches import Matches
+from triplewire.edge.feeds.strains import Strains
+from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.formats import SSE, Format
 from triplewire.edge.formats.sse import message
-from triplewire.edge.frames import Frames
-from triplewire.edge.listeners import Listener
-from triplewire.edge.manners import Manner
-from triplewire.edge.matches import Matches
-from triplewire.edge.rooms import Room
+from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.sieves import Filters, Sieve, Sieves, Tap
 from triplewire.edge.sieves.sieves import Chosen
-from triplewire.edge.strains import Strains
-from triplewire.edge.subscriptions import Subscriptions
-from triplewire.edge.tellings import Once
-from triplewire.edge.windows import Load
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.channels import Channel
+from triplewire.edge.telling.frames import Frames
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.rooms import Room
+from triplewire.edge.telling.tellings import Once
+from triplewire.edge.telling.windows import Load
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.edge.workers import Workers
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Kind, Subscription, token

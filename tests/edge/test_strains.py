@@ -13,13 +13,13 @@ import pytest
 
 from tests.edge.houses import Ear, House, data, event, house, run
 from triplewire.client.sse import Parser
+from triplewire.edge.feeds.strains import Strains
 from triplewire.edge.formats import SSE
-from triplewire.edge.listeners import Listener
 from triplewire.edge.sieves import Filters, Sieve, Sieves, Sifted, Tap
 from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.sifting import Memories
-from triplewire.edge.strains import Strains
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.log.ports import Publication
 from triplewire.model import Event, Headers, token
 from triplewire.telemetry.metrics import Metrics

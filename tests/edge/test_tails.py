@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from triplewire.edge import tails
-from triplewire.edge.tails import Tail
+from triplewire.edge.feeds import tails
+from triplewire.edge.feeds.tails import Tail
 from triplewire.telemetry.metrics import Metrics
 
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from triplewire.edge.channels import Channel
-from triplewire.edge.frames import Frames
-from triplewire.edge.listeners import Listener
-from triplewire.edge.manners import Manner
-from triplewire.edge.tellings import Once
-from triplewire.edge.windows import Load, Windows
-from triplewire.edge.wires import MemoryWire
+from triplewire.edge.telling.channels import Channel
+from triplewire.edge.telling.frames import Frames
+from triplewire.edge.telling.listeners import Listener
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.tellings import Once
+from triplewire.edge.telling.windows import Load, Windows
+from triplewire.edge.telling.wires import MemoryWire
 from triplewire.errors import BadRequest
 from triplewire.telemetry.metrics import Metrics
 

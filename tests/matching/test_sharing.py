@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.differential.pairs import examples
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.edge.notifications import Wanted, grouped
+from triplewire.edge.feeds.notifications import Wanted, grouped
 from triplewire.errors import StorageFull
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships

@@ -24,13 +24,14 @@ from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
-from triplewire.edge.allowances import Allowances
-from triplewire.edge.app import EDGE, Parts, application
-from triplewire.edge.identities import identity_of
-from triplewire.edge.recalls import Recall
+from triplewire.edge.app import EDGE, application
+from triplewire.edge.clients.allowances import Allowances
+from triplewire.edge.company.identities import identity_of
+from triplewire.edge.company.standings import Place
+from triplewire.edge.parts import Parts
+from triplewire.edge.past.recalls import Recall
 from triplewire.edge.server import serve_on, signalled
-from triplewire.edge.standings import Place
-from triplewire.edge.windows import Windows
+from triplewire.edge.telling.windows import Windows
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch

@@ -4,126 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.edge import index, inflations
-from triplewire.edge.allowances import Allowances
-from triplewire.edge.announcements import Announcements
+from triplewire.edge import index
 from triplewire.edge.answers import Questions
-from triplewire.edge.backlogs import Backlog
-from triplewire.edge.balances import Balance
-from triplewire.edge.conversations import Conversations
+from triplewire.edge.clients.origins import Origins
+from triplewire.edge.company.announcements import Announcements
+from triplewire.edge.company.balances import Balance
+from triplewire.edge.company.drains import DRAIN, Drain
+from triplewire.edge.company.identities import tell
+from triplewire.edge.company.moves import Moves
+from triplewire.edge.company.pressures import Pressure
+from triplewire.edge.company.referrals import Referrals, link
+from triplewire.edge.company.repeaters import Repeaters
+from triplewire.edge.company.standings import Standings
 from triplewire.edge.deliveries import Deliveries
-from triplewire.edge.drains import DRAIN, Drain
-from triplewire.edge.events import Events
+from triplewire.edge.feeds.events import Events
+from triplewire.edge.feeds.lanes import Lanes
+from triplewire.edge.feeds.leases import Leases
+from triplewire.edge.feeds.matches import Matches
+from triplewire.edge.feeds.strains import Strains
+from triplewire.edge.feeds.subscriptions import Subscriptions
+from triplewire.edge.feeds.tails import Tail
+from triplewire.edge.feeds.taps import Taps
 from triplewire.edge.formats.ports import closing
 from triplewire.edge.gatherings import Gatherings
 from triplewire.edge.gauges import Gauges
 from triplewire.edge.health import Health, Sources
-from triplewire.edge.identities import new_identity, tell
-from triplewire.edge.lanes import Lanes
-from triplewire.edge.leases import Leases
-from triplewire.edge.matches import Matches
-from triplewire.edge.memories import Memories
-from triplewire.edge.moves import Moves
-from triplewire.edge.origins import Origins
+from triplewire.edge.intake import inflations
+from triplewire.edge.intake.publications import Publications
+from triplewire.edge.intake.publishings import Publishings
 from triplewire.edge.pages import Pages
-from triplewire.edge.pasts import Pasts
-from triplewire.edge.ports import Answers, Commits, Entries, Watching
-from triplewire.edge.pressures import Pressure
+from triplewire.edge.parts import Idle, Parts
+from triplewire.edge.past.backlogs import Backlog
+from triplewire.edge.past.memories import Memories
+from triplewire.edge.past.pasts import Pasts
+from triplewire.edge.past.resumptions import Resumptions
 from triplewire.edge.problems import middleware
-from triplewire.edge.publications import Publications
-from triplewire.edge.publishings import Publishings
-from triplewire.edge.recalls import Recall
-from triplewire.edge.receptions import Reception
-from triplewire.edge.referrals import Referrals, link
-from triplewire.edge.repeaters import Repeaters
-from triplewire.edge.resumptions import Resumptions
-from triplewire.edge.rooms import Addressee
-from triplewire.edge.sieves import Filters, Sieves
-from triplewire.edge.standings import Place, Standings
-from triplewire.edge.strains import Strains
+from triplewire.edge.sieves import Sieves
 from triplewire.edge.streams import Streams
-from triplewire.edge.subscriptions import Subscriptions
-from triplewire.edge.tails import Tail
-from triplewire.edge.taps import Taps
-from triplewire.edge.ways import Ways
-from triplewire.edge.windows import Load, Windows
+from triplewire.edge.telling.conversations import Conversations
+from triplewire.edge.telling.receptions import Reception
+from triplewire.edge.telling.rooms import Addressee
+from triplewire.edge.telling.ways import Ways
+from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
-from triplewire.log import MemoryOutbox
-from triplewire.log.ports import Outbox
-from triplewire.matching.chronicles import Archive
 from triplewire.registry.erasures import latest
-from triplewire.registry.ports import Registry
 from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
-from triplewire.telemetry.heartbeats import Heartbeat
-from triplewire.telemetry.metrics import Metrics
 from triplewire.telemetry.standings import STANDING_SECONDS
 
 logger = logging.getLogger(__name__)
-
-
-class Idle:
-    """Watches what never changes."""
-
-    def changed(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What an edge is made of. Whoever gives the parts closes them, after the application."""
-
-    commits: Commits
-    log: Entries
-    registry: Registry
-    outbox: Outbox
-    answers: Answers
-    log_watch: Watching
-    outbox_watch: Watching
-    heartbeat: Callable[[], Heartbeat]
-    clock: Clock
-    stored: Callable[[], int] | None = None
-    archive: Archive | None = None
-    """Has the events that the log has let go."""
-    recall: Recall = field(default_factory=Recall)
-    """How much of streams is remembered for those who come back."""
-    routes: Iterable[web.RouteDef] = ()
-    """Routes of others, such as control's; their errors become problem documents like ours."""
-    slow_outbox: Outbox = field(default_factory=MemoryOutbox)
-    """Of the slow lane, and who watches it; nothing comes by one in memory."""
-    slow_watch: Watching = field(default_factory=Idle)
-    services: tuple[str, ...] = ()
-    """The endpoints that SERVICE may ask."""
-    origins: tuple[str, ...] = ()
-    """Of the pages that may use the edge from a browser."""
-    filters: Filters | None = None
-    """Of the deployment, for those who listen to streams; None for those of all packages that are installed."""
-    buffer: int = limits.CLIENT_BUFFER_BYTES
-    seats: int = limits.LISTENERS
-    windows: Windows = field(default_factory=Windows)
-    patience: float = limits.ACK_SECONDS
-    metrics: Metrics = field(default_factory=Metrics)
-    repeaters: Path | None = None
-    """The folder that edges over one directory share, for what relays tell them."""
-    pressure: Pressure | None = None
-    """Says whether the edge is near its limits; by default by its seats and its load."""
-    identity: str = field(default_factory=new_identity)
-    """By which relays know it; the same after a restart."""
-    allowances: Allowances | None = None
-    """What each client may have; everything where there are none."""
-    place: Place = field(default_factory=Place)
-    """Where it stands among the edges over the same stores."""
 
 
 class Edge:

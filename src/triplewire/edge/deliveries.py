@@ -6,14 +6,14 @@ from functools import partial
 
 from aiohttp import web
 
-from triplewire.edge.doors import resumption
-from triplewire.edge.lanes import Lanes
-from triplewire.edge.leases import Leases
-from triplewire.edge.pasts import Pasts
-from triplewire.edge.receptions import Reception
-from triplewire.edge.resumptions import Asked, Resumptions
-from triplewire.edge.subjects import Subject
-from triplewire.edge.ways import Ways
+from triplewire.edge.feeds.lanes import Lanes
+from triplewire.edge.feeds.leases import Leases
+from triplewire.edge.intake.doors import resumption
+from triplewire.edge.past.pasts import Pasts
+from triplewire.edge.past.resumptions import Asked, Resumptions
+from triplewire.edge.telling.receptions import Reception
+from triplewire.edge.telling.subjects import Subject
+from triplewire.edge.telling.ways import Ways
 
 
 class Deliveries:

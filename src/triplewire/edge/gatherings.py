@@ -8,14 +8,14 @@ from aiohttp import web
 
 from triplewire.config import limits
 from triplewire.edge.deliveries import Deliveries
-from triplewire.edge.doors import said
-from triplewire.edge.marks import Mark
-from triplewire.edge.receptions import Reception
-from triplewire.edge.resumptions import NOW, Asked
-from triplewire.edge.sockets import upgrades
+from triplewire.edge.intake.doors import said
+from triplewire.edge.past.resumptions import NOW, Asked
 from triplewire.edge.streams import Streams
-from triplewire.edge.subjects import Subject
-from triplewire.edge.ways import Ways
+from triplewire.edge.telling.marks import Mark
+from triplewire.edge.telling.receptions import Reception
+from triplewire.edge.telling.sockets import upgrades
+from triplewire.edge.telling.subjects import Subject
+from triplewire.edge.telling.ways import Ways
 from triplewire.errors import BadRequest
 from triplewire.registry.streams import stream_name
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from triplewire.config import limits
-from triplewire.edge.rooms import Room
-from triplewire.edge.wires import Wire
+from triplewire.edge.telling.rooms import Room
+from triplewire.edge.telling.wires import Wire
 from triplewire.telemetry.flows import Flow, busiest, together
 
 Key = TypeVar("Key", bound=Hashable)

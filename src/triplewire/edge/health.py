@@ -11,8 +11,8 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.edge.company.standings import Standings
 from triplewire.edge.ports import Entries
-from triplewire.edge.standings import Standings
 from triplewire.edge.workers import Workers
 from triplewire.log.ports import Outbox
 from triplewire.model import Reached, token

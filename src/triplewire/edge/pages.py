@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from aiohttp import web
 
 from triplewire.config import limits
-from triplewire.edge.gaps import Gap, gap_after
+from triplewire.edge.past.gaps import Gap, gap_after
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
 from triplewire.model import END, MATTER, START, parse_token, token

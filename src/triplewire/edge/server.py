@@ -10,7 +10,7 @@ from socket import socket
 from aiohttp import web
 
 from triplewire.config import limits
-from triplewire.edge.drains import DRAIN, accepted, emptied
+from triplewire.edge.company.drains import DRAIN, accepted, emptied
 from triplewire.sockets import BACKLOG, close, listening
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from triplewire.edge.doors import resumption
-from triplewire.edge.receptions import Reception
-from triplewire.edge.referrals import Referrals
-from triplewire.edge.resumptions import Asked, Resumptions
+from triplewire.edge.company.referrals import Referrals
+from triplewire.edge.feeds.taps import Taps
+from triplewire.edge.intake.doors import resumption
+from triplewire.edge.past.resumptions import Asked, Resumptions
 from triplewire.edge.sieves import Tap
-from triplewire.edge.subjects import Subject
-from triplewire.edge.taps import Taps
-from triplewire.edge.ways import Ways
-from triplewire.edge.windows import Windows
+from triplewire.edge.telling.receptions import Reception
+from triplewire.edge.telling.subjects import Subject
+from triplewire.edge.telling.ways import Ways
+from triplewire.edge.telling.windows import Windows
 from triplewire.registry.streams import stream_name
 
 

@@ -17,7 +17,7 @@ from tests.matching.index.questions import events, queries
 from tests.matching.subscriptions import ended, registered
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.edge.notifications import Solutions, Wanted, grouped
+from triplewire.edge.feeds.notifications import Solutions, Wanted, grouped
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import bindings
 from triplewire.matching.index import Memberships

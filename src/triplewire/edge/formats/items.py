@@ -10,7 +10,7 @@ import orjson
 
 from triplewire.codec import N_TRIPLES
 from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
-from triplewire.edge.entries import Pieces
+from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import Headers, token
 

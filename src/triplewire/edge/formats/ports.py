@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from triplewire.edge.entries import Pieces
-from triplewire.edge.frames import members
-from triplewire.edge.marks import Mark
+from triplewire.edge.feeds.entries import Pieces
+from triplewire.edge.telling.frames import members
+from triplewire.edge.telling.marks import Mark
 from triplewire.model import START, token
 
 

@@ -24,7 +24,7 @@ from triplewire.codec import TRIG as TG
 from triplewire.codec import Syntax, ntriples
 from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.results import result_set
-from triplewire.edge.entries import Pieces
+from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import token
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import orjson
 
-from triplewire.edge.entries import Pieces
+from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Format, stream_mark
 from triplewire.model import token
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
-from triplewire.edge.notifications import Wanted, positions_of
+from triplewire.edge.feeds.notifications import Wanted, positions_of
 from triplewire.edge.sieves.batches import Mask
 from triplewire.edge.sieves.sieves import Ask
 from triplewire.matching.index import Memberships

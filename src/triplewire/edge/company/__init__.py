@@ -1,0 +1,1 @@
+"""Edges among others: neighbours on one port, repeaters elsewhere, and how to leave."""

@@ -1,0 +1,98 @@
+"""Entries of the log as the pieces of JSON that messages are put together from, each made once and only if needed."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from triplewire.codec import nquads
+from triplewire.edge.telling.frames import members
+from triplewire.matching.expansion import timestamp
+from triplewire.model import token
+
+_FORMAT = "application/n-quads"
+
+
+def moment(microseconds: int) -> str:
+    """`timestamp`, at a tenth of the price where many fall into the same seconds."""
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(seconds)}.{rest:06}Z" if rest else f"{_second(seconds)}Z"
+
+
+@lru_cache(4096)
+def _second(seconds: int) -> str:
+    return timestamp(seconds * 1_000_000).removesuffix("Z")
+
+
+class Pieces:
+    """The entries of one table, by position."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._columns: dict[str, list[Any]] = {}
+        self._briefs: dict[int, bytes] = {}
+        self._bodies: dict[int, bytes] = {}
+        self._whole: dict[int, bytes] = {}
+
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """The row of each position, in order; a position that is not in it was trimmed away."""
+        return {position: row for row, position in enumerate(self._column("position"))}
+
+    def brief(self, position: int) -> bytes:
+        """Where and when it happened: `"position", "stream", "event", "time"`."""
+        found = self._briefs.get(position)
+        if found is None:
+            found = self._briefs[position] = members(
+                {
+                    "position": token(position),
+                    "stream": self._text("stream", position),
+                    "event": self._text("event", position),
+                    "time": moment(self._column("time")[self.rows[position]]),
+                }
+            )
+        return found
+
+    def id(self, position: int) -> str:
+        """Of the event."""
+        return self._text("event", position)
+
+    def body(self, position: int) -> bytes:
+        """What happened: `"format", "body"`."""
+        found = self._bodies.get(position)
+        if found is None:
+            found = self._bodies[position] = members({"format": _FORMAT, "body": self.nquads(position)})
+        return found
+
+    def nquads(self, position: int) -> str:
+        return nquads(self._text("event", position), self._text("text", position))
+
+    def origin(self, position: int) -> bytes:
+        """Who said so: `"source", "application"`, and `"headers"` where there are others."""
+        row = self.rows[position]
+        told = members({name: self._column(name)[row] for name in ("source", "application")})
+        others = self._column("extensions")[row] if "extensions" in self._table.column_names else None
+        return told + b',"headers":' + others.encode() if others else told
+
+    def members(self, position: int) -> bytes:
+        """All of that, as the members of a JSON object."""
+        found = self._whole.get(position)
+        if found is None:
+            parts = (self.brief(position), self.origin(position), self.body(position))
+            found = self._whole[position] = b",".join(parts)
+        return found
+
+    def entry(self, position: int) -> dict[str, Any]:
+        """The entry as a row."""
+        return {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
+
+    def _text(self, name: str, position: int) -> str:
+        found: str = self._column(name)[self.rows[position]]
+        return found
+
+    def _column(self, name: str) -> list[Any]:
+        if name not in self._columns:
+            self._columns[name] = self._table.column(name).to_pylist()
+        return self._columns[name]

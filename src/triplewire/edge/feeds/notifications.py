@@ -1,0 +1,199 @@
+"""Notifications: matches put into words, for those who listen to a subscription."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from triplewire.config.limits import PAIR_CPU_SECONDS, SOLUTIONS
+from triplewire.edge.feeds.entries import Pieces
+from triplewire.edge.formats import Finding, Format
+from triplewire.edge.formats.ports import gap
+from triplewire.edge.telling.frames import Frames
+from triplewire.matching.expansion import bindings, graph, tabulated
+from triplewire.matching.index import Membership
+from triplewire.matching.shapes import Shape
+from triplewire.model import START, Kind, Reached, Subscription
+from triplewire.sparql import Query
+
+MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS}
+"""What there may be of each: solutions, and seconds."""
+
+Numbers = npt.NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A subscription that somebody listens to: where it was made and ended, and what group it belongs to. Of a lane
+    only matches above `after` are told, and below `until`."""
+
+    since: int
+    until: int
+    membership: Membership | None
+    after: int = START
+
+
+@dataclass(frozen=True)
+class Group:
+    """The matches of one subscription: positions in order, and the rows of the chunk's table for each."""
+
+    since: int
+    positions: Sequence[int]
+    rows: Sequence[Sequence[int]]
+
+    def page(self, after: int, limit: int) -> Group:
+        """The first of those above a position."""
+        first = bisect_right(self.positions, after)
+        return Group(self.since, self.positions[first : first + limit], self.rows[first : first + limit])
+
+    def pages(self, size: int) -> Iterator[Group]:
+        """The same in pieces of bounded size; itself, where it is small."""
+        if len(self.positions) <= size:
+            yield self
+            return
+        for start in range(0, len(self.positions), size):
+            yield Group(self.since, self.positions[start : start + size], self.rows[start : start + size])
+
+
+def grouped(matches: pa.Table, wanted: Iterable[Wanted]) -> Iterator[Group]:
+    """The matches of the wanted subscriptions, in order of subscription; the others cost next to nothing."""
+    listened = sorted(wanted, key=lambda each: each.since)
+    if not listened or not matches.num_rows:
+        return
+    chunk = _Matches(matches, listened)
+    for each in listened:
+        rows = chunk.of(each)
+        if len(rows):
+            yield _group(each.since, chunk.positions[rows], rows)
+
+
+def positions_of(matches: pa.Table, wanted: Sequence[Wanted]) -> Iterator[tuple[int, Numbers]]:
+    """Where each of the wanted was made, and the positions at which it matches, in order; some may be there twice."""
+    chunk = _Matches(matches, wanted)
+    for each in wanted:
+        yield each.since, chunk.positions[chunk.of(each)]
+
+
+def _group(since: int, positions: Numbers, rows: Numbers) -> Group:
+    """Rows of one position together."""
+    starts = np.flatnonzero(np.diff(positions, prepend=-1)).tolist()
+    numbers = rows.tolist()
+    parts = [numbers[start:stop] for start, stop in pairwise([*starts, len(numbers)])]
+    return Group(since, positions[starts].tolist(), parts)
+
+
+class _Matches:
+    """Rows of a chunk by subscription and by group, in order of position; only of those that are wanted."""
+
+    def __init__(self, matches: pa.Table, wanted: Sequence[Wanted]) -> None:
+        self.positions: Numbers = matches.column("position").to_numpy()
+        self._values = matches.column("value").to_numpy()
+        groups = {each.membership.group for each in wanted if each.membership is not None}
+        self._by_group = self._rows(matches.column("group"), groups)
+        self._by_since = self._rows(matches.column("subscription"), {each.since for each in wanted})
+
+    def of(self, wanted: Wanted) -> Numbers:
+        """The rows that concern a subscription."""
+        own = self._by_since.get(wanted.since, _NONE)
+        told = self.positions[own]
+        own = own[(told > wanted.after) & (told < wanted.until)]
+        if wanted.membership is None:
+            return own
+        rows = self._by_group.get(wanted.membership.group, _NONE)
+        position = self.positions[rows]
+        held = (position > max(wanted.since, wanted.after)) & (position < wanted.until)
+        concerned: Numbers = rows[held & wanted.membership.concerns(self._values[rows])]
+        both = np.concatenate((concerned, own))
+        sorted_: Numbers = both[np.argsort(self.positions[both], kind="stable")]
+        return sorted_ if len(own) else concerned
+
+    def _rows(self, column: pa.ChunkedArray, wanted: set[int]) -> dict[int, Numbers]:
+        names: Numbers = column.fill_null(0).to_numpy()
+        there = column.is_valid().to_numpy()
+        rows = np.flatnonzero(there & np.isin(names, np.fromiter(wanted, np.int64, len(wanted))))
+        rows = rows[np.lexsort((self.positions[rows], names[rows]))]
+        starts: Numbers = np.flatnonzero(np.diff(names[rows])) + 1
+        return {int(names[part[0]]): part for part in np.split(rows, starts) if len(part)}
+
+
+class Solutions:
+    """The solutions of a chunk's matches, by rows; or which limit was reached."""
+
+    def __init__(self, matches: pa.Table) -> None:
+        lists = _whole(matches, "solutions")
+        self._offsets = lists.offsets.to_numpy()
+        self._values = lists.values.to_numpy()
+        self._terms = _whole(matches, "terms")
+        limits = matches.column("limit")
+        reached = np.flatnonzero(limits.is_valid().to_numpy()).tolist() if limits.null_count < len(limits) else ()
+        self._limits = {row: limits[row].as_py() for row in reached}
+
+    def at(self, rows: Sequence[int]) -> list[int]:
+        """The numbers of the quads."""
+        parts = [self._values[self._offsets[row] : self._offsets[row + 1]].tolist() for row in rows]
+        return [number for part in parts for number in part]
+
+    def limit(self, rows: Sequence[int]) -> str | None:
+        """The limit that was reached; nothing else is known then."""
+        return next((self._limits[row] for row in rows if row in self._limits), None) if self._limits else None
+
+    def terms(self, rows: Sequence[int]) -> list[str | None]:
+        """The terms, where the solutions are more than quads."""
+        return [term for row in rows for term in self._terms[row].as_py() or ()]
+
+
+def _whole(matches: pa.Table, name: str) -> pa.ListArray:
+    column = matches.column(name).combine_chunks()
+    return column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Puts matches of one chunk into words."""
+
+    pieces: Pieces
+    solutions: Solutions
+    begin: int = START
+    """Where the log begins: what is not there before it was trimmed away, and after it erased."""
+
+    def frames(self, subscription: Subscription, shape: Shape, group: Group, format: Format) -> Frames:
+        """One message for each match."""
+        known = self.pieces.rows
+        told: list[int] = []
+        parts: list[bytes] = []
+        for position, rows in zip(group.positions, group.rows, strict=True):
+            if position in known:
+                told.append(position)
+                parts.append(format.finding(self.pieces, self._finding(subscription, shape, position, rows)))
+            elif position < self.begin:
+                # The log let the event go before this listener came for it.
+                told.append(position)
+                parts.append(gap(format, position - 1, position))
+        return Frames(told, parts)
+
+    def _finding(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> Finding:
+        said = self._said(subscription, shape, position, rows)
+        whole = subscription.kind is Kind.EVENT and not said
+        return Finding(subscription.id, subscription.kind.value, position, said, whole, subscription.made)
+
+    def _said(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> dict[str, Any]:
+        limit = self.solutions.limit(rows)
+        if limit is not None:
+            return {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}
+        if subscription.kind is not Kind.BINDINGS:
+            return {}
+        if shape.template:
+            entry, quads, terms = self.pieces.entry(position), self.solutions.at(rows), self.solutions.terms(rows)
+            return graph(shape, subscription, entry, quads, terms)
+        if isinstance(shape.query, Query):
+            return {"results": tabulated(shape, self.solutions.terms(rows))}
+        entry = self.pieces.entry(position)
+        return {"results": bindings(shape, subscription.constants, entry, self.solutions.at(rows))}

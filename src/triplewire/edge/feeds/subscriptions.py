@@ -1,0 +1,186 @@
+"""Subscriptions that are listened to here, kept up to date from the registry's changes.
+
+An edge does not mirror the whole registry: it looks a subscription up when the first listener comes, and from then
+on notices its new versions and its end. It remembers it for a while after the last listener left, so that a client
+that lost its connection can still fetch what was matched before the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from triplewire.config import limits
+from triplewire.edge.feeds.notifications import Wanted
+from triplewire.edge.ports import Entries
+from triplewire.edge.telling.rooms import Room
+from triplewire.edge.workers import Workers
+from triplewire.errors import NotFound
+from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.shapes import Shape
+from triplewire.model import END, START, Subscription
+from triplewire.registry.lanes import LANE
+from triplewire.registry.ports import Change, Registry
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change, versions
+
+
+class Subscriptions:
+    """What is known here, up to a position of the registry. Those in the room are never forgotten."""
+
+    def __init__(self, registry: Registry, log: Entries, workers: Workers) -> None:
+        self._registry = registry
+        self._log = log
+        self.rooms: list[Room[int]] = []
+        """Of all lanes."""
+        self._workers = workers
+        self._position = log.head()
+        self._known: OrderedDict[str, Subscription] = OrderedDict()
+        self._by_made: dict[int, str] = {}
+        self._by_since: dict[int, Subscription] = {}
+        """All versions that are known, by where they began."""
+        self._ended: set[str] = set()
+        self._shapes: dict[str, Shape] = {}
+        self._lanes: dict[str, int | None] = {}
+        """Of each shape: where it went to the slow lane, if it did."""
+        self._groups: dict[str, Memberships] = {}
+        self._memberships: dict[int, Membership | None] = {}
+        # A look-up and a refresh never overlap, so that no end slips through between them.
+        self._turn = asyncio.Lock()
+
+    async def find(self, id: str, *, resuming: bool) -> Subscription:
+        """The subscription. One that has ended is found only by those who come back to it."""
+        async with self._turn:
+            change = await self._workers.run(self._registry.get, SUBSCRIPTION, id)
+            if change is not None and id not in self._known:
+                for each in await self._workers.run(versions, self._registry, from_change(change)):
+                    await self._note(each)
+            known = self._known.get(id)
+            if known is None or (change is None and not resuming):
+                raise NotFound(f"there is no subscription {id}")
+            self._known.move_to_end(id)
+            self._forget_oldest()
+            return known
+
+    async def refresh(self) -> bool:
+        """Take in what changed; whether a subscription that is known here ended."""
+        async with self._turn:
+            self._position, changes = await self._workers.run(self._news, self._position)
+            self._lanes |= {each.key: each.position for each in changes if each.kind == LANE}
+            concerned = [each for each in changes if each.kind == SUBSCRIPTION and each.key in self._known]
+            return any([await self._change(each) for each in concerned])
+
+    def at(self, since: int) -> Subscription | None:
+        """The version of a subscription that began at a position, as it is known here."""
+        return self._by_since.get(since)
+
+    def slow(self, made: int) -> bool:
+        """Whether the newest version of the one that was made at a position is of a shape of the slow lane."""
+        newest = self._known.get(self._by_made.get(made, ""))
+        return newest is not None and self.moved(newest) is not None
+
+    def turns(self, made: int) -> list[tuple[int, bool]]:
+        """Positions, in order, from which on the matches of a subscription come by another lane: whether by the slow
+        one. Versions may be of different shapes."""
+        found: list[tuple[int, bool]] = [(START, False)]
+        for version in self.versions(made):
+            moved = self.moved(version)
+            turn = END if moved is None or moved >= version.until else max(moved, version.since)
+            for start, slow in ((version.since, False), (turn, True)):
+                if slow != found[-1][1] and start < min(version.until, turn + slow):
+                    found.append((start, slow))
+        return found
+
+    def ended(self) -> Sequence[Subscription]:
+        """Those that have ended."""
+        return [self._known[id] for id in self._ended]
+
+    def is_ended(self, id: str) -> bool:
+        """Whether one has ended, as far as is known here."""
+        return id in self._ended
+
+    def shape(self, subscription: Subscription) -> Shape:
+        """What its matches are expanded with."""
+        return self._shapes[subscription.shape]
+
+    @property
+    def laned(self) -> bool:
+        """Whether any shape that is known here went to the slow lane."""
+        return any(each is not None for each in self._lanes.values())
+
+    def moved(self, subscription: Subscription) -> int | None:
+        """The position above which its matches come by the slow lane; None where they do not."""
+        return self._lanes.get(subscription.shape)
+
+    def wanted(self, made: Iterable[int], *, slow: bool = False) -> list[Wanted]:
+        """How the matches of those are told, in one of the lanes, that were made at these positions and are known
+        here."""
+        return [self.listened(version, slow=slow) for each in made for version in self.versions(each)]
+
+    def versions(self, made: int) -> list[Subscription]:
+        """The versions, in order, of the one that was made at a position; none if it is not known here."""
+        if made not in self._by_made:
+            return []
+        newest = self._known[self._by_made[made]]
+        found = (self._by_since.get(since) for since in (*newest.earlier, newest.since))
+        return [each for each in found if each is not None]
+
+    def listened(self, subscription: Subscription, *, slow: bool = False) -> Wanted:
+        """How its matches are told from others."""
+        if subscription.since not in self._memberships:
+            found = self._groups[subscription.shape].of(subscription.constants)
+            self._memberships[subscription.since] = found
+        moved = self.moved(subscription)
+        turn = END if moved is None else moved
+        after, until = (turn, subscription.until) if slow else (START, min(subscription.until, turn + 1))
+        return Wanted(subscription.since, until, self._memberships[subscription.since], after)
+
+    async def _change(self, change: Change) -> bool:
+        """Take in the end of one that is known, or its next version; whether it ended."""
+        known = self._known[change.key]
+        if change.value is None:
+            return self._end(change.key, change.position)
+        if change.position > known.since:
+            self._by_since[known.since] = ended(known, change.position)
+            await self._note(from_change(change))
+        return False
+
+    def _news(self, after: int) -> tuple[int, Sequence[Change]]:
+        """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
+        head = self._log.head()
+        return head, self._registry.changes(after, head) if head > after and self._known else ()
+
+    def _end(self, id: str, position: int) -> bool:
+        known = self._known.get(id)
+        if known is None or known.until != END:
+            return False
+        self._known[id] = self._by_since[known.since] = ended(known, position)
+        self._ended.add(id)
+        return True
+
+    async def _note(self, found: Subscription) -> None:
+        if found.shape not in self._shapes:
+            shape = await self._workers.run(self._load_shape, found.shape)
+            self._shapes[found.shape], self._groups[found.shape] = shape, Memberships(shape)
+        if self._lanes.get(found.shape) is None:
+            lane = await self._workers.run(self._registry.get, LANE, found.shape)
+            self._lanes[found.shape] = None if lane is None else lane.position
+        self._known[found.id] = found
+        self._by_made[found.made] = found.id
+        self._by_since[found.since] = found
+
+    def _load_shape(self, key: str) -> Shape:
+        change = self._registry.get(SHAPE, key)
+        if change is None or change.value is None:
+            raise NotFound(f"the shape {key} of the subscription is not in the registry")
+        return Shape.from_value(change.value)
+
+    def _forget_oldest(self) -> None:
+        for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
+            if not any(self._known[id].made in room for room in self.rooms):
+                gone = self._known.pop(id)
+                self._by_made.pop(gone.made, None)
+                for since in (*gone.earlier, gone.since):
+                    self._by_since.pop(since, None)
+                    self._memberships.pop(since, None)
+                self._ended.discard(id)

@@ -1,0 +1,131 @@
+"""The door: everything that a request says about events is checked here, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from triplewire.codec import N_QUADS, Syntax, syntax_of
+from triplewire.codec.headers import clean, instant
+from triplewire.codec.wrappings import WRAPPINGS, Wrapping, wrapping_of
+from triplewire.codec.ztreamy import id_of
+from triplewire.config import limits
+from triplewire.edge.past.resumptions import Asked
+from triplewire.edge.telling.manners import MOVED
+from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.model import Headers
+from triplewire.registry.streams import stream_name
+
+KEY = "Idempotency-Key"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a publish request says beside its body."""
+
+    stream: str
+    syntax: Syntax
+    event_id: str | None
+    headers: Headers
+    key: str | None
+    """By which the same publication is known when it comes again."""
+    wrapping: Wrapping | None = None
+    """How its items are told apart, where the body holds items and no document; `syntax` then says nothing."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a request says beside a body whose events say the rest themselves."""
+
+    syntax: Syntax
+    key: str | None
+
+
+_OF_EVENTS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
+
+
+def arrival(request: web.Request) -> Arrival:
+    """Raises BadRequest, UnknownMediaType or BodyTooLarge; what it returns may be stored and sent on."""
+    _check_length(request)
+    wrapping = wrapping_of(request.headers.get("Content-Type"))
+    syntax = N_QUADS if wrapping else _syntax(request)
+    event_id = _event_id(request)
+    if wrapping and event_id:
+        raise BadRequest(f"the header Event-Id is said of one event; {wrapping.name} say it of each")
+    stream = stream_name(request.match_info["stream"])
+    return Arrival(stream, syntax, event_id, headers_of(request), _clean(request, KEY), wrapping)
+
+
+def headers_of(request: web.Request) -> Headers:
+    """What a request says of all its events. Raises BadRequest."""
+    return Headers(
+        source=_clean(request, "Source-Id"), application=_clean(request, "Application-Id"), time=_time(request)
+    )
+
+
+def _syntax(request: web.Request) -> Syntax:
+    try:
+        return syntax_of(request.headers.get("Content-Type"))
+    except UnknownMediaType as error:
+        raise UnknownMediaType(error.given, (*error.known, *(each.media_type for each in WRAPPINGS))) from None
+
+
+def delivery(request: web.Request) -> Delivery:
+    """Raises BadRequest, also for a header that would speak of all events at once, UnknownMediaType or BodyTooLarge."""
+    _check_length(request)
+    syntax = syntax_of(request.headers.get("Content-Type"))
+    if not syntax.graphs:
+        raise BadRequest(f"{syntax.name} has no graphs to tell events apart; use TriG, N-Quads or JSON-LD")
+    if given := next((name for name in _OF_EVENTS if name in request.headers), None):
+        raise BadRequest(f"the header {given} is said of each event in the body here; leave it out")
+    return Delivery(syntax, _clean(request, KEY))
+
+
+def _check_length(request: web.Request) -> None:
+    if (request.content_length or 0) > limits.BODY_BYTES:
+        raise BodyTooLarge("the body", limits.BODY_BYTES)
+
+
+def said(request: web.Request) -> str | None:
+    """After what a listener wants to hear. The last id of one who comes from another edge counts only if it is that of
+    an event: positions are those of the other edge."""
+    last, after = request.headers.get("Last-Event-ID"), request.query.get("after")
+    if MOVED in request.query and last is not None and ":" not in last:
+        last = None
+    return last or after
+
+
+def resumption(request: web.Request) -> Asked | None:
+    """After what a listener wants to hear; None where it does not say. Raises BadRequest."""
+    text = said(request)
+    return None if text is None else Asked.parsed(text)
+
+
+def number_of(request: web.Request, name: str, default: float, most: float, least: float = 0) -> float:
+    """A parameter that is a number within bounds. Raises BadRequest."""
+    text = request.query.get(name)
+    try:
+        number = default if text is None else float(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise BadRequest(f"{name} must be a number from {least:g} to {most:g}, not {text!r}")
+    return number
+
+
+def _clean(request: web.Request, name: str) -> str | None:
+    values = request.headers.getall(name, [])
+    if len(values) > 1:
+        raise BadRequest(f"the header {name} is given {len(values)} times; give it once")
+    return clean(f"the header {name}", values[0]) if values else None
+
+
+def _event_id(request: web.Request) -> str | None:
+    text = _clean(request, "Event-Id")
+    return None if text is None else id_of(text)
+
+
+def _time(request: web.Request) -> int | None:
+    text = _clean(request, "Timestamp")
+    return None if text is None else instant("the header Timestamp", text)

@@ -1,0 +1,148 @@
+"""`POST /streams/{stream}` and `POST /events`: publish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from aiohttp import web
+
+from triplewire.clock import Clock
+from triplewire.codec import decode, decode_addressed
+from triplewire.codec.headers import Said
+from triplewire.codec.salvages import salvaged
+from triplewire.config import limits
+from triplewire.edge.intake.doors import Arrival, arrival, delivery
+from triplewire.edge.intake.inflations import body_of
+from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, checked, outcomes, unpacked
+from triplewire.edge.intake.receipts import answer, created, receipt
+from triplewire.edge.ports import Commits
+from triplewire.edge.workers import Workers
+from triplewire.errors import BadRequest, IdTaken, InputError, MalformedRdf
+from triplewire.log.ports import Places, Publication
+from triplewire.model import Event
+from triplewire.registry.streams import stream_name
+from triplewire.telemetry.metrics import Metrics
+
+Found = TypeVar("Found")
+
+
+class Publications:
+    """Takes bodies in, and answers when their events are durable."""
+
+    def __init__(
+        self, commits: Commits, workers: Workers, metrics: Metrics, clock: Clock, published: Callable[[], None]
+    ) -> None:
+        """`published` is called after each commit, so that those who listen here need not wait for the next look."""
+        self._commits = commits
+        self._workers = workers
+        self._metrics = metrics
+        self._clock = clock
+        self._published = published
+
+    def routes(self) -> list[web.RouteDef]:
+        """Publishings has the address of streams."""
+        return [web.post("/events", self.publish_addressed)]
+
+    async def publish(self, request: web.Request) -> web.StreamResponse:
+        """201 with the positions of the events. One event is stored or refused; of several, each is by itself."""
+        said = arrival(request)
+        body = await body_of(request)
+        began = self._clock.ticks()
+        parcels = await self.decoded(partial(parcels_of, body, said), len(body))
+        results = await self.stored(parcels)
+        self._metrics.publish_seconds.observe(self._clock.ticks() - began)
+        self._metrics.bytes.inc(len(body))
+        return answer({"stream": said.stream}, results)
+
+    async def publish_addressed(self, request: web.Request) -> web.Response:
+        """The same for events that say their streams and headers themselves, by triples outside of their graphs. All
+        are stored, or none."""
+        said = delivery(request)
+        body = await body_of(request)
+        began = self._clock.ticks()
+        found = await self.decoded(partial(decode_addressed, body, said.syntax), len(body))
+        streams, events = [_stream(each, event) for each, event in found], [event for _, event in found]
+        # A history may have an id twice, when the log had let go of the first: with a key it is taken as it is.
+        given = frozenset(event.id for event in events) if said.key is None else frozenset[str]()
+        positions = checked(await self._commits.append(Publication(streams, events, said.key, given)))
+        if isinstance(positions, IdTaken):
+            raise positions
+        self._told(len(positions))
+        self._metrics.publish_seconds.observe(self._clock.ticks() - began)
+        self._metrics.bytes.inc(len(body))
+        return created(receipt({}, positions, positions.repeated if isinstance(positions, Places) else 0))
+
+    async def stored(self, parcels: Sequence[Parcel]) -> list[Outcome]:
+        """What became of the parcels, once what is taken of them is durable. Raises StorageFull or Unavailable."""
+        publications = [each.publication for each in parcels if each.publication is not None]
+        answers = await self._commits.append_each(publications) if publications else []
+        results = outcomes(parcels, answers)
+        self._told(sum(len(each.positions) - each.repeated for each in results))
+        return results
+
+    async def decoded(self, decoding: Callable[[], list[Found]], size: int) -> list[Found]:
+        """What a function makes of a body, in a thread where it is large."""
+        if size <= limits.INLINE_BYTES:
+            return self._decoded(decoding)
+        return await self._workers.run(self._decoded, decoding)
+
+    def _decoded(self, decoding: Callable[[], list[Found]]) -> list[Found]:
+        began = time.thread_time()
+        found = decoding()
+        self._metrics.cpu.labels("door").inc(time.thread_time() - began)
+        return found
+
+    def _told(self, events: int) -> None:
+        self._published()
+        self._metrics.events.inc(events)
+
+
+def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
+    """What a body holds: items, or events of a document. With a key they are one parcel, all or nothing."""
+    if said.wrapping is not None:
+        parcels = unpacked(body, said.wrapping, said.stream, said.headers)
+        return parcels if said.key is None else [_together(parcels, said)]
+    ids = Ids()
+    try:
+        events = decode(body, said.syntax, said.headers, event_id=said.event_id, new_id=ids)
+    except MalformedRdf:
+        parts = salvaged(body, said.syntax) if said.key is None else []
+        if not parts:
+            raise
+        return [_part(number, cut.line, cut.data, said) for number, cut in enumerate(parts, 1)]
+    groups = [events] if said.key is not None else [[event] for event in events]
+    return [
+        Parcel(number, 0, Publication(said.stream, group, said.key, ids.given(group)))
+        for number, group in enumerate(groups, 1)
+    ]
+
+
+def _part(number: int, line: int, data: bytes, said: Arrival) -> Parcel:
+    ids = Ids()
+    try:
+        events = decode(data, said.syntax, said.headers, new_id=ids)
+    except InputError as error:
+        return Parcel(number, line, error)
+    return Parcel(number, line, Publication(said.stream, events, given=ids.given(events)))
+
+
+def _together(parcels: Sequence[Parcel], said: Arrival) -> Parcel:
+    """All parcels as one. Raises what one of them is refused for."""
+    events, given = list[Event](), set[str]()
+    for parcel in parcels:
+        if not isinstance(parcel.found, Publication):
+            raise parcel.found
+        events += parcel.found.events
+        given |= set(parcel.found.given)
+    if not events:
+        raise BadRequest("the body holds no items")
+    return Parcel(1, 0, Publication(said.stream, events, said.key, given))
+
+
+def _stream(said: Said, event: Event) -> str:
+    if said.stream is None:
+        raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
+    return stream_name(said.stream)

@@ -1,0 +1,79 @@
+"""What an edge is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.edge.clients.allowances import Allowances
+from triplewire.edge.company.identities import new_identity
+from triplewire.edge.company.pressures import Pressure
+from triplewire.edge.company.standings import Place
+from triplewire.edge.past.recalls import Recall
+from triplewire.edge.ports import Answers, Commits, Entries, Watching
+from triplewire.edge.sieves import Filters
+from triplewire.edge.telling.windows import Windows
+from triplewire.log import MemoryOutbox
+from triplewire.log.ports import Outbox
+from triplewire.matching.chronicles import Archive
+from triplewire.registry.ports import Registry
+from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.telemetry.metrics import Metrics
+
+
+class Idle:
+    """Watches what never changes."""
+
+    def changed(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an edge is made of. Whoever gives the parts closes them, after the application."""
+
+    commits: Commits
+    log: Entries
+    registry: Registry
+    outbox: Outbox
+    answers: Answers
+    log_watch: Watching
+    outbox_watch: Watching
+    heartbeat: Callable[[], Heartbeat]
+    clock: Clock
+    stored: Callable[[], int] | None = None
+    archive: Archive | None = None
+    """Has the events that the log has let go."""
+    recall: Recall = field(default_factory=Recall)
+    """How much of streams is remembered for those who come back."""
+    routes: Iterable[web.RouteDef] = ()
+    """Routes of others, such as control's; their errors become problem documents like ours."""
+    slow_outbox: Outbox = field(default_factory=MemoryOutbox)
+    """Of the slow lane, and who watches it; nothing comes by one in memory."""
+    slow_watch: Watching = field(default_factory=Idle)
+    services: tuple[str, ...] = ()
+    """The endpoints that SERVICE may ask."""
+    origins: tuple[str, ...] = ()
+    """Of the pages that may use the edge from a browser."""
+    filters: Filters | None = None
+    """Of the deployment, for those who listen to streams; None for those of all packages that are installed."""
+    buffer: int = limits.CLIENT_BUFFER_BYTES
+    seats: int = limits.LISTENERS
+    windows: Windows = field(default_factory=Windows)
+    patience: float = limits.ACK_SECONDS
+    metrics: Metrics = field(default_factory=Metrics)
+    repeaters: Path | None = None
+    """The folder that edges over one directory share, for what relays tell them."""
+    pressure: Pressure | None = None
+    """Says whether the edge is near its limits; by default by its seats and its load."""
+    identity: str = field(default_factory=new_identity)
+    """By which relays know it; the same after a restart."""
+    allowances: Allowances | None = None
+    """What each client may have; everything where there are none."""
+    place: Place = field(default_factory=Place)
+    """Where it stands among the edges over the same stores."""

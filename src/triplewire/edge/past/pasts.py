@@ -1,0 +1,191 @@
+"""Pasts: what a subscription would have matched before it was made, for those that ask for it.
+
+```
+position       from ─────── past ────────▶ made ──────── present ────────▶
+matched        here, when it is listened to     by the pipeline, once
+read from      the lake, then the log           the outbox, then live
+```
+
+Of the present, what the log has let go, and the outbox with it, is matched here as well.
+
+The past is a pure function of the events and of the subscription, so nothing of it is kept: whoever comes back is told
+the rest again, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.edge.feeds.entries import Pieces
+from triplewire.edge.feeds.notifications import Solutions, Speaker, Wanted, grouped
+from triplewire.edge.formats import Format
+from triplewire.edge.formats.ports import gap
+from triplewire.edge.past.gaps import gap_after
+from triplewire.edge.ports import Entries
+from triplewire.edge.telling.frames import NOTHING, Frames
+from triplewire.edge.telling.rooms import History
+from triplewire.edge.workers import Workers
+from triplewire.errors import NotFound, Unavailable
+from triplewire.matching.chronicles import Archive, Chronicle, Page
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.shapes import Shape
+from triplewire.matching.solos import SINCE, predicates, solo
+from triplewire.model import END, START, Subscription
+from triplewire.registry.ports import Registry
+from triplewire.registry.stretches import Stretch, past, present
+from triplewire.registry.subscriptions import SHAPE
+
+Key = tuple[int, tuple[int, ...]]
+Versions = Callable[[], Sequence[Subscription]]
+
+_WANTED = (Wanted(SINCE, END, None),)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A subscription as it was made, and what asks for it; of one thread at a time."""
+
+    subscription: Subscription
+    shape: Shape
+    evaluator: Evaluator
+    predicates: tuple[str, ...]
+    """What an event surely has if it matches."""
+
+    def frames(self, entries: pa.Table, format: Format) -> Frames:
+        """The notifications of a page of events."""
+        if not entries.num_rows:
+            return NOTHING
+        matches = self.evaluator.match(entries)
+        speaker = Speaker(Pieces(entries), Solutions(matches))
+        told = [speaker.frames(self.subscription, self.shape, each, format) for each in grouped(matches, _WANTED)]
+        return told[0] if told else NOTHING
+
+
+class Pasts:
+    """Reads the past of subscriptions, in threads of its own, so that the present does not wait for it."""
+
+    def __init__(
+        self,
+        log: Entries,
+        archive: Archive | None,
+        registry: Registry,
+        workers: Workers,
+        limit: int = limits.PAST_EVENTS,
+    ) -> None:
+        self.chronicle = Chronicle(log, archive)
+        self.archive = archive
+        self.log = log
+        self.registry = registry
+        self.workers = workers
+        self.limit = limit
+        self._turn = Lock()
+        self._ready: OrderedDict[Key, Asker] = OrderedDict()
+
+    def history(self, subscription: Subscription, versions: Versions, present: History) -> History:
+        """What comes before the present, and then that; the present alone of one that does not look back. `versions`
+        tells of the subscription's versions that are known, with their ends."""
+        return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
+
+    def read(self, stretch: Stretch, after: int, upto: int, format: Format) -> tuple[Page, Frames]:
+        """A page of events, and the notifications of it. Unless it is the last of the stretch, what asks is kept ready
+        for the next."""
+        key = (stretch.version.since, stretch.ontologies)
+        with self._turn:
+            asker = self._ready.pop(key, None)
+        asker = asker or self._asker(stretch)
+        page = self.chronicle.page(after, upto, self.limit, asker.predicates)
+        frames = asker.frames(page.entries, format)
+        if page.reached < stretch.stop - 1:
+            self._keep(key, asker)
+        return page, frames
+
+    def _keep(self, key: Key, asker: Asker) -> None:
+        with self._turn:
+            self._ready[key] = asker
+            while len(self._ready) > limits.PASTS_REMEMBERED:
+                self._ready.popitem(last=False)
+
+    def _asker(self, stretch: Stretch) -> Asker:
+        version = stretch.version
+        change = self.registry.get(SHAPE, version.shape)
+        if change is None or change.value is None:
+            raise NotFound(f"the shape {version.shape} of the subscription is not in the registry")
+        shape = Shape.from_value(change.value)
+        ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
+        return Asker(version, shape, solo(version, shape, ontologies), predicates(shape))
+
+
+class PastHistory:
+    """The past of one subscription, up to where it was made, or up to where the log begins, and then its present."""
+
+    def __init__(self, subscription: Subscription, versions: Versions, pasts: Pasts, present: History) -> None:
+        self._subscription = subscription
+        self._versions = versions
+        self._pasts = pasts
+        self._present = present
+        self._over = False
+        self._told: int = START
+        """The position up to which all was told: events, or that they are lost."""
+        self._stretches: tuple[object, list[Stretch]] = (None, [])
+        """Since it was made; remembered, because all of the registry's changes may have to be looked through."""
+
+    @property
+    def least(self) -> int:
+        return max(self._subscription.made, self._present.least)
+
+    async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
+        if not self._over:
+            told = await self._pasts.workers.run(self._read, cursor, self._versions(), format)
+            if told is not None:
+                return told
+            self._over = True
+        return await self._present.step(cursor, format)
+
+    def _read(self, cursor: int, versions: Sequence[Subscription], format: Format) -> tuple[Frames, int] | None:
+        """The next page of the past, and how far it is; None where the past is over."""
+        begin = END if cursor < self._subscription.made else self._pasts.chronicle.begin()
+        stretch = self._stretch(cursor, begin, versions) if begin > cursor + 1 else None
+        if stretch is None:
+            return None
+        after = max(cursor, stretch.start)
+        page, found = self._pasts.read(stretch, after, min(begin, stretch.stop) - 1, format)
+        reached = stretch.stop if page.reached >= stretch.stop - 1 else page.reached
+        return _arrived(found, reached, self._gap(after, page, format), format), reached
+
+    def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
+        """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
+        if cursor < self._subscription.made:
+            return past(self._pasts.registry, self._subscription)
+        if not versions:
+            raise Unavailable("the subscription was forgotten here meanwhile; come back")
+        key = (begin, *versions)
+        if self._stretches[0] != key:
+            self._stretches = (key, [*present(self._pasts.registry, versions, begin)])
+        inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
+        return next(inside, None)
+
+    def _gap(self, after: int, page: Page, format: Format) -> bytes:
+        """That neither lake nor log has events before those of a page, where it is so and was not told."""
+        after, self._told = max(after, self._told), page.reached
+        found = gap_after(self._pasts.log, self._pasts.archive, after, self._subscription.stream)
+        if found is None or found.first > page.reached:
+            return b""
+        self._told = max(self._told, found.last)
+        return gap(format, after, found.earliest)
+
+
+def _arrived(found: Frames, reached: int, first: bytes, format: Format) -> Frames:
+    """Messages with what is to be told before them. A last one without words says how far this is: whoever comes back
+    does not have to wait for the same again, and who is gone is noticed."""
+    positions, parts = [*found.positions], [*found.parts]
+    if not positions or positions[-1] < reached:
+        positions.append(reached)
+        parts.append(format.reached(reached))
+    parts[0] = first + parts[0]
+    return Frames(positions, parts)

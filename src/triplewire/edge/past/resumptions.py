@@ -1,0 +1,131 @@
+"""Resumptions: after which position a listener wants to hear, as it says it and as it is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from triplewire.clock import Clock
+from triplewire.codec import check_id
+from triplewire.codec.headers import instant
+from triplewire.edge.past.backlogs import Backlog
+from triplewire.edge.past.gaps import Gap
+from triplewire.edge.workers import Workers
+from triplewire.errors import BadRequest
+from triplewire.matching.chronicles import Chronicle
+from triplewire.matching.retrospects import since
+from triplewire.model import START, Subscription, parse_token
+from triplewire.model.subscriptions import Names
+
+NOW = "now"
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
+_PLUS = re.compile(r"(?<=:\d\d) (?=\d\d:?\d\d$)|(?<=\.\d) (?=\d\d:?\d\d$)")
+"""Where a plus stood before a form was decoded that writes a space as a plus."""
+_ACCEPTED = (
+    "`now`, `earliest`, a position, which is 16 hexadecimal digits such as the `id` of a message, "
+    "a time such as 2026-11-15T08:30:00Z, or the absolute IRI of an event"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of the three, or, where none is given, from now on."""
+
+    text: str = NOW
+    position: int | None = None
+    moment: int | None = None
+    """In microseconds since the epoch."""
+    event: str | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> Asked:
+        """Raises BadRequest for what is none of them, with what would be."""
+        if text == NOW:
+            return cls()
+        try:
+            if _MOMENT.fullmatch(text):
+                return cls(text, moment=instant("after", _PLUS.sub("+", text)))
+            return cls(text, event=check_id(text)) if ":" in text else cls(text, position=parse_token(text))
+        except BadRequest:
+            raise BadRequest(f"after must be {_ACCEPTED}, not {text!r}") from None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a listener begins."""
+
+    after: int
+    told: int = START
+    """The position up to which it need not be told of what is lost: it knows, or did not ask for it."""
+    gap: Gap | None = None
+    """What it has missed."""
+    unknown: bool = field(default=False, compare=False)
+    """What it asked for is not known here, so that it is not known either what it has missed."""
+
+    @property
+    def earliest(self) -> int | None:
+        """The first position of which it may hear, if it has missed something."""
+        return None if self.gap is None else self.gap.earliest
+
+
+class Resumptions:
+    """Finds where listeners begin."""
+
+    def __init__(self, backlog: Backlog, clock: Clock, workers: Workers, historians: Workers) -> None:
+        """What takes long is done by `historians`."""
+        self._backlog = backlog
+        self._workers = workers
+        self._historians = historians
+        self._clock = clock
+        self._chronicle = Chronicle(backlog.log, backlog.archive)
+        self._since: Callable[[int], int] = lru_cache(maxsize=64)(self._sought)
+
+    async def of_stream(self, asked: Asked | None, stream: str) -> Start:
+        """Who does not say from where is told from now on."""
+        asked = asked or Asked()
+        if asked.position == START:
+            return Start(START, await self._workers.run(self._backlog.lost, stream))
+        return await self._searching(asked).run(self._start, asked, stream, self._backlog.lost)
+
+    async def of_subscription(self, asked: Asked | None, subscription: Subscription) -> Start:
+        """Who does not say from where is told all that is kept, and the past where the subscription asks for it."""
+        if asked is None:
+            return Start(subscription.floor)
+        found = await self._searching(asked).run(self._start, asked, subscription.stream, self._backlog.log_lost)
+        after = max(subscription.floor, found.after) if asked != Asked() else found.after
+        # The history of one that looks back tells of gaps itself.
+        missed = found.gap is not None and found.gap.last > after and subscription.begins is None
+        return Start(after, found.told, found.gap if missed or found.unknown else None)
+
+    def _searching(self, asked: Asked) -> Workers:
+        return self._workers if asked.moment is None and asked.event is None else self._historians
+
+    def _start(self, asked: Asked, streams: Names, losses: Callable[[Names], int]) -> Start:
+        lost, head = losses(streams), self._backlog.log.head()
+        after = self._position(asked, streams, head)
+        if after is None:
+            # It may have been here and be lost, or not be here yet: all that is kept may be what comes after it.
+            return Start(START, lost, Gap(START + 1, lost), unknown=True)
+        if after > head:
+            # Of another broker, or of this one before it lost its disk: what was missed is not known.
+            return Start(head, lost, Gap(START + 1, head), unknown=True)
+        if isinstance(streams, str) and self._backlog.memories.covers(streams, after):
+            # Should memory be emptied before it is read, that is to be told then.
+            return Start(after, after)
+        return Start(after, lost, Gap(after + 1, lost) if lost > after else None)
+
+    def _position(self, asked: Asked, streams: Names, head: int) -> int | None:
+        """The position that is meant; None for an event that is not found."""
+        if asked.position is not None:
+            return asked.position
+        if asked.moment is not None and asked.moment <= self._clock.now():
+            return self._since(asked.moment)
+        stream = streams if isinstance(streams, str) else None
+        return head if asked.event is None else self._backlog.find(asked.event, stream)
+
+    def _sought(self, moment: int) -> int:
+        """Remembered, since what was taken in later is later: many may come with the same time."""
+        return since(self._chronicle, moment, self._chronicle.head())

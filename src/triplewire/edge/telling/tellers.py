@@ -1,0 +1,132 @@
+"""Tellers: write to one connection what a reader gives out, as fast as the other side takes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from triplewire.config import limits
+from triplewire.edge.telling.acknowledgements import Window
+from triplewire.edge.telling.manners import Manner
+from triplewire.edge.telling.marks import Mark
+from triplewire.edge.telling.readers import Batch, Reader
+from triplewire.edge.telling.wires import Wire
+from triplewire.model import token
+from triplewire.telemetry.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """Whom a last message is for."""
+
+    cursor: int
+    manner: Manner
+
+
+class Teller:
+    """Goes on until the other side is gone, or was told that nothing more comes."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        wire: Wire,
+        manner: Manner,
+        metrics: Metrics,
+        patience: float = limits.ACK_SECONDS,
+        window: Window | None = None,
+    ) -> None:
+        self._reader = reader
+        self._wire = wire
+        self._manner = manner
+        self._metrics = metrics
+        self._patience = patience
+        self._window = window
+        self._context = manner.encoding.context()
+        self._told = reader.mark
+        """Up to where everything was written."""
+        if window is not None:
+            reader.interrupted = window.release
+
+    def greet(self, message: bytes) -> None:
+        """Write the first message."""
+        self._wire.write(self._manner.framed(self._manner.encoding.head + self._context.pack(message)))
+
+    def say(self, message: bytes) -> None:
+        """Write something."""
+        if message:
+            self._wire.write(self._manner.framed(self._context.pack(message)))
+
+    async def tell(self, *, stays: bool = False) -> None:
+        """Everything that the reader gives out. Unless it stays it ends when nothing is left to read. Raises
+        ConnectionError when the other side is gone."""
+        try:
+            while self._reader.sent_away is None:
+                if not stays and not len(self._reader):
+                    return self._end(b"")
+                await self._write(await self._reader.next(limits.LISTENER_SECONDS))
+            self._end(self._reader.sent_away(self._recipient))
+        except TimeoutError:
+            self._metrics.cut_off.inc()
+            self._end(self._slow())
+
+    async def told(self, *, stays: bool = False) -> None:
+        """The same, until the other side is gone; what fails is logged, and the other side comes back."""
+        try:
+            await self.tell(stays=stays)
+        except ConnectionError:
+            pass
+        except Exception:
+            # The answer has begun: too late for a problem document.
+            logger.exception("a history failed while somebody read it")
+            self._end(b"")
+
+    @property
+    def _recipient(self) -> Recipient:
+        return Recipient(self._told.cursor, self._manner)
+
+    async def _write(self, batch: Batch) -> None:
+        async with asyncio.timeout(self._patience):
+            await self._wire.drained()
+        if self._window is not None:
+            whole = await self._paced(batch, self._window)
+        else:
+            self.say(b"".join(part for _, part in batch.messages))
+            whole = True
+        if not whole:
+            return
+        self._told = batch.mark
+        for last in batch.ends:
+            self.say(last(self._recipient))
+        if not batch:
+            self.say(self._manner.format.comment)
+
+    async def _paced(self, batch: Batch, window: Window) -> bool:
+        """Write as the other side acknowledges; whether all was written."""
+        for mark, part in batch.messages:
+            if self._reader.sent_away is None:
+                await window.space(self._patience)
+            if self._reader.sent_away is not None and mark.position != self._told.position:
+                # What was begun of a position was told to its end, so that the position says where it was.
+                self._told = Mark(self._told.position)
+                return False
+            if part:
+                self.say(part)
+                window.sent(self._reader.id(mark), len(part))
+            self._told = max(self._told, mark)
+        return True
+
+    def _slow(self) -> bytes:
+        position = token(self._told.cursor) if self._window is None else self._window.acknowledged
+        detail = "read, and acknowledge, faster, or come back and resume from the position"
+        return self._manner.format.notice("slow", position=position, limit=self._patience, detail=detail)
+
+    def _end(self, message: bytes) -> None:
+        if self._wire.gone:
+            return
+        encoding = self._manner.encoding
+        last = self._context.pack(message) + encoding.parting if message else encoding.parting
+        self._wire.write(self._manner.framed(last) + self._manner.end)
+        self._wire.close()
