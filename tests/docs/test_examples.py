@@ -54,7 +54,9 @@ def curls() -> dict[str, list[str]]:
 
 def test_the_session_of_the_readme_is_taken() -> None:
     requests = curls()
-    assert set(requests) == {"/subscriptions", "/subscriptions/$ID/notifications", "/streams/home", "/sparql"}
+    whole = "/streams/home?after=earliest"
+    assert set(requests) == {"/subscriptions", "/subscriptions/$ID/notifications", "/streams/home", "/sparql", whole}
+    assert requests[whole][-1] == "Accept: application/trig"
     wish = Wish.from_json(orjson.loads(requests["/subscriptions"][-1]))
     assert parse_query(wish.sparql or "").projection == ("sensor", "value")
     (event,) = decode(requests["/streams/home"][-1].encode(), TURTLE, Headers())
