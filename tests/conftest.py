@@ -41,6 +41,15 @@ def run_python() -> Callable[[str], str]:
     return run
 
 
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """The code of the matching index, which takes a minute to make where it is not at hand: before any test whose time
+    is bounded."""
+    from triplewire.matching.index.groups import warm_up
+
+    warm_up()
+
+
 # The same examples each time; others with `--hypothesis-profile=others`, and more of the differential ones as
 # docs/testing.md tells.
 settings.register_profile("same", derandomize=True)

@@ -18,6 +18,8 @@ from triplewire.client.sieves import Through, parameters
 from triplewire.errors import BadRequest, SparqlSyntax, Unavailable
 from triplewire.model import token
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 def test_what_is_given_becomes_parameters_of_the_address() -> None:
     through: Through = {"source": ["a", "b"], "ask": "ASK {}", "filter": "some", "parameters": {"n": "1"}}

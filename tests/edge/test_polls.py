@@ -17,6 +17,8 @@ from triplewire.log.ports import Retention
 from triplewire.model import token
 from triplewire.testing.events import EXAMPLE
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 POLL = "/streams/test?mode=poll&format=ndjson"
 
 

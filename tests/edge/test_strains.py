@@ -25,6 +25,8 @@ from triplewire.model import Event, Headers, token
 from triplewire.telemetry.metrics import Metrics
 from triplewire.testing.events import EXAMPLE
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 ABOVE = f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 5) }}"
 ROOF = Headers(source="roof", application="app")
 

@@ -21,6 +21,8 @@ from triplewire.matching.portions import Exhausted
 from triplewire.model import MATCHES, Event
 from triplewire.registry.ports import Change
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 CROSS = "ASK { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f FILTER(STR(?b) = CONCAT(STR(?d), STR(?f))) }"
 
 

@@ -18,6 +18,8 @@ from triplewire.errors import BadRequest, Unavailable
 from triplewire.model import MATCHES, Event, Headers
 from triplewire.telemetry.metrics import Metrics
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 class Failing:
     """Raises when it sees the second batch."""
