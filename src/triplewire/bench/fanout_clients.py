@@ -28,7 +28,13 @@ _UNANSWERED = 128
 """Connections that wait for their first message while others are being opened: a gentle ramp."""
 
 _PAUSE = 0.002
-"""Seconds between two looks: many connections are read at once, nothing is woken for each. Delays have it."""
+"""Seconds between two looks at sampled connections: nothing is woken for each message. Delays have it."""
+
+_LEISURE = 0.25
+"""Seconds between two looks at the others, of which only what came counts, not when: what came to one of them meanwhile
+is read at once."""
+_SOME = 256
+"""Of them that are read before the next look at the sampled ones: a millisecond."""
 
 _BIND_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT: the port is chosen when the other end is known, so that an address has all of them."""
@@ -92,6 +98,8 @@ class Clients:
         self._orders = b""
         self._epoll = select.epoll()
         self._epoll.register(_ORDERS, select.EPOLLIN)
+        self._others = select.epoll()
+        self._looked = 0.0
 
     def run(self) -> None:
         """Until there are no more orders."""
@@ -99,11 +107,21 @@ class Clients:
             connecting = self._begun < self._told["count"]
             while connecting and len(self._opening) < _UNANSWERED and self._begun < self._told["count"]:
                 self._connect()
-            ready = self._epoll.poll(0.01 if connecting else -1, 4096)
+            ready = self._epoll.poll(0.01 if connecting else _LEISURE, 4096)
             if self._hear(ready) and not self._obey():
                 return
+            self._look()
             if not connecting:
                 time.sleep(_PAUSE)
+
+    def _look(self) -> None:
+        """Read some of those that are not sampled, if it is time for them."""
+        if time.monotonic() - self._looked < _LEISURE:
+            return
+        ready = self._others.poll(0, _SOME)
+        self._hear(ready)
+        if len(ready) < _SOME:
+            self._looked = time.monotonic()
 
     def _connect(self) -> None:
         client = socket.socket()
@@ -156,6 +174,9 @@ class Clients:
             del self._opening[number]
             if len(self._opened) % self._told["every"] == 0:
                 self._ears[number] = Ear(stream, traced=not self._ears and bool(self._told["trace"]))
+            else:
+                self._epoll.unregister(number)
+                self._others.register(number, select.EPOLLIN | select.EPOLLET)
             self._opened.append(number)
 
     def _lose(self, number: int) -> None:
@@ -164,12 +185,14 @@ class Clients:
         if number in self._opening:
             raise ConnectionError("the server closed a connection before its first message")
         # It stays in the table of numbers: a number that came again would hide what this one did not hear.
-        self._epoll.unregister(number)
+        (self._epoll if number in self._ears else self._others).unregister(number)
         self._gone += 1
 
     def _obey(self) -> bool:
         """Whether there can be more orders."""
         data = os.read(_ORDERS, 65_536)
+        while ready := self._others.poll(0, 4096):
+            self._hear(ready)
         *lines, self._orders = (self._orders + data).split(b"\n")
         for line in lines:
             order = json.loads(line)
