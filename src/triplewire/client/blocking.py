@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar, Unpack
 
 from triplewire.client.answers import How
 from triplewire.client.bulks import Wanted
-from triplewire.client.connections import AsyncClient, Json, OnGap, warn
+from triplewire.client.calls import Json
+from triplewire.client.connections import AsyncClient, OnGap, warn
 from triplewire.client.feeds import Transport
 from triplewire.client.pages import Page
 from triplewire.client.publishings import MEDIA_TYPE, Item

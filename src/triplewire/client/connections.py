@@ -6,25 +6,24 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
-from types import TracebackType
-from typing import Any, Self, Unpack
-from urllib.parse import quote
+from typing import Any, Unpack
 
 import aiohttp
 import orjson
 
 from triplewire.client import bulks, pages, publishings, sieves
+from triplewire.client.administration import Administration
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
-from triplewire.client.feeds import Feed, Heard, Transport
+from triplewire.client.calls import Json
+from triplewire.client.feeds import Feed, Heard
 from triplewire.client.problems import error_of
 from triplewire.client.publishings import Items, Publishing
 from triplewire.client.sieves import Through
-from triplewire.codec import N_QUADS, TURTLE, encode, encode_addressed
+from triplewire.codec import N_QUADS, encode, encode_addressed
 from triplewire.errors import Unavailable
-from triplewire.model import END, START, Addressed, Event, Kind, Scope, token
+from triplewire.model import END, START, Addressed, Event, Kind, token
 
-_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
 """A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
 _LASTING_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
@@ -39,7 +38,6 @@ _HEADERS = {
     "encoding": "Content-Encoding",
 }
 
-Json = dict[str, Any]
 OnGap = Callable[[Json], None]
 
 logger = logging.getLogger(__name__)
@@ -50,34 +48,11 @@ def warn(gap: Json) -> None:
     logger.warning("events after %s are gone; going on from %s", gap["asked"], gap["earliest"])
 
 
-class AsyncClient:
+class AsyncClient(Administration):
     """Talks to one edge. Errors are those of `triplewire.errors`, made from the edge's problem documents.
 
     To be used as `async with`; it keeps connections open between calls.
     """
-
-    def __init__(
-        self, url: str = "http://localhost:8080", *, attempts: int | None = None, transport: Transport = "sse"
-    ) -> None:
-        """`attempts` bounds how many broken connections in a row a feed bears; None means any number. Over the
-        transport `websocket` each message is acknowledged when the next one is asked for."""
-        self._transport: Transport = transport
-        self._url = url.rstrip("/")
-        self._attempts = attempts
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def publish(
         self,
@@ -269,95 +244,6 @@ class AsyncClient:
                 raise error_of(response.status, await response.read())
             yield Answer(response.content_type, response.content)
 
-    async def put_template(self, name: str, sparql: str, parameters: Mapping[str, Any] | None = None) -> Json:
-        """The template in place of what had the name: `name`, `version`, `sparql`, `parameters`."""
-        value = {"sparql": sparql, **({} if parameters is None else {"parameters": parameters})}
-        made: Json = await self._call("PUT", f"/templates/{name}", json=value)
-        return made
-
-    async def templates(self) -> list[Json]:
-        """All of them, in the order in which they were put."""
-        found: list[Json] = (await self._call("GET", "/templates"))["templates"]
-        return found
-
-    async def template(self, name: str) -> Json:
-        """One of them."""
-        found: Json = await self._call("GET", f"/templates/{name}")
-        return found
-
-    async def remove_template(self, name: str) -> None:
-        """Instances that were made of it stay."""
-        await self._call("DELETE", f"/templates/{name}")
-
-    async def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
-        """What was loaded in place of what had the name: `name`, `version`, `triples`, `classes`, `properties`."""
-        data = body.encode() if isinstance(body, str) else body
-        headers = {"Content-Type": content_type}
-        loaded: Json = await self._call("PUT", f"/ontologies/{name}", data=BytesIO(data), headers=headers)
-        return loaded
-
-    async def ontologies(self) -> list[Json]:
-        """All that are loaded, without their triples."""
-        found: list[Json] = (await self._call("GET", "/ontologies"))["ontologies"]
-        return found
-
-    async def ontology(self, name: str, content_type: str = TURTLE.media_type) -> bytes:
-        """The triples of one, in a syntax of one's choice."""
-        return await self._send("GET", f"/ontologies/{name}", headers={"Accept": content_type})
-
-    async def remove_ontology(self, name: str) -> None:
-        """Queries are answered without it from now on."""
-        await self._call("DELETE", f"/ontologies/{name}")
-
-    async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
-        """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
-        name an IRI as their `subject` or object. It is done when its `completed` says when."""
-        given = {} if by is None else {"by": by}
-        if scope == Scope.EVENT:
-            asked: Json = await self._call("DELETE", f"/events/{quote(name, safe='')}", params=given)
-        else:
-            asked = await self._call("DELETE", "/events", params={str(scope): name, **given})
-        return asked
-
-    async def erasure(self, id: str) -> Json:
-        """A receipt."""
-        found: Json = await self._call("GET", f"/erasures/{id}")
-        return found
-
-    async def erasures(self) -> list[Json]:
-        """All receipts, in the order of their last changes."""
-        found: list[Json] = []
-        cursor: str | None = "earliest"
-        while cursor is not None:
-            page = await self._call("GET", "/erasures", params={"cursor": cursor})
-            found += page["erasures"]
-            cursor = page["next"]
-        return found
-
-    async def announce_repeater(self, id: str, told: Mapping[str, Any]) -> None:
-        """A relay tells where streams of this edge can be heard as well: `streams`, `load`, `free`. It is believed for
-        some seconds."""
-        await self._call("PUT", f"/repeaters/{id}", json=dict(told))
-
-    async def withdraw_repeater(self, id: str) -> None:
-        """They cannot any more."""
-        await self._call("DELETE", f"/repeaters/{id}")
-
-    async def health(self) -> Json:
-        """How things stand, good or bad."""
-        told: Json = await self._call("GET", "/health", bad_is_fine=True)
-        return told
-
-    async def edges(self) -> list[Json]:
-        """How each edge stands that is over the same directory as the one that answers."""
-        told: Json = await self._call("GET", "/edges")
-        return list(told["edges"])
-
-    async def streams(self) -> list[Json]:
-        """What flows out of these edges together, by stream."""
-        told: Json = await self._call("GET", "/streams")
-        return list(told["streams"])
-
     async def _feed(
         self, path: str, after: str | None, on_gap: OnGap, parameters: Sequence[tuple[str, str]] = ()
     ) -> AsyncGenerator[Json, None]:
@@ -373,26 +259,3 @@ class AsyncClient:
                     logger.warning("position %s: %s", heard.data["position"], heard.data["detail"])
                 elif heard.event != "end":
                     yield heard.data
-
-    async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
-        body = await self._send(method, path, **options)
-        return orjson.loads(body) if body else None
-
-    async def _send(self, method: str, path: str, *, bad_is_fine: bool = False, **options: Any) -> bytes:  # noqa: ANN401
-        try:
-            async with self._open().request(method, self._url + path, timeout=_TIMEOUT, **options) as response:
-                body = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
-        if response.status >= 400 and not (bad_is_fine and response.content_type == "application/json"):
-            raise error_of(response.status, body)
-        return body
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            # Feeds stay open: they must not use up the connections that calls need.
-            connector = aiohttp.TCPConnector(limit=0)
-            self._session = aiohttp.ClientSession(
-                connector=connector, json_serialize=lambda value: orjson.dumps(value).decode(), read_bufsize=2**18
-            )
-        return self._session

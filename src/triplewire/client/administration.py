@@ -1,0 +1,105 @@
+"""Administration: templates, ontologies, erasures, repeaters, and how an edge stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+from urllib.parse import quote
+
+from triplewire.client.calls import Calls, Json
+from triplewire.codec import TURTLE
+from triplewire.model import Scope
+
+
+class Administration(Calls):
+    """What is kept at an edge beside events and subscriptions, and what it tells of itself."""
+
+    async def put_template(self, name: str, sparql: str, parameters: Mapping[str, Any] | None = None) -> Json:
+        """The template in place of what had the name: `name`, `version`, `sparql`, `parameters`."""
+        value = {"sparql": sparql, **({} if parameters is None else {"parameters": parameters})}
+        made: Json = await self._call("PUT", f"/templates/{name}", json=value)
+        return made
+
+    async def templates(self) -> list[Json]:
+        """All of them, in the order in which they were put."""
+        found: list[Json] = (await self._call("GET", "/templates"))["templates"]
+        return found
+
+    async def template(self, name: str) -> Json:
+        """One of them."""
+        found: Json = await self._call("GET", f"/templates/{name}")
+        return found
+
+    async def remove_template(self, name: str) -> None:
+        """Instances that were made of it stay."""
+        await self._call("DELETE", f"/templates/{name}")
+
+    async def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
+        """What was loaded in place of what had the name: `name`, `version`, `triples`, `classes`, `properties`."""
+        data = body.encode() if isinstance(body, str) else body
+        headers = {"Content-Type": content_type}
+        loaded: Json = await self._call("PUT", f"/ontologies/{name}", data=BytesIO(data), headers=headers)
+        return loaded
+
+    async def ontologies(self) -> list[Json]:
+        """All that are loaded, without their triples."""
+        found: list[Json] = (await self._call("GET", "/ontologies"))["ontologies"]
+        return found
+
+    async def ontology(self, name: str, content_type: str = TURTLE.media_type) -> bytes:
+        """The triples of one, in a syntax of one's choice."""
+        return await self._send("GET", f"/ontologies/{name}", headers={"Accept": content_type})
+
+    async def remove_ontology(self, name: str) -> None:
+        """Queries are answered without it from now on."""
+        await self._call("DELETE", f"/ontologies/{name}")
+
+    async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
+        """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
+        name an IRI as their `subject` or object. It is done when its `completed` says when."""
+        given = {} if by is None else {"by": by}
+        if scope == Scope.EVENT:
+            asked: Json = await self._call("DELETE", f"/events/{quote(name, safe='')}", params=given)
+        else:
+            asked = await self._call("DELETE", "/events", params={str(scope): name, **given})
+        return asked
+
+    async def erasure(self, id: str) -> Json:
+        """A receipt."""
+        found: Json = await self._call("GET", f"/erasures/{id}")
+        return found
+
+    async def erasures(self) -> list[Json]:
+        """All receipts, in the order of their last changes."""
+        found: list[Json] = []
+        cursor: str | None = "earliest"
+        while cursor is not None:
+            page = await self._call("GET", "/erasures", params={"cursor": cursor})
+            found += page["erasures"]
+            cursor = page["next"]
+        return found
+
+    async def announce_repeater(self, id: str, told: Mapping[str, Any]) -> None:
+        """A relay tells where streams of this edge can be heard as well: `streams`, `load`, `free`. It is believed for
+        some seconds."""
+        await self._call("PUT", f"/repeaters/{id}", json=dict(told))
+
+    async def withdraw_repeater(self, id: str) -> None:
+        """They cannot any more."""
+        await self._call("DELETE", f"/repeaters/{id}")
+
+    async def health(self) -> Json:
+        """How things stand, good or bad."""
+        told: Json = await self._call("GET", "/health", bad_is_fine=True)
+        return told
+
+    async def edges(self) -> list[Json]:
+        """How each edge stands that is over the same directory as the one that answers."""
+        told: Json = await self._call("GET", "/edges")
+        return list(told["edges"])
+
+    async def streams(self) -> list[Json]:
+        """What flows out of these edges together, by stream."""
+        told: Json = await self._call("GET", "/streams")
+        return list(told["streams"])
