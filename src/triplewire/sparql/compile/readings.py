@@ -37,7 +37,7 @@ _TIED = ("position", "graph", "subject", "object")
 
 def readings(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[Reading, ...]:
     """Of all scans in these that have an alias. With `single` no two events have one graph."""
-    walk = _Walk(single)
+    walk = _Walk(_Memory(single))
     for query in queries:
         walk.query(query, {}, {})
         walk.sweep(query)
@@ -64,8 +64,27 @@ class _Source:
 
 
 @dataclass
-class _Walk:
+class _Parts:
+    """What a SELECT is made of: its sources, what its conditions say of these, and which columns are equal."""
+
+    sources: list[_Source]
+    held: Found
+    classes: Classes
+
+
+@dataclass
+class _Memory:
+    """What was found out about each SELECT and each source. Sub-queries lie in each other, and what is asked of one is
+    asked of all inside of it, so that without it the time grows with the cube of the depth."""
+
     single: bool
+    parts: dict[int, _Parts] = field(default_factory=dict)
+    supplied: dict[int, Reach] = field(default_factory=dict)
+
+
+@dataclass
+class _Walk:
+    memory: _Memory
     found: dict[tuple[str, str], list[tuple[Bound, ...]]] = field(default_factory=dict)
     ties: dict[tuple[str, str], dict[Tie, None]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
@@ -93,9 +112,10 @@ class _Walk:
                 self.ties[table.name, table.alias] = {}
 
     def _select(self, select: exp.Select, outside: Outside, reach: Reach) -> None:
-        sources, held, classes = _parts(select, self.single)
-        inside = conjoined([held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
-        known = _held(sources, classes, self.single)
+        parts = _parts(select, self.memory)
+        sources, classes = parts.sources, parts.classes
+        inside = conjoined([parts.held, *({key: outside[name]} for name, key in columns(select) if name in outside)])
+        known = _held(parts, self.memory)
         for name, key in columns(select):
             known.setdefault(classes.root(key), []).extend(reach.get(name, ()))
         for source in sources:
@@ -122,13 +142,16 @@ class _Walk:
         self.ties[named] = {each: None for each in known if each in ties}
 
 
-def _parts(select: exp.Select, single: bool) -> tuple[list[_Source], Found, Classes]:
-    """The sources of a SELECT, and what its conditions say of these."""
-    sources, conditions = [*_sources(select)], _conditions(select)
-    classes = Classes((each.alias for each in sources if each.is_scan), single=single)
-    classes.join(conditions)
-    facts = (_known(each, single) for each in sources if each.on is None)
-    return sources, conjoined([*facts, *map(bounds, conditions)]), classes
+def _parts(select: exp.Select, memory: _Memory) -> _Parts:
+    found = memory.parts.get(id(select))
+    if found is None:
+        sources, conditions = [*_sources(select)], _conditions(select)
+        classes = Classes((each.alias for each in sources if each.is_scan), single=memory.single)
+        classes.join(conditions)
+        facts = (_known(each, memory) for each in sources if each.on is None)
+        held = conjoined([*facts, *map(bounds, conditions)])
+        found = memory.parts[id(select)] = _Parts(sources, held, classes)
+    return found
 
 
 def _ways(select: exp.Select) -> list[Found]:
@@ -140,51 +163,55 @@ def _ways(select: exp.Select) -> list[Found]:
     return [{}]
 
 
-def _known(source: _Source, single: bool) -> Bounds:
+def _known(source: _Source, memory: _Memory) -> Bounds:
     """What holds for the columns of a source whatever is asked of it."""
-    return {(source.alias, name): each for name, each in _facts(source.relation, single).items()}
+    return {(source.alias, name): each for name, each in _facts(source.relation, memory).items()}
 
 
-def _facts(query: exp.Expr, single: bool) -> Outside:
+def _facts(query: exp.Expr, memory: _Memory) -> Outside:
     match query:
         case exp.Subquery():
-            return _facts(query.this, single)
+            return _facts(query.this, memory)
         case exp.Values():
             return listed(query)
         case exp.Select():
-            return _selected(query, single)
+            return _selected(query, memory)
     return {}
 
 
-def _selected(select: exp.Select, single: bool) -> Outside:
-    _, held, classes = _parts(select, single)
-    if held is None:
+def _selected(select: exp.Select, memory: _Memory) -> Outside:
+    parts = _parts(select, memory)
+    if parts.held is None:
         return dict.fromkeys(names(select), ((),))
-    spread = classes.spread(held)
-    made = ((name, spread.get(classes.root(key), ())) for name, key in columns(select))
+    spread = parts.classes.spread(parts.held)
+    made = ((name, spread.get(parts.classes.root(key), ())) for name, key in columns(select))
     return {name: each for name, each in made if each}
 
 
-def _held(sources: Iterable[_Source], classes: Classes, single: bool) -> dict[Key, list[Key]]:
+def _held(parts: _Parts, memory: _Memory) -> dict[Key, list[Key]]:
     """By class, the columns of scans that hold its value in every row of a SELECT."""
     made: dict[Key, list[Key]] = {}
-    for each in sources:
+    for each in parts.sources:
         if each.on is None:
-            for name, keys in _supplied(each, single).items():
-                made.setdefault(classes.root((each.alias, name)), []).extend(keys)
+            for name, keys in _supplied(each, memory).items():
+                made.setdefault(parts.classes.root((each.alias, name)), []).extend(keys)
     return made
 
 
-def _supplied(source: _Source, single: bool) -> Reach:
+def _supplied(source: _Source, memory: _Memory) -> Reach:
     """By column of a source, the columns of scans in it that hold its value in every row."""
     if source.is_scan:
         return {name: [(source.alias, name)] for name in _TIED}
     inner = source.relation.unnest()
     if not isinstance(inner, exp.Select):
         return {}
-    sources, _, classes = _parts(inner, single)
-    held = _held(sources, classes, single)
-    return {name: held.get(classes.root(key), []) for name, key in columns(inner)}
+    found = memory.supplied.get(id(inner))
+    if found is None:
+        parts = _parts(inner, memory)
+        held = _held(parts, memory)
+        found = {name: held.get(parts.classes.root(key), []) for name, key in columns(inner)}
+        memory.supplied[id(inner)] = found
+    return found
 
 
 def _reached(source: _Source, known: Mapping[Key, list[Key]], joined: Classes) -> Reach:
