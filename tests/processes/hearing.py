@@ -32,8 +32,9 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
             for message in parser.feed(data):
                 if message.event == "end":
                     return found
-                assert message.event == "notification", message
-                found.append(orjson.loads(message.data))
+                assert message.event in ("position", "notification"), message
+                if message.event == "notification":
+                    found.append(orjson.loads(message.data))
         raise AssertionError(f"{id} was closed without an end")
 
 
