@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import cast
 
 from aiohttp import web
 
@@ -120,4 +119,4 @@ class _Head(web.StreamResponse):
 
 
 def chunked(response: web.StreamResponse) -> bool:
-    return cast(str, response.headers.get("Transfer-Encoding")) == "chunked"
+    return response.headers.get("Transfer-Encoding") == "chunked"
