@@ -10,6 +10,8 @@ TriplewireError
 │   ├── Unsupported           a query we understand but do not run, with the construct and its place
 │   ├── Unfit                 a field of a JSON body that does not fit, with its name
 │   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
+├── Unauthenticated       nobody that is known here; another token may pass
+├── Forbidden             somebody who is known, but may not; with what would have to be granted
 ├── NotFound              no such stream, subscription or event
 ├── Conflict              it is there, but no longer as the caller knew it; look again
 │   └── IdTaken               an event of that id is there, with other content; with its position
@@ -107,6 +109,22 @@ class Unfit(InputError):
 
 class BadRequest(InputError):
     """A header, parameter or JSON body that is not as it must be."""
+
+
+class Unauthenticated(TriplewireError):
+    """Who asks has shown nothing, or nothing that is good. `given` tells whether something was shown."""
+
+    def __init__(self, message: str, *, given: bool = False) -> None:
+        super().__init__(message)
+        self.given = given
+
+
+class Forbidden(TriplewireError):
+    """Who asks is known, and may not. `scope` is the grant that is missing, where a grant would do."""
+
+    def __init__(self, message: str, *, scope: str = "") -> None:
+        super().__init__(message)
+        self.scope = scope
 
 
 class NotFound(TriplewireError):

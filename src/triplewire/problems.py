@@ -14,6 +14,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.Unsupported, 422),
     (errors.Unfit, 422),
     (errors.InputError, 400),
+    (errors.Unauthenticated, 401),
+    (errors.Forbidden, 403),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
     (errors.TooMany, 429),
@@ -33,6 +35,8 @@ _TITLES = {
     "Unsupported": "The SPARQL construct is not supported",
     "Unfit": "A field does not fit",
     "BadRequest": "The request is not as it must be",
+    "Unauthenticated": "Who asks is not known here",
+    "Forbidden": "Who asks may not do this",
     "NotFound": "Nothing of that name is here",
     "Conflict": "It has changed since",
     "IdTaken": "An event of that id is there, with other content",
@@ -43,7 +47,7 @@ _TITLES = {
     "Unavailable": "A part that is needed does not answer now",
 }
 
-_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after", "position")
+_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after", "position", "scope")
 
 
 def document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
+from triplewire.contract import serves
+from triplewire.contract.catalogue import running
 from triplewire.control.erasures import Erasures, Wanted
 from triplewire.control.replies import page_size, reply
 from triplewire.matching.expansion import timestamp
@@ -49,9 +51,11 @@ class _Receipts:
     def __init__(self, erasures: Erasures) -> None:
         self._erasures = erasures
 
+    @serves(running.ERASE_EVENT)
     async def erase_event(self, request: web.Request) -> web.Response:
         return await self._accepted(Wanted.of_event(request.match_info["id"], request.query))
 
+    @serves(running.ERASE_MANY)
     async def erase_many(self, request: web.Request) -> web.Response:
         return await self._accepted(Wanted.of_many(request.query))
 
@@ -61,9 +65,11 @@ class _Receipts:
         headers = {"Location": f"/erasures/{receipt.id}"}
         return reply(document(receipt), status=202, headers=headers)
 
+    @serves(running.FIND_ERASURE)
     async def find(self, request: web.Request) -> web.Response:
         return reply(document(await asyncio.to_thread(self._erasures.find, request.match_info["id"])))
 
+    @serves(running.ERASURES)
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._erasures.page, cursor, page_size(request))

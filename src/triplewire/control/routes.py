@@ -13,6 +13,8 @@ from aiohttp import web
 
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import querying, subscribing
 from triplewire.control import bulks, documents
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies, written
@@ -52,6 +54,7 @@ class _Subscriptions:
         self._subscriptions = subscriptions
         self._insights = insights
 
+    @serves(subscribing.MAKE)
     async def make(self, request: web.Request) -> web.StreamResponse:
         """An object makes one subscription, an array makes all that it holds or none, lines each make one or not. A dry
         run of an object makes none."""
@@ -67,6 +70,7 @@ class _Subscriptions:
         (one,) = await self._make([Wish.from_json(given)])
         return reply(documents.subscription(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
 
+    @serves(subscribing.PAGE)
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request))
@@ -75,6 +79,7 @@ class _Subscriptions:
             {"subscriptions": [documents.subscription(each) for each in page.subscriptions], "next": following}
         )
 
+    @serves(subscribing.FIND)
     async def find(self, request: web.Request) -> web.Response:
         return reply(await asyncio.to_thread(self._found, request.match_info["id"]))
 
@@ -86,10 +91,12 @@ class _Subscriptions:
         told |= {} if lane is None else {"lane": documents.lane(lane)}
         return told if lease is None else {**told, "expires": timestamp(lease.until)}
 
+    @serves(subscribing.END)
     async def end(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._subscriptions.end, request.match_info["id"])
         return web.Response(status=204)
 
+    @serves(subscribing.EXPLAIN)
     async def explain(self, request: web.Request) -> web.Response:
         """As JSON, or as plain text for who wants that."""
         event = request.query.get("event")
@@ -125,6 +132,7 @@ class _Ontologies:
     def __init__(self, ontologies: Ontologies) -> None:
         self._ontologies = ontologies
 
+    @serves(querying.LOAD_ONTOLOGY)
     async def load(self, request: web.Request) -> web.Response:
         """In place of what had the name, if anything had."""
         syntax = syntax_of(request.headers.get("Content-Type"))
@@ -132,10 +140,12 @@ class _Ontologies:
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
         return reply(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})
 
+    @serves(querying.ONTOLOGIES)
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._ontologies.all)
         return reply({"ontologies": [documents.ontology(each) for each in found]})
 
+    @serves(querying.FIND_ONTOLOGY)
     async def find(self, request: web.Request) -> web.Response:
         loaded = await asyncio.to_thread(self._ontologies.find, request.match_info["name"])
         accept = ",".join(request.headers.getall("Accept", ()))
@@ -146,6 +156,7 @@ class _Ontologies:
         headers = {"ETag": f'"{token(loaded.version)}"', "Vary": "Accept"}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
+    @serves(querying.REMOVE_ONTOLOGY)
     async def remove(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._ontologies.remove, request.match_info["name"])
         return web.Response(status=204)
@@ -157,19 +168,23 @@ class _Templates:
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._templates = subscriptions.templates
 
+    @serves(subscribing.PUT_TEMPLATE)
     async def put(self, request: web.Request) -> web.Response:
         """In place of what had the name, if anything had."""
         given, name = await _json(request), request.match_info["name"]
         made = await asyncio.to_thread(self._templates.put, name, given)
         return reply(documents.template(made), headers={"Location": f"/templates/{name}"})
 
+    @serves(subscribing.TEMPLATES)
     async def all(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._templates.all)
         return reply({"templates": [documents.template(each) for each in found]})
 
+    @serves(subscribing.FIND_TEMPLATE)
     async def find(self, request: web.Request) -> web.Response:
         return reply(documents.template(await asyncio.to_thread(self._templates.find, request.match_info["name"])))
 
+    @serves(subscribing.REMOVE_TEMPLATE)
     async def remove(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._templates.remove, request.match_info["name"])
         return web.Response(status=204)

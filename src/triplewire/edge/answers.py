@@ -7,6 +7,8 @@ import logging
 
 from aiohttp import web
 
+from triplewire.contract import serves
+from triplewire.contract.catalogue import querying
 from triplewire.edge.descriptions import description
 from triplewire.edge.ports import Answer, Answers
 from triplewire.edge.questions import accepted, question
@@ -27,6 +29,7 @@ class Questions:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/sparql", self.get, allow_head=False), web.post("/sparql", self.post)]
 
+    @serves(querying.ASK)
     async def get(self, request: web.Request) -> web.StreamResponse:
         """Without a query, what there is to ask."""
         asked = await question(request)
@@ -34,6 +37,7 @@ class Questions:
             return description(request, accepted(request), federated=self._federated)
         return await self._answer(request, asked)
 
+    @serves(querying.ASK_BY_POST)
     async def post(self, request: web.Request) -> web.StreamResponse:
         asked = await question(request)
         if asked is None:

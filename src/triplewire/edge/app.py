@@ -25,6 +25,7 @@ from triplewire.edge.company.referrals import Referrals, link
 from triplewire.edge.company.repeaters import Repeaters
 from triplewire.edge.company.standings import Standings
 from triplewire.edge.deliveries import Deliveries
+from triplewire.edge.door import Door
 from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.lanes import Lanes
 from triplewire.edge.feeds.leases import Leases
@@ -232,6 +233,7 @@ def application(parts: Parts) -> web.Application:
     middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
+    middlewares.append(Door(parts.authenticators).middleware())
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)

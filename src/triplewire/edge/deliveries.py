@@ -6,6 +6,8 @@ from functools import partial
 
 from aiohttp import web
 
+from triplewire.contract import serves
+from triplewire.contract.catalogue import subscribing
 from triplewire.edge.feeds.lanes import Lanes
 from triplewire.edge.feeds.leases import Leases
 from triplewire.edge.intake.doors import resumption
@@ -40,6 +42,7 @@ class Deliveries:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
 
+    @serves(subscribing.DELIVER)
     async def deliver(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes or the subscription ends."""
         asked = resumption(request)

@@ -7,6 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import consuming
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.intake.doors import said
 from triplewire.edge.past.resumptions import NOW, Asked
@@ -34,6 +36,7 @@ class Gatherings:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/notifications", self.gather, allow_head=False)]
 
+    @serves(consuming.GATHER)
     async def gather(self, request: web.Request) -> web.StreamResponse:
         """Messages of all that the request names, in one order; over a WebSocket a client may name others later."""
         named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]

@@ -11,6 +11,8 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import running
 from triplewire.edge.company.standings import Standings
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
@@ -120,6 +122,7 @@ class Health:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
 
+    @serves(running.HEALTH)
     async def health(self, request: web.Request) -> web.Response:
         """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases."""
         reading = await self._workers.run(self._sources.read)
@@ -127,6 +130,7 @@ class Health:
         body = orjson.dumps({**self._who(), **_document(reading, self._listeners())})
         return web.Response(status=status, body=body, content_type="application/json")
 
+    @serves(running.METRICS)
     async def metrics(self, request: web.Request) -> web.Response:
         reading = await self._workers.run(self._sources.read)
         self._metrics.head.set(reading.head)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import orjson
 from aiohttp import web
 
+from triplewire.contract import serves
+from triplewire.contract.catalogue import running
+
 _INDEX = {
     "name": "Triplewire",
     "publish": "POST /streams/{stream}, POST /events",
@@ -22,6 +25,7 @@ _INDEX = {
 }
 
 
+@serves(running.INDEX)
 async def index(request: web.Request) -> web.Response:
     return web.Response(body=orjson.dumps(_INDEX, option=orjson.OPT_INDENT_2), content_type="application/json")
 

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import consuming
 from triplewire.edge.past.gaps import Gap, gap_after
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
@@ -38,6 +40,7 @@ class Pages:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/events", self.page, allow_head=False)]
 
+    @serves(consuming.READ)
     async def page(self, request: web.Request) -> web.Response:
         """An Arrow stream of events in order. Its metadata tells up to where that is all of them (`reached`), and the
         first position that is kept (`earliest`) if some that were asked for are gone."""

@@ -14,6 +14,7 @@ from triplewire.edge.clients.allowances import Allowances
 from triplewire.edge.company.identities import new_identity
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.standings import Place
+from triplewire.edge.door import Authenticator
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.sieves import Filters
@@ -75,5 +76,7 @@ class Parts:
     """By which relays know it; the same after a restart."""
     allowances: Allowances | None = None
     """What each client may have; everything where there are none."""
+    authenticators: tuple[Authenticator, ...] = ()
+    """Who know callers by what they show; the door stands open where there are none."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

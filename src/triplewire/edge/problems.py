@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire import errors
@@ -34,7 +34,18 @@ def response_of(told: dict[str, Any]) -> web.Response:
 
 def of_error(error: errors.TriplewireError) -> web.Response:
     """What a client is told about one of our own errors."""
-    return response_of(described(error))
+    response = response_of(described(error))
+    response.headers.update(challenge(error))
+    return response
+
+
+def challenge(error: errors.TriplewireError) -> dict[str, str]:
+    """The header that says what to show to be let in (RFC 6750), for an error that is about this."""
+    if isinstance(error, errors.Unauthenticated):
+        return {hdrs.WWW_AUTHENTICATE: 'Bearer error="invalid_token"' if error.given else "Bearer"}
+    if isinstance(error, errors.Forbidden) and error.scope:
+        return {hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{error.scope}"'}
+    return {}
 
 
 def of_http(error: web.HTTPException, request: web.Request) -> web.Response:

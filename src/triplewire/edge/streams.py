@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from triplewire.contract import serves
+from triplewire.contract.catalogue import consuming
 from triplewire.edge.company.referrals import Referrals
 from triplewire.edge.feeds.taps import Taps
 from triplewire.edge.intake.doors import resumption
@@ -40,6 +42,7 @@ class Streams:
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/streams/{stream}", self.consume, allow_head=False)]
 
+    @serves(consuming.CONSUME)
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
         stream = stream_name(request.match_info["stream"])

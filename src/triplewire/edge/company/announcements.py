@@ -13,6 +13,8 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import running
 from triplewire.edge.company.repeaters import Repeater, Repeaters
 from triplewire.errors import BadRequest, Unfit
 from triplewire.registry.streams import stream_name
@@ -34,11 +36,13 @@ class Announcements:
             web.delete("/repeaters/{id}", self.delete),
         ]
 
+    @serves(running.REPEATERS)
     async def list(self, request: web.Request) -> web.Response:
         """All that have told of themselves of late."""
         body = orjson.dumps({"repeaters": [asdict(each) for each in self._repeaters.all()]})
         return web.Response(body=body, content_type="application/json")
 
+    @serves(running.PUT_REPEATER)
     async def put(self, request: web.Request) -> web.Response:
         """204; to be said again before `REPEATER_SECONDS` are over."""
         told = await _object(request)
@@ -49,6 +53,7 @@ class Announcements:
         self._repeaters.tell(repeater)
         return web.Response(status=204)
 
+    @serves(running.REMOVE_REPEATER)
     async def delete(self, request: web.Request) -> web.Response:
         self._repeaters.withdraw(_id(request))
         return web.Response(status=204)

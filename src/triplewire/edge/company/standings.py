@@ -15,6 +15,8 @@ import psutil
 from aiohttp import web
 
 from triplewire.clock import Clock
+from triplewire.contract import serves
+from triplewire.contract.catalogue import consuming, running
 from triplewire.edge.workers import Workers
 from triplewire.telemetry.flows import NOTIFICATIONS, Flow, together
 from triplewire.telemetry.metrics import Metrics
@@ -116,11 +118,13 @@ class Standings:
             # A full disk: the edge goes on, others see that it is silent.
             logger.warning("how this edge stands could not be told", exc_info=True)
 
+    @serves(running.EDGES)
     async def edges(self, request: web.Request) -> web.Response:
         """Every edge by itself."""
         found = [self.own(), *await asyncio.to_thread(self.others)]
         return _json({"edges": [each.document() for each in sorted(found, key=by_name)]})
 
+    @serves(consuming.STREAMS)
     async def streams(self, request: web.Request) -> web.Response:
         """What flows out of all edges together, by stream."""
         found = [self.own(), *await asyncio.to_thread(self.others)]

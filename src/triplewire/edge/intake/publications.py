@@ -9,11 +9,15 @@ from typing import TypeVar
 
 from aiohttp import web
 
+from triplewire.access import Verb
 from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
 from triplewire.codec.headers import Said
 from triplewire.codec.salvages import salvaged
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.callers import caller
+from triplewire.contract.catalogue import publishing
 from triplewire.edge.intake.doors import Arrival, arrival, delivery
 from triplewire.edge.intake.inflations import body_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, checked, outcomes, unpacked
@@ -57,6 +61,7 @@ class Publications:
         self._metrics.bytes.inc(len(body))
         return answer({"stream": said.stream}, results)
 
+    @serves(publishing.PUBLISH_ADDRESSED)
     async def publish_addressed(self, request: web.Request) -> web.Response:
         """The same for events that say their streams and headers themselves, by triples outside of their graphs. All
         are stored, or none."""
@@ -65,6 +70,8 @@ class Publications:
         began = self._clock.ticks()
         found = await self.decoded(partial(decode_addressed, body, said.syntax), len(body))
         streams, events = [_stream(each, event) for each, event in found], [event for _, event in found]
+        for stream in set(streams):
+            caller(request).require(Verb.PUBLISH, stream)
         # A history may have an id twice, when the log had let go of the first: with a key it is taken as it is.
         given = frozenset(event.id for event in events) if said.key is None else frozenset[str]()
         positions = checked(await self._commits.append(Publication(streams, events, said.key, given)))

@@ -19,6 +19,8 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from triplewire.codec.wrappings import WRAPPINGS, Wrapping, events_of, lasting, wrapping_of
 from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import publishing
 from triplewire.edge.clients.allowances import paced
 from triplewire.edge.clients.origins import Origins
 from triplewire.edge.intake.doors import headers_of
@@ -101,6 +103,7 @@ class Publishings:
         for closing in self._open:
             closing.set()
 
+    @serves(publishing.PUBLISH)
     async def publish(self, request: web.Request) -> web.StreamResponse:
         """A body whose items are acknowledged one by one, if the client asks for that; else an ordinary one."""
         if request.query.get("ack") != "each" and MEDIA_TYPE not in request.headers.get(hdrs.ACCEPT, ""):
@@ -120,6 +123,7 @@ class Publishings:
                 response.force_close()
         return response
 
+    @serves(publishing.PUBLISH_BY_SOCKET)
     async def publish_by_socket(self, request: web.Request) -> web.WebSocketResponse:
         """Each message is a body of the type that `?type=` names, by default a line of JSON."""
         self._origins.check(request)

@@ -1,0 +1,23 @@
+"""Credentials: what a request shows of who sends it."""
+
+from __future__ import annotations
+
+from aiohttp import hdrs, web
+
+from triplewire.errors import Unauthenticated
+
+PARAMETER = "access_token"
+"""For browsers, which can give no headers to an EventSource or a WebSocket. Only where nothing is changed: addresses
+end up in histories and logs."""
+_SCHEME = "bearer"
+
+
+def credential_of(request: web.Request) -> str | None:
+    """The bearer token of a request (RFC 6750); None where there is none. Raises Unauthenticated for another kind."""
+    header = request.headers.get(hdrs.AUTHORIZATION)
+    if header is None:
+        return request.query.get(PARAMETER) if request.method == hdrs.METH_GET else None
+    scheme, _, shown = header.partition(" ")
+    if scheme.lower() != _SCHEME or not shown.strip():
+        raise Unauthenticated("the header Authorization must be Bearer and a token", given=True)
+    return shown.strip()

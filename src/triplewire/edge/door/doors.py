@@ -1,0 +1,56 @@
+"""Doors: a middleware through which every request comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from triplewire.access import EVERYONE, Grant, Principal
+from triplewire.access.grants import ALL
+from triplewire.contract import Operation, operation_of
+from triplewire.contract.callers import call_by
+from triplewire.edge.door.credentials import credential_of
+from triplewire.edge.door.ports import Authenticator
+from triplewire.errors import Forbidden, Unauthenticated
+from triplewire.registry.streams import stream_name
+
+
+class Door:
+    """Lets in who may do what they ask for. Without authenticators it stands open."""
+
+    def __init__(self, authenticators: Sequence[Authenticator] = ()) -> None:
+        """The first that can tell a credential decides."""
+        self._authenticators = authenticators
+
+    def middleware(self) -> Middleware:
+        """Finds out who asks and what for, before anything of the request is read."""
+
+        @web.middleware
+        async def enter(request: web.Request, handler: Handler) -> web.StreamResponse:
+            operation = operation_of(request.match_info.handler)
+            if operation is not None and self._authenticators:
+                call_by(request, await self._admitted(request, operation))
+            return await handler(request)
+
+        return enter
+
+    async def _admitted(self, request: web.Request, operation: Operation) -> Principal:
+        if not operation.verbs:
+            return EVERYONE
+        principal = await self._known(credential_of(request))
+        stream = None if operation.stream is None else stream_name(request.match_info[operation.stream])
+        if not any(principal.may(verb, stream) for verb in operation.verbs):
+            wanted = " or ".join(str(Grant(verb, stream or ALL)) for verb in operation.verbs)
+            raise Forbidden(f"{principal.name} has no grant for {wanted}", scope=wanted)
+        return principal
+
+    async def _known(self, credential: str | None) -> Principal:
+        if credential is None:
+            raise Unauthenticated("this needs a token: send the header Authorization: Bearer and the token")
+        for authenticator in self._authenticators:
+            principal = await authenticator.known(credential)
+            if principal is not None:
+                return principal
+        raise Unauthenticated("the token is not known here", given=True)
