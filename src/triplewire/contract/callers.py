@@ -16,4 +16,5 @@ def call_by(request: web.Request, principal: Principal) -> None:
 
 def caller(request: web.Request) -> Principal:
     """Who asks; everyone where no door has looked."""
-    return request.get(_CALLER, EVERYONE)
+    found: Principal = request.get(_CALLER, EVERYONE)
+    return found
