@@ -140,6 +140,15 @@ ONTOLOGY_TRIPLES = 100_000
 ONTOLOGY_PAIRS = 200_000
 """Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
 
+POLICY_BYTES = 256 * 1024
+"""A policy as it is sent. It is read by every edge, and every version of it stays in the registry."""
+
+POLICY_RULES = 256
+"""Rules about seeing, and as many about publishing. All are looked at for each pair of name and roles that asks."""
+
+POLICY_PATTERNS = 4_096
+"""What these allow and deny in all. Each becomes a part of a condition in every query of those whom it concerns."""
+
 CLOSURE_ROWS = 1_000_000
 """What follows from all ontologies together. Every worker makes it, in some seconds, and holds it: about 150 MB."""
 

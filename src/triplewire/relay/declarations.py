@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from triplewire.config import limits
 from triplewire.errors import BadRequest
+from triplewire.places import Step, fault, unparsed
 from triplewire.registry.streams import stream_name
-from triplewire.relay.places import Step, fault, unparsed
 from triplewire.relay.strands import Address, Enrichment, Strand
 
 FILTERS = ("source", "application", "vocabulary", "ask", "filter")
