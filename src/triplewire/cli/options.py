@@ -16,15 +16,23 @@ Data = Annotated[
 ]
 Host = Annotated[Optional[str], typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1")]  # noqa: UP045
 Port = Annotated[Optional[int], typer.Option("--port", help="Port to listen on.", show_default="8080")]  # noqa: UP045
+TlsCertificate = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--tls-certificate", help="File with a certificate and its chain (PEM): speak TLS alone."),
+]
+TlsKey = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--tls-key", help="File with its key (PEM); by default that of the certificate."),
+]
 Url = Annotated[str, typer.Option("--url", envvar="TRIPLEWIRE_URL", help="Address of the broker.", show_default=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 DEFAULT_URL = "http://localhost:8080"
 
 
-def settings_of(data: Path | None, host: str | None = None, port: int | None = None) -> Settings:
-    """What the environment says, and the command line above it."""
-    given = {"data": data, "host": host, "port": port}
+def settings_of(data: Path | None, host: str | None = None, port: int | None = None, **others: str | None) -> Settings:
+    """What the environment says, and the command line above it. `others` are fields of the settings."""
+    given = {"data": data, "host": host, "port": port, **others}
     try:
         return replace(Settings.from_environment(), **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     except ValueError as error:

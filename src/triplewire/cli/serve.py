@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 from threading import Event as Flag
 from typing import Annotated, Any, Optional
 
 import typer
 from rich.console import Console
 
-from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, Url, settings_of
+from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, TlsCertificate, TlsKey, Url, settings_of
 from triplewire.imports import hide
 
 
@@ -35,6 +34,8 @@ def up(
             show_default="1",
         ),
     ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
     demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
 ) -> None:
     """Start the whole broker on this machine, and watch over it until Ctrl-C. SIGHUP replaces its edges, as
@@ -42,9 +43,9 @@ def up(
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
 
-    settings = settings_of(data, host, port)
+    settings = settings_of(data, host, port, edges=edges, tls_certificate=tls_certificate, tls_key=tls_key)
     console = Console()
-    broker = Up(settings if edges is None else replace(settings, edges=edges))
+    broker = Up(settings)
     stop = _stop_flag()
     signal.signal(signal.SIGHUP, lambda *_: broker.restart.set())
     broker.start()
@@ -64,12 +65,18 @@ def up(
         console.print("stopped; everything published is in", str(settings.data))
 
 
-def edge(data: Data = None, host: Host = None, port: Port = None) -> None:
+def edge(
+    data: Data = None,
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+) -> None:
     """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
     hide("pandas")
     from triplewire.compose.edge import run_edge
 
-    run_edge(settings_of(data, host, port))
+    run_edge(settings_of(data, host, port, tls_certificate=tls_certificate, tls_key=tls_key))
 
 
 def pipeline(data: Data = None) -> None:

@@ -15,6 +15,7 @@ from socket import socket
 import uvloop
 
 from triplewire.clock import SystemClock
+from triplewire.compose.doors import certificates_of
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
 from triplewire.control import receipts
@@ -61,7 +62,9 @@ async def _serve(settings: Settings) -> None:
         app = application(parts)
         tell = app[EDGE].standings.tell
         ready, leaving = (lambda port: tell("ready")), partial(tell, "closing")
-        await serve_on(app, sockets_of(settings), stop=stop, ready=ready, leaving=leaving)
+        certificates = certificates_of(settings)
+        sockets = sockets_of(settings)
+        await serve_on(app, sockets, stop=stop, ready=ready, leaving=leaving, certificates=certificates)
     watching.cancel()
 
 

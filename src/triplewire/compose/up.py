@@ -7,6 +7,7 @@ from threading import Event as Flag
 
 from triplewire.clock import Clock, SystemClock
 from triplewire.compose.children import Child
+from triplewire.compose.doors import certificates_of
 from triplewire.compose.edges import Edges
 from triplewire.config import Settings
 from triplewire.errors import Unavailable
@@ -29,7 +30,9 @@ class Up:
         self.pipeline = Child("pipeline", self.settings, self.clock)
 
     def start(self) -> None:
-        """Start all. Raises Unavailable if the address is taken, which no restart would mend."""
+        """Start all. Raises what no restart would mend: Unavailable if the address is taken, BadRequest where the
+        certificate cannot be used."""
+        certificates_of(self.settings)
         self.settings.data.mkdir(parents=True, exist_ok=True)
         self.edges.start()
         self.pipeline.start()

@@ -693,3 +693,6 @@ ARRIVAL_LOOKS = 10
 
 RELAY_PAUSE_LONGEST = 15.0
 """Seconds at most between two attempts, however many have failed: an edge that is back is found within them."""
+
+CERTIFICATE_LOOK_SECONDS = 1.0
+"""Between two looks at whether the files of a certificate were replaced: two calls of the system."""

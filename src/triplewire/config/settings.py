@@ -59,6 +59,10 @@ class Settings:
     """How many bytes of bodies an edge takes from one client in a second; 0 is any number."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""
+    tls_certificate: str = ""
+    """A file with a certificate and its chain (PEM): with it, and its key, the edge speaks TLS alone."""
+    tls_key: str = ""
+    """The file with its key (PEM); by default that of the certificate."""
     edges: str = "1"
     """How many edges `up` starts on one port: a number, `auto` for as many as the load asks for, or `auto:8` for eight
     of them at most."""
@@ -123,7 +127,9 @@ class Settings:
 
     @property
     def url(self) -> str:
-        return f"http://{'localhost' if self.host == '127.0.0.1' else self.host}:{self.port}"
+        scheme = "https" if self.tls_certificate else "http"
+        host = "localhost" if self.host == "127.0.0.1" else self.host
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:

@@ -9,6 +9,7 @@ from socket import socket
 
 from aiohttp import web
 
+from triplewire.certificates import Certificates
 from triplewire.config import limits
 from triplewire.edge.company.drains import DRAIN, accepted, emptied
 from triplewire.sockets import BACKLOG, close, listening
@@ -37,13 +38,16 @@ async def serve_on(
     stop: asyncio.Event,
     ready: Callable[[int], None] = lambda port: None,
     leaving: Callable[[], None] = lambda: None,
+    certificates: Certificates | None = None,
 ) -> None:
     """The same on sockets that are listened on already, which are closed at the end. Other processes may have them,
-    too. `leaving` is called once it was told to stop."""
+    too. `leaving` is called once it was told to stop. With certificates it is served over TLS alone."""
     runner = runner_of(app)
     await runner.setup()
+    context = None if certificates is None else certificates.context
+    looking = None if certificates is None else asyncio.create_task(certificates.keep(limits.CERTIFICATE_LOOK_SECONDS))
     try:
-        sites = [web.SockSite(runner, each, backlog=BACKLOG) for each in sockets]
+        sites = [web.SockSite(runner, each, backlog=BACKLOG, ssl_context=context) for each in sockets]
         for site in sites:
             await site.start()
         ready(sockets[0].getsockname()[1])
@@ -51,6 +55,8 @@ async def serve_on(
         leaving()
         await _leave(runner, sites, sockets)
     finally:
+        if looking is not None:
+            looking.cancel()
         await runner.cleanup()
         close(sockets)
 
