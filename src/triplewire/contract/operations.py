@@ -38,8 +38,10 @@ class Parameter:
 class Content:
     """A body, of a request or an answer: in one of some media types, each with the name of a schema or none."""
 
-    types: Mapping[str, str | None]
+    types: Mapping[str, str | None] = field(default_factory=dict)
     description: str = ""
+    headers: tuple[str, ...] = ()
+    """Those of an answer that say more than how it is written."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Operation:
     answers: Mapping[int, Content] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
     """The statuses of problem documents that it answers with, besides those of the door."""
+    tells: tuple[str, ...] = ()
+    """The messages, by their schemas, that clients are told where the answer is a channel and does not end."""
+    hears: tuple[str, ...] = ()
+    """The messages that clients may say meanwhile."""
 
 
 def serves(operation: Operation) -> Callable[[Handler], Handler]:

@@ -24,6 +24,7 @@ from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.referrals import Referrals, link
 from triplewire.edge.company.repeaters import Repeaters
 from triplewire.edge.company.standings import Standings
+from triplewire.edge.contracts import Contracts
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.door import Door
 from triplewire.edge.feeds.events import Events
@@ -135,7 +136,8 @@ class Edge:
             Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
         )
-        return [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
+        served = [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
+        return [*served, *Contracts(served).routes()]
 
     def who(self) -> dict[str, Any]:
         """Who it is, how busy, and for how many more there is room."""

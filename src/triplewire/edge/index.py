@@ -22,6 +22,7 @@ _INDEX = {
     "ontologies": "PUT|GET|DELETE /ontologies/{name}",
     "health": "GET /health",
     "metrics": "GET /metrics",
+    "contract": "GET /openapi.json, GET /asyncapi.json, GET /docs",
 }
 
 

@@ -1,0 +1,73 @@
+"""A whole edge as it is composed for production, served in a thread, with history that only echoes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+from aiohttp import web
+
+from tests.edge.houses import Echo
+from triplewire.clock import SystemClock
+from triplewire.compose.edge import edge_parts
+from triplewire.config import Settings
+from triplewire.edge import application
+from triplewire.edge.server import runner_of
+from triplewire.telemetry.heartbeats import Heartbeat
+
+
+def settings_in(folder: Path) -> Settings:
+    """Nothing is limited for clients on the same machine, and no pipeline runs."""
+    return Settings(data=folder)
+
+
+@contextmanager
+def composed(folder: Path) -> Iterator[web.Application]:
+    """The application with all its routes. To be used on a loop; processes of queries are not waited for."""
+    with edge_parts(settings_in(folder)) as parts:
+        clock = SystemClock()
+        ready = lambda: Heartbeat("ready", clock.now())  # noqa: E731 - a pipeline that is always well
+        yield application(replace(parts, answers=Echo(), heartbeat=ready))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Its address, for clients that block."""
+    loop, started, addresses = asyncio.new_event_loop(), asyncio.Event(), list[str]()
+
+    async def serve(stop: asyncio.Event) -> None:
+        with composed(folder) as app:
+            runner = runner_of(app)
+            await runner.setup()
+            try:
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+                addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
+                started.set()
+                await stop.wait()
+            finally:
+                await runner.cleanup()
+
+    stop = asyncio.Event()
+    task = loop.create_task(serve(stop))
+    thread = Thread(target=loop.run_until_complete, args=(task,), daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(_either(started, task), loop).result(60)
+    try:
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(60)
+        loop.close()
+
+
+async def _either(started: asyncio.Event, task: asyncio.Task[None]) -> None:
+    """Until it serves. Raises what keeps it from that."""
+    waiting = asyncio.ensure_future(started.wait())
+    await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        waiting.cancel()
+        task.result()
