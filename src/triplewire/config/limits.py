@@ -421,6 +421,21 @@ PAGE_EVENTS = 20_000
 PAGE_BYTES = 8 * 1024 * 1024
 """Text of the events in one page; one event more may begin within it. An edge holds it twice while it is written."""
 
+LEAF_EVENTS = 500
+"""Events of a stream that are one page of its history: read and written in some 20 ms, and some 300 kB of text. Who
+follows a stream by its pages reads the newest again and again, half full on average."""
+
+LEAF_BYTES = 1024 * 1024
+"""Text of events from which on such a page is full; the last of them may go over it."""
+
+LEAF_GAP = 64
+"""Positions of other streams between two events of a page, from which on they are not read with it: 32,000 at worst in
+one page, some 50 ms. What is noted of a gap are 16 bytes or so, for at least as many events."""
+
+LEAF_FAN = 100
+"""Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
+three. Some 40 kB of relations."""
+
 SPARK_PART_BYTES = 16 * 1024 * 1024
 """Files of the lake that one task of a Spark program reads: some seconds, and at worst about 500 MB for events, which
 are put together in memory."""

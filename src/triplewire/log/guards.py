@@ -8,7 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Erasable, Places, Publication, Retention
+from triplewire.log.leaves import Leaf, Volume
+from triplewire.log.ports import Bound, Erasable, Places, Publication, Retention
 from triplewire.model import Erasure
 from triplewire.model.erasures import left, untouched
 
@@ -16,7 +17,7 @@ Pending = Callable[[], Sequence[Erasure]]
 """Which erasures go on. Asked at every reading: what was asked for by way of another process holds here, too."""
 
 
-class Found(Erasable, Protocol):
+class Found(Bound, Erasable, Protocol):
     """A log that also finds single entries."""
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
@@ -88,6 +89,15 @@ class GuardedLog:
 
     def gone(self, stream: str | None = None) -> int:
         return self._log.gone(stream)
+
+    def volumes(self, after: str = "", limit: int | None = None) -> list[Volume]:
+        return self._log.volumes(after, limit)
+
+    def volume(self, stream: str) -> Volume | None:
+        return self._log.volume(stream)
+
+    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Leaf]:
+        return self._log.leaves(stream, numbers)
 
     def trim(self, retention: Retention, before: int) -> int:
         return self._log.trim(retention, before)

@@ -16,6 +16,7 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.log import entries
 from triplewire.log.entries import Row
+from triplewire.log.leaves import Arrival, Leaf, Volume, grown
 from triplewire.log.names import Name
 from triplewire.log.plans import Known, named, plan
 from triplewire.log.ports import Publication, Retention
@@ -42,17 +43,29 @@ class MemoryLog:
         self._keys: dict[str, range] = {}
         self._gone: dict[str, int] = {}
         self._names: dict[Name, int] = {}
+        self._volumes: dict[str, Volume] = {}
+        self._leaves: dict[str, list[Leaf]] = {}
         self._turn = Lock()
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
-        received = self._clock.now()
         with self._turn:
             planned = plan(publications, self._known(publications))
             with self._positions.taking(len(planned.fresh)) as taken:
-                self._rows.extend(list(entries.rows(planned.fresh, iter(taken), received)))
+                received = self._clock.now()
+                new = list(entries.rows(planned.fresh, iter(taken), received))
+                self._rows.extend(new)
+                self._bind(new, received)
             self._keys |= {key: taken[places.start : places.stop] for key, places in planned.keys.items()}
             self._names |= {name: at for name, at in zip(planned.names, taken, strict=True) if name is not None}
             return planned.positions(taken.start)
+
+    def _bind(self, rows: Sequence[Row], received: int) -> None:
+        arrivals: dict[str, list[Arrival]] = {}
+        for row in rows:
+            arrivals.setdefault(row[_STREAM], []).append((row[0], entries.size(row[_TEXT])))
+        for stream, come in arrivals.items():
+            self._volumes[stream], full = grown(self._volumes.get(stream, Volume(stream)), come, received)
+            self._leaves[stream] = [*self._leaves.get(stream, ()), *full]
 
     def _known(self, publications: Sequence[Publication]) -> Known:
         keys = {key: self._keys[key] for key in entries.keys(publications) if key in self._keys}
@@ -96,6 +109,17 @@ class MemoryLog:
 
     def gone(self, stream: str | None = None) -> int:
         return max(self._gone.values(), default=START) if stream is None else self._gone.get(stream, START)
+
+    def volumes(self, after: str = "", limit: int | None = None) -> list[Volume]:
+        names = sorted(stream for stream in self._volumes if stream > after)
+        return [self._volumes[stream] for stream in names[:limit]]
+
+    def volume(self, stream: str) -> Volume | None:
+        return self._volumes.get(stream)
+
+    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Leaf]:
+        full = self._leaves.get(stream, [])
+        return [full[number] for number in sorted(set(numbers)) if 0 <= number < len(full)]
 
     def losses(self, erasure: Erasure) -> pa.Table:
         return losses(self.read(START, erasure.position - 1, len(self._rows)), erasure)

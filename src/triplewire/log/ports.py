@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
+from triplewire.log.leaves import Leaf, Volume
 from triplewire.model import Erasure, Event
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -99,6 +100,20 @@ class Measured(Log, Protocol):
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
         `size` bytes of text, not counting the last of them. At least the first entry is among them."""
+
+
+class Bound(Protocol):
+    """A log that knows its streams leaf by leaf, also those whose events it has let go."""
+
+    def volumes(self, after: str = "", limit: int | None = None) -> list[Volume]:
+        """Of streams to which anything was ever published, in the order of their names: those after a name, so many at
+        most."""
+
+    def volume(self, stream: str) -> Volume | None:
+        """Of one stream; None where nothing was ever published to it."""
+
+    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Leaf]:
+        """Those of the full leaves of a stream that have these numbers, in order. It costs what it gives."""
 
 
 class Erasable(Measured, Protocol):

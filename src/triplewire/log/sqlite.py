@@ -15,7 +15,8 @@ import pyarrow as pa
 from triplewire import sqlite
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.log import entries
+from triplewire.log import bindings, entries
+from triplewire.log.leaves import Arrival, Leaf, Volume
 from triplewire.log.names import NONE, Name, Names, hashed, packed, unpacked
 from triplewire.log.plans import Known, Plan, named, plan
 from triplewire.log.ports import Publication, Retention
@@ -23,7 +24,7 @@ from triplewire.model import START, Erasure, Scope
 from triplewire.model.erasures import LOSSES, concerned, left, losses
 from triplewire.model.terms import iri
 
-SCHEMA = sqlite.POSITIONS | {
+_EVENTS = {
     # `start` is the running total of text bytes before the entry: where the newest n bytes begin needs no sum.
     # `text` comes last, so that what retention looks at lies before any overflow page.
     "events": """
@@ -42,6 +43,8 @@ SCHEMA = sqlite.POSITIONS | {
     # Of events that may come again: eight bytes for each position from `first` on, as `names` has them.
     "names": "CREATE TABLE names (first INTEGER PRIMARY KEY, hashes BLOB NOT NULL)",
 }
+
+SCHEMA = sqlite.POSITIONS | bindings.SCHEMA | _EVENTS
 
 _COLUMNS = "position, stream, event, text, source, application, time, received, syntax, extensions"
 _INSERT = f"INSERT INTO events ({_COLUMNS}, start) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -99,13 +102,16 @@ class SqliteLog:
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         if not any(publication.events for publication in publications):
             return plan(publications, Known()).positions(self.head() + 1)
-        received = self._clock.now()
+        arrivals: dict[str, list[Arrival]] = {}
         with self._database.writing() as connection:
             planned = plan(publications, self._known(connection, publications))
             taken = sqlite.take(connection, len(planned.fresh))
-            start = connection.execute(_TOTAL).fetchone() or (0,)
+            (start,) = connection.execute(_TOTAL).fetchone() or (0,)
+            # Within the transaction, so that what several processes append is received in the order of positions.
+            received = self._clock.now()
             rows = entries.rows(planned.fresh, iter(taken), received)
-            connection.executemany(_INSERT, _measured(rows, *start))
+            connection.executemany(_INSERT, _measured(rows, start, arrivals))
+            bindings.bind(connection, arrivals, received)
             _remember(connection, planned, taken)
         return planned.positions(taken.start)
 
@@ -175,6 +181,18 @@ class SqliteLog:
         with self._database.reading() as connection:
             (position,) = connection.execute(_GONE, (stream or "",)).fetchone() or (START,)
         return int(position)
+
+    def volumes(self, after: str = "", limit: int | None = None) -> list[Volume]:
+        with self._database.reading() as connection:
+            return bindings.volumes(connection, after, limit)
+
+    def volume(self, stream: str) -> Volume | None:
+        with self._database.reading() as connection:
+            return bindings.volume(connection, stream)
+
+    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Leaf]:
+        with self._database.reading() as connection:
+            return bindings.leaves(connection, stream, numbers)
 
     def losses(self, erasure: Erasure) -> pa.Table:
         return pa.concat_tables([LOSSES.empty_table(), *(losses(part, erasure) for part in self._named(erasure))])
@@ -264,7 +282,12 @@ def _rest(connection: Connection, position: int, text: str | None) -> None:
         connection.execute(_LEAVE, (text, position))
 
 
-def _measured(rows: Iterable[entries.Row], start: int) -> Iterator[tuple[object, ...]]:
+def _measured(
+    rows: Iterable[entries.Row], start: int, arrivals: dict[str, list[Arrival]]
+) -> Iterator[tuple[object, ...]]:
+    """Rows with where each begins. What arrives is noted by streams."""
     for row in rows:
         yield (*row, start)
-        start += entries.size(row[3])
+        size = entries.size(row[3])
+        arrivals.setdefault(row[1], []).append((row[0], size))
+        start += size
