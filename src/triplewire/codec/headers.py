@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from triplewire.config import limits
 from triplewire.errors import BadRequest
+from triplewire.model import Headers
 from triplewire.model.terms import TW, XSD, is_iri, is_literal, literal, parse_literal
 
 NAMES = ("stream", "source", "application", "time", "received")
@@ -50,6 +51,16 @@ def instant(name: str, text: str) -> int:
     except ValueError:
         raise BadRequest(f"{name} must be ISO 8601, such as 2026-11-15T08:30:00Z, not {text!r}") from None
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def above(own: Headers, others: Headers) -> Headers:
+    """What an event says of itself, and else what is said of all of them."""
+    return Headers(
+        source=own.source if own.source is not None else others.source,
+        application=own.application if own.application is not None else others.application,
+        time=own.time if own.time is not None else others.time,
+        extensions={**others.extensions, **own.extensions},
+    )
 
 
 def parse_headers(lines: Iterable[str]) -> dict[str, Said]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import ztreamy
+from triplewire.codec import cloudevents, ztreamy
 from triplewire.codec.cuts import Cutter, LineCutter, QuadCutter
-from triplewire.codec.headers import clean, instant
+from triplewire.codec.headers import above, clean, instant
 from triplewire.codec.readers import decode
 from triplewire.codec.syntaxes import JSON_LD, N_QUADS, SYNTAXES
 from triplewire.config import limits
@@ -56,8 +56,21 @@ def _read_item(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
     kept = {name: value for name, value in item.headers.extensions.items() if name.lower() not in _ADDED}
     if any(name.lower() == _NOTICE for name in item.headers.extensions):
         return []
-    said = _above(replace(item.headers, extensions=kept), headers)
+    said = above(replace(item.headers, extensions=kept), headers)
     return events_of(item.body, item.headers.syntax, said, item.event_id, new_id)
+
+
+def read_cloud(event: cloudevents.CloudEvent, headers: Headers, new_id: NewId) -> list[Event]:
+    """The events of a CloudEvent, of which there is one; none for what an edge says of itself. Raises InputError."""
+    found = cloudevents.meant(event)
+    if found is None:
+        return []
+    media_type = ztreamy.media_type_of(found.media_type)
+    return events_of(found.body, media_type, above(found.headers, headers), found.event_id, new_id)
+
+
+def _read_structured(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    return read_cloud(cloudevents.parse_structured(data), headers, new_id)
 
 
 def _read_line(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
@@ -84,7 +97,7 @@ def _read_message(said: dict[str, Any], headers: Headers, new_id: NewId) -> list
     )
     event_id, media_type = _text(said, "event"), _text(said, "format") or N_QUADS.media_type
     id = None if event_id is None else ztreamy.id_of(event_id)
-    return events_of(body.encode(), ztreamy.media_type_of(media_type), _above(own, headers), id, new_id)
+    return events_of(body.encode(), ztreamy.media_type_of(media_type), above(own, headers), id, new_id)
 
 
 def _text(said: dict[str, Any], name: str) -> str | None:
@@ -98,16 +111,6 @@ def _read_quads(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
     return decode(data, N_QUADS, headers, new_id=new_id)
 
 
-def _above(own: Headers, others: Headers) -> Headers:
-    """What an item says of itself, and else what is said of all of them."""
-    return Headers(
-        source=own.source if own.source is not None else others.source,
-        application=own.application if own.application is not None else others.application,
-        time=own.time if own.time is not None else others.time,
-        extensions={**others.extensions, **own.extensions},
-    )
-
-
 ZTREAMY = Wrapping("Ztreamy items", ztreamy.MEDIA_TYPES, (".ztreamy", ".zt"), ztreamy.ItemCutter, _read_item)
 NDJSON = Wrapping(
     "lines of JSON",
@@ -116,10 +119,20 @@ NDJSON = Wrapping(
     LineCutter,
     _read_line,
 )
+CLOUD_EVENT = Wrapping(
+    "a CloudEvent", (cloudevents.STRUCTURED,), (".cloudevent.json",), cloudevents.WholeCutter, _read_structured
+)
+CLOUD_EVENTS = Wrapping(
+    "a batch of CloudEvents",
+    (cloudevents.BATCH,),
+    (".cloudevents.json",),
+    cloudevents.BatchCutter,
+    _read_structured,
+)
 QUADS = Wrapping("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadCutter, _read_quads)
 """Quads as they come, where a body has no end: an event is whole when another begins."""
 
-WRAPPINGS = (ZTREAMY, NDJSON)
+WRAPPINGS = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS)
 LASTING = (ZTREAMY, NDJSON, QUADS)
 """Those in which a body need not end."""
 

@@ -11,7 +11,7 @@ import orjson
 from triplewire.codec import N_TRIPLES
 from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
 from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.formats.ports import Finding, Format, stream_mark
+from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import Headers, token
 
 _JSON = "application/json"
@@ -20,7 +20,7 @@ _NOTICE = "urn:triplewire:notice"
 """The id of items that are about the connection itself."""
 
 
-class Items:
+class Items(Flowing):
     """An item for each message. `Position` is where to resume; `Subscription` and `Kind` stand on notifications; what
     is about the connection itself has a `Notice` that says what it is, and JSON in its body."""
 

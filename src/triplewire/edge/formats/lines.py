@@ -7,11 +7,11 @@ from functools import cached_property
 import orjson
 
 from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.formats.ports import Finding, Format, stream_mark
+from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import token
 
 
-class Lines:
+class Lines(Flowing):
     """A JSON object for each message; its `type` says what it is. An empty line says nothing."""
 
     name = "ndjson"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,6 +39,16 @@ class Finding:
         return b"%b,%b" % (told, rest) if rest else told
 
 
+class Flowing:
+    """A format in which messages follow each other, whether there is an end or not."""
+
+    head = b""
+    endless = True
+
+    def document(self, messages: Sequence[bytes]) -> bytes:
+        return self.head + b"".join(messages)
+
+
 class Format(Protocol):
     """A way to write messages. There is one of each, so that they are told apart by identity."""
 
@@ -52,6 +62,17 @@ class Format(Protocol):
     @property
     def comment(self) -> bytes:
         """What keeps a connection open and says nothing."""
+
+    @property
+    def head(self) -> bytes:
+        """What stands before the first message of an answer without an end."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether there may be an answer without an end; others are had by polls."""
+
+    def document(self, messages: Sequence[bytes]) -> bytes:
+        """Messages as an answer that has an end. There is at least one."""
 
     @property
     def marked(self) -> Format:

@@ -25,11 +25,11 @@ from triplewire.codec import Syntax, ntriples
 from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.results import result_set
 from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.formats.ports import Finding, Format, stream_mark
+from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import token
 
 
-class Rdf:
+class Rdf(Flowing):
     """N-Quads or TriG. Each event comes with triples about it: its stream, source, application and times."""
 
     comment = b"#\n"

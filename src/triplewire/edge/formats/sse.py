@@ -7,7 +7,7 @@ from functools import cached_property
 import orjson
 
 from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.formats.ports import Finding, Format, stream_mark
+from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import token
 
 
@@ -18,7 +18,7 @@ def message(event: bytes, data: bytes, id: str | None = None) -> bytes:
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (id.encode(), event, data)
 
 
-class Sse:
+class Sse(Flowing):
     """A message has an id, which is its position, a name and JSON on one line."""
 
     name = "sse"

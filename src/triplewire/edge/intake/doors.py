@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from triplewire.codec import N_QUADS, Syntax, syntax_of
+from triplewire.codec.cloudevents import PREFIX
 from triplewire.codec.headers import clean, instant
-from triplewire.codec.wrappings import WRAPPINGS, Wrapping, wrapping_of
+from triplewire.codec.wrappings import CLOUD_EVENT, CLOUD_EVENTS, WRAPPINGS, Wrapping, wrapping_of
 from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.edge.past.resumptions import Asked
@@ -32,6 +34,8 @@ class Arrival:
     """By which the same publication is known when it comes again."""
     wrapping: Wrapping | None = None
     """How its items are told apart, where the body holds items and no document; `syntax` then says nothing."""
+    cloud: Mapping[str, str] | None = None
+    """The headers of a CloudEvent in binary mode; then the body is its data, of whatever type they say."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,31 @@ class Delivery:
     key: str | None
 
 
+_CLOUD = "ce-specversion"
+"""The header that CloudEvents in binary mode have."""
 _OF_EVENTS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
 
 
 def arrival(request: web.Request) -> Arrival:
     """Raises BadRequest, UnknownMediaType or BodyTooLarge; what it returns may be stored and sent on."""
     _check_length(request)
-    wrapping = wrapping_of(request.headers.get("Content-Type"))
-    syntax = N_QUADS if wrapping else _syntax(request)
+    wrapping, cloud = wrapping_of(request.headers.get("Content-Type")), None
+    if _CLOUD in request.headers and wrapping not in (CLOUD_EVENT, CLOUD_EVENTS):
+        wrapping, cloud = None, _cloud(request)
+    syntax = N_QUADS if wrapping or cloud else _syntax(request)
     event_id = _event_id(request)
-    if wrapping and event_id:
-        raise BadRequest(f"the header Event-Id is said of one event; {wrapping.name} say it of each")
+    if (wrapping or cloud) and event_id:
+        who = "a CloudEvent says it itself, by ce-id" if wrapping is None else f"{wrapping.name} say it of each"
+        raise BadRequest(f"the header Event-Id is said of one event; {who}")
     stream = stream_name(request.match_info["stream"])
-    return Arrival(stream, syntax, event_id, headers_of(request), _clean(request, KEY), wrapping)
+    return Arrival(stream, syntax, event_id, headers_of(request), _clean(request, KEY), wrapping, cloud)
+
+
+def _cloud(request: web.Request) -> dict[str, str]:
+    names = [name.lower() for name in request.headers if name.lower().startswith(PREFIX)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadRequest(f"the header {twice} is given twice; give it once")
+    return {name: request.headers[name] for name in [*names, hdrs.CONTENT_TYPE] if name in request.headers}
 
 
 def headers_of(request: web.Request) -> Headers:

@@ -8,12 +8,15 @@ from functools import partial
 from typing import TypeVar
 
 from aiohttp import web
+from aiohttp.hdrs import CONTENT_TYPE
 
 from triplewire.access import Verb
 from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
+from triplewire.codec.cloudevents import parse_binary
 from triplewire.codec.headers import Said
 from triplewire.codec.salvages import salvaged
+from triplewire.codec.wrappings import read_cloud
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -113,6 +116,9 @@ def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
         parcels = unpacked(body, said.wrapping, said.stream, said.headers)
         return parcels if said.key is None else [_together(parcels, said)]
     ids = Ids()
+    if said.cloud is not None:
+        events = read_cloud(parse_binary(said.cloud, said.cloud.get(CONTENT_TYPE), body), said.headers, ids)
+        return [Parcel(1, 0, Publication(said.stream, events, said.key, ids.given(events)))] if events else []
     try:
         events = decode(body, said.syntax, said.headers, event_id=said.event_id, new_id=ids)
     except MalformedRdf:

@@ -11,6 +11,7 @@ from triplewire.edge.formats import MESSAGES, SSE, Format, format_of
 from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.telling.compressions import ENCODINGS, IDENTITY, Encoding
 from triplewire.edge.telling.windows import seconds_of
+from triplewire.errors import BadRequest
 
 RELAY = "Relay-Id"
 """The header by which a relay says who it is."""
@@ -47,6 +48,8 @@ def manner_of(request: web.Request, window: float) -> Manner:
     """What a request asks for; `window` is what its stream may wait if it does not say. Raises NotAcceptable or
     BadRequest."""
     format = format_of(request.headers.get("Accept"), request.query.get("format"))
+    if not format.endless and request.query.get("mode") != "poll":
+        raise BadRequest(f"{format.name} has an end, so that it comes by polls: ask with ?mode=poll")
     encoding = _encoding(request.headers.get("Accept-Encoding"))
     if MOVED in request.query and format is SSE:
         format = SSE_BY_EVENT

@@ -54,17 +54,17 @@ def _limited(batch: Batch, limit: int) -> Batch:
 
 
 def _response(request: web.Request, reader: Reader, batch: Batch, manner: Manner, first: bytes) -> web.Response:
-    told = b"".join(part for _, part in batch.messages)
+    told = [part for _, part in batch.messages]
     lasts = [*batch.ends, *([] if reader.sent_away is None else [reader.sent_away])]
-    ends = b"".join(last(Recipient(batch.mark.cursor, manner)) for last in lasts)
-    body = first + told + ends
+    ends = [last(Recipient(batch.mark.cursor, manner)) for last in lasts]
+    messages = [part for part in (first, *told, *ends) if part]
     position = reader.id(batch.mark)
     headers = {"Cache-Control": "no-store", "Position": position}
     if len(reader) or not batch.ends:
         headers["Link"] = f'<{request.rel_url.update_query(after=position)}>; rel="next"'
-    if not body:
+    if not messages:
         return web.Response(status=204, headers=headers)
     encoding = manner.encoding.name
     headers |= {"Content-Type": manner.format.media_type, "Vary": "Accept, Accept-Encoding"}
     headers |= {"Content-Encoding": encoding} if encoding else {}
-    return web.Response(body=_PACK[encoding](body), headers=headers)
+    return web.Response(body=_PACK[encoding](manner.format.document(messages)), headers=headers)

@@ -74,7 +74,7 @@ class Reception:
     def lead(self, wire: Wire, manner: Manner, subject: Subject[Key], stays: AsyncExitStack) -> None:
         """Make a listener of a connection and lead it to its room. What is held is let go when it leaves."""
         listener = Listener(wire, subject.after, self.metrics, self.buffer, manner)
-        listener.greet(greeting(manner.format, token(subject.after), [subject]))
+        listener.greet(manner.format.head + greeting(manner.format, token(subject.after), [subject]))
         self.keep(_attend(subject, listener, None if subject.held is None else stays))
 
     def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -74,7 +74,7 @@ class Ways:
             response, seat = await self.reception.seats.take(request, headers_of(manner))
             manner, at = replace(manner, chunked=chunked(response)), self.reception
             teller = Teller(reader, seat, manner, at.metrics, at.patience)
-            teller.greet(greeting(manner.format, reader.id(reader.mark), subjects))
+            teller.greet(manner.format.head + greeting(manner.format, reader.id(reader.mark), subjects))
             seat.lost(partial(reader.send_away, _nothing))
             self.reception.keep(_told(teller, stack.pop_all()))
         return response
