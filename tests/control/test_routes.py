@@ -12,11 +12,12 @@ import pytest
 
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
-from triplewire.control import Insights, Ontologies, Subscriptions, routes
+from triplewire.control import Insights, Ontologies, Subscriptions, policies, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
 from triplewire.model import token
 from triplewire.registry.lanes import LANE
+from triplewire.registry.policies import Policies
 from triplewire.registry.subscriptions import SHAPE
 
 LARGE = b"x" * (limits.SUBSCRIPTION_BODY_BYTES + 1)
@@ -29,7 +30,11 @@ async def controlled() -> AsyncIterator[House]:
         beginnings = Beginnings(parts.log, parts.clock)
         subscriptions = Subscriptions(parts.registry, parts.clock, beginnings=beginnings)
         insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
-        return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights))
+        made = [
+            *routes(subscriptions, Ontologies(parts.registry), insights),
+            *policies.routes(Policies(parts.registry)),
+        ]
+        return replace(parts, routes=made)
 
     async with house(change=with_control) as at:
         yield at

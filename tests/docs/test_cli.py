@@ -75,7 +75,7 @@ CALLS = [(pages.name(page), call) for page in pages.PAGES for call in calls(page
 def test_every_command_line_parses(page: str, call: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for word in call:
-        if word.endswith((".trig", ".ttl", ".rq")):
+        if word.endswith((".trig", ".ttl", ".rq", ".toml")):
             Path(word).touch()
     size = 2 if tuple(call[:2]) in COMMANDS else 1
     path = tuple(call[:size])

@@ -1,4 +1,4 @@
-"""Administration: templates, ontologies, erasures, repeaters, and how an edge stands."""
+"""Administration: templates, ontologies, the policy, erasures, repeaters, and how an edge stands."""
 
 from __future__ import annotations
 
@@ -54,6 +54,26 @@ class Administration(Calls):
     async def remove_ontology(self, name: str) -> None:
         """Queries are answered without it from now on."""
         await self._call("DELETE", f"/ontologies/{name}")
+
+    async def load_policy(self, text: str) -> Json:
+        """The policy in place of what was in force: its `version`, and how many `rules` it has."""
+        headers = {"Content-Type": "application/toml"}
+        loaded: Json = await self._call("PUT", "/policy", data=BytesIO(text.encode()), headers=headers)
+        return loaded
+
+    async def policy(self, version: str | None = None) -> str:
+        """The text of the policy in force, or of one that was."""
+        asked = "" if version is None else f"?version={quote(version, safe='')}"
+        return (await self._send("GET", f"/policy{asked}")).decode()
+
+    async def policy_versions(self) -> list[Json]:
+        """All that ever were, the newest first."""
+        found: list[Json] = (await self._call("GET", "/policy/versions"))["versions"]
+        return found
+
+    async def remove_policy(self) -> None:
+        """From now on there is none."""
+        await self._call("DELETE", "/policy")
 
     async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
         """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that

@@ -172,6 +172,18 @@ class Client:
     def remove_ontology(self, name: str) -> None:
         self._run(self._client.remove_ontology(name))
 
+    def load_policy(self, text: str) -> Json:
+        return self._run(self._client.load_policy(text))
+
+    def policy(self, version: str | None = None) -> str:
+        return self._run(self._client.policy(version))
+
+    def policy_versions(self) -> list[Json]:
+        return self._run(self._client.policy_versions())
+
+    def remove_policy(self) -> None:
+        self._run(self._client.remove_policy())
+
     def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
         return self._run(self._client.erase(scope, name, by))
 

@@ -18,7 +18,7 @@ from triplewire.clock import SystemClock
 from triplewire.compose.doors import certificates_of
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
-from triplewire.control import receipts
+from triplewire.control import policies, receipts
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
 from triplewire.control.insights import Insights
@@ -43,6 +43,7 @@ from triplewire.query.queries import Queries
 from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import pending
+from triplewire.registry.policies import Policies
 from triplewire.sockets import adopted, listening
 from triplewire.telemetry.heartbeats import last
 from triplewire.telemetry.metrics import Metrics
@@ -125,6 +126,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),
+                *policies.routes(Policies(registry)),
             ],
             services=settings.services,
             origins=settings.origins,
