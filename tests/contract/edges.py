@@ -1,4 +1,4 @@
-"""A whole edge as it is composed for production, served in a thread, with history that only echoes."""
+"""A whole edge as it is composed for production, served in a thread, with a history in which nothing is found."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from threading import Thread
 
 from aiohttp import web
 
-from tests.edge.houses import Echo
+from tests.edge.houses import Said
 from triplewire.clock import SystemClock
 from triplewire.compose.edge import edge_parts
 from triplewire.config import Settings
 from triplewire.edge import application
 from triplewire.edge.server import runner_of
+from triplewire.query.requests import QueryRequest
 from triplewire.telemetry.heartbeats import Heartbeat
+
+
+class Nothing:
+    """History in which nothing is found, whatever is asked."""
+
+    async def ask(self, request: QueryRequest) -> Said:
+        return Said([b'{"head":{"vars":[]},"results":{"bindings":[]}}'])
 
 
 def settings_in(folder: Path) -> Settings:
@@ -31,7 +39,7 @@ def composed(folder: Path) -> Iterator[web.Application]:
     with edge_parts(settings_in(folder)) as parts:
         clock = SystemClock()
         ready = lambda: Heartbeat("ready", clock.now())  # noqa: E731 - a pipeline that is always well
-        yield application(replace(parts, answers=Echo(), heartbeat=ready))
+        yield application(replace(parts, answers=Nothing(), heartbeat=ready))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from aiohttp import web
 from triplewire.certificates import Certificates
 from triplewire.config import limits
 from triplewire.edge.company.drains import DRAIN, accepted, emptied
+from triplewire.edge.protocols import Runner
 from triplewire.sockets import BACKLOG, close, listening
 
 
@@ -19,9 +20,7 @@ def runner_of(app: web.Application) -> web.AppRunner:
     """No access log; what a client that left was waiting for is given up, so that a listener that left is gone. Bodies
     are inflated by those who read them, within their limits."""
     patience = 2 * limits.FAREWELL_SECONDS
-    return web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=patience, auto_decompress=False
-    )
+    return Runner(app, access_log=None, handler_cancellation=True, shutdown_timeout=patience, auto_decompress=False)
 
 
 async def serve(

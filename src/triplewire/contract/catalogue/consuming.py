@@ -52,7 +52,7 @@ CONSUME = Operation(
         **TOLD,
         307: Content(description="A repeater has the stream, and more room", headers=("Location", "Link")),
     },
-    problems=(400, 403, 406, 422, 503),
+    problems=(400, 403, 404, 406, 422, 503),
     tells=("EventMessage", "UndecidedMessage", "MoveMessage", "FailedMessage", *NOTICES),
     hears=("Acknowledging",),
 )
