@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup run test unit lint lock clean
+.PHONY: setup run test unit fuzz-http lint lock clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,11 @@ unit: $(STAMP)
 
 test: lint unit
 	$(BIN)/pytest -q -n 3 --dist loadfile --durations=10 -m "spark or processes"
+
+# Ten minutes of requests that are made from the OpenAPI document; `make fuzz-http SECONDS=60` for less.
+SECONDS ?= 600
+fuzz-http: $(STAMP)
+	$(BIN)/python -m tests.contract.fuzzing --seconds $(SECONDS)
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

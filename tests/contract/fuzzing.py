@@ -28,10 +28,11 @@ CHECKS = (
 
 def fuzz(url: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """What became of a run. It leaves nothing outside of the folder."""
+    kept = () if "--generation-deterministic" in options else ("--generation-database", "none")
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--no-color", "run", f"{url}/openapi.json"),
         *("--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all"),
-        *("--request-timeout", "30", "--warnings", "off", "--generation-database", "none", *options),
+        *("--request-timeout", "30", "--warnings", "off", *kept, *options),
     ]
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.contract.hooks", "PYTHONPATH": _path()}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

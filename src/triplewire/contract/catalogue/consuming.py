@@ -15,6 +15,8 @@ FORMATS: dict[str, str | None] = {
     "application/n-quads": None,
     "application/trig": None,
     "application/ztreamy-stream": None,
+    "application/cloudevents+json": None,
+    "application/cloudevents-batch+json": None,
 }
 """In which clients are told."""
 
