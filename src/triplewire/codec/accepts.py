@@ -26,6 +26,10 @@ def qualities(header: str | None) -> dict[str, float]:
 
 def _range(part: str) -> Range:
     essence, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    version = next((each[8:].strip('"') for each in parameters if each.startswith("version=")), "")
+    if version.endswith("-messages"):
+        # RDF Messages are another language than the one whose media type they have.
+        essence += f"; version={version}"
     quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
     try:
         value = float(quality)

@@ -71,6 +71,34 @@ def decode(
     return list(_events(graphs, names, headers))
 
 
+def decode_message(
+    body: bytes, syntax: Syntax, headers: Headers = _NO_HEADERS, *, new_id: Callable[[], str] = ids.new_id
+) -> list[Event]:
+    """The events of a message, which may be none; as `decode` gives them. Where all triples outside of its graphs say
+    headers of its events they are taken as such.
+
+    Raises what `decode` does.
+    """
+    graphs = _graphs(body, syntax, None)
+    said = _said(graphs)
+    found = _events(graphs, _names(graphs, None, new_id), replace(headers, syntax=syntax.media_type))
+    return [_with_headers(event, said[event.id])[1] if event.id in said else event for event in found]
+
+
+def _said(graphs: _Graphs) -> Mapping[str, Said]:
+    """Headers of events, which are taken out of the graphs, if there are nothing but headers outside of them."""
+    if len(graphs) < 2 or "" not in graphs:
+        return {}
+    try:
+        said = parse_headers(graphs[""])
+    except BadRequest:
+        return {}
+    if any(f"<{id}>" not in graphs for id in said):
+        return {}
+    del graphs[""]
+    return said
+
+
 def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[Said, Event]]:
     """The events of a body, each with what the triples outside of graphs say of it; these are no event then.
 

@@ -32,7 +32,7 @@ _CUT = b"(?P<cut>" + _quoted(b"QQQ" + _LONG_BODY + rb"\Z|Q" + _SHORT_BODY + rb"\
 _SIGNS = (
     rb'#[^\r\n]*|\\.|<[^<>"{}\s]*>'
     # A directive without a full stop, as SPARQL writes them.
-    rb"|(?P<directive>(?<![^\s.}>])(?:prefix|base|version)(?=\s))"
+    rb"|(?P<directive>(?<![^\s.}>])(?:prefix|base|version)(?=\s)|(?<![^\s}>])message(?=[\s#<]))"
     rb"|(?P<open>\{)|(?P<close>\})|(?P<stop>\.(?![0-9A-Za-z_%:\\-]))"
 )
 """A full stop inside of a name or a number has one of their characters after it."""
@@ -44,7 +44,9 @@ _TOKEN_OR_CUT = re.compile(b"|".join([_LONG, _CUT, _SHORT, _SIGNS]), re.DOTALL |
 _SPACE = re.compile(rb"\s*(?:#[^\r\n]*\s*)*")
 _DIRECTIVE = re.compile(rb"@(?:prefix|base|version)\b|(?:prefix|base|version)\s", re.IGNORECASE)
 _SPARQL_DIRECTIVE = re.compile(
-    rb"(?:prefix\s+[^\s<]*\s*<[^<>\"{}\s]*>|base\s*<[^<>\"{}\s]*>|version\s+(?:\"[^\"\n]*\"|'[^'\n]*'))", re.IGNORECASE
+    rb"(?:prefix\s+[^\s<]*\s*<[^<>\"{}\s]*>|base\s*<[^<>\"{}\s]*>|version\s+(?:\"[^\"\n]*\"|'[^'\n]*')"
+    rb"|message(?=[\s#<]))",
+    re.IGNORECASE,
 )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import cloudevents, ztreamy
+from triplewire.codec import cloudevents, messages, ztreamy
 from triplewire.codec.cuts import Cutter, LineCutter, QuadCutter
 from triplewire.codec.headers import above, clean, instant
-from triplewire.codec.readers import decode
-from triplewire.codec.syntaxes import JSON_LD, N_QUADS, SYNTAXES
+from triplewire.codec.readers import decode, decode_message
+from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, SYNTAXES, Syntax
 from triplewire.config import limits
 from triplewire.errors import BadRequest, UnknownMediaType
 from triplewire.model import Event, Headers
@@ -132,14 +132,30 @@ CLOUD_EVENTS = Wrapping(
 QUADS = Wrapping("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadCutter, _read_quads)
 """Quads as they come, where a body has no end: an event is whole when another begins."""
 
-WRAPPINGS = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS)
-LASTING = (ZTREAMY, NDJSON, QUADS)
+
+def _messages(syntax: Syntax) -> Wrapping:
+    def read(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+        return decode_message(data, syntax, headers, new_id=new_id)
+
+    by_lines = syntax in (N_QUADS, N_TRIPLES)
+    cutter = messages.LineMessageCutter if by_lines else messages.StatementMessageCutter
+    return Wrapping(f"messages of {syntax.name}", (messages.message_media_type(syntax),), (), cutter, read)
+
+
+MESSAGES = {syntax: _messages(syntax) for syntax in messages.SYNTAXES}
+"""RDF Messages, by the syntax in which they are written."""
+
+WRAPPINGS = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS, *MESSAGES.values())
+LASTING = (ZTREAMY, NDJSON, QUADS, *MESSAGES.values())
 """Those in which a body need not end."""
 
 
 def wrapping_of(content_type: str | None, among: tuple[Wrapping, ...] = WRAPPINGS) -> Wrapping | None:
-    """The one that a Content-Type names."""
-    essence = (content_type or "").partition(";")[0].strip().lower()
+    """The one that a Content-Type names. Raises BadRequest for messages of a version that is not known."""
+    essence, *parameters = ((part.strip().lower()) for part in (content_type or "").split(";"))
+    version = next((each[8:].strip('"') for each in parameters if each.startswith("version=")), "")
+    if messages.is_label(version):
+        return next((each for syntax, each in MESSAGES.items() if essence in syntax.media_types), None)
     return next((each for each in among if essence in each.media_types), None)
 
 

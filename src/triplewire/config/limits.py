@@ -17,6 +17,9 @@ EXTENSIONS = 32
 EXTENSION_NAME_CHARACTERS = 128
 """The name of such a header."""
 
+PROLOGUE_BYTES = 64 * 1024
+"""Prefixes and bases that hold for later messages of a document. They are read again with each: some 500 prefixes."""
+
 PUBLISHERS = 2_000
 """Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
 

@@ -41,7 +41,7 @@ class Rdf(Flowing):
 
     @cached_property
     def marked(self) -> Format:
-        return Rdf(self.name, self._syntax, marks=True)
+        return type(self)(self.name, self._syntax, marks=True)
 
     @property
     def media_type(self) -> str:
@@ -49,19 +49,22 @@ class Rdf(Flowing):
 
     def event(self, pieces: Pieces, position: int) -> bytes:
         told = {"position": token(position)} | ({"id": stream_mark(position)} if self._marks else {})
-        return _message("event", told, self._whole(pieces, position))
+        return self._message("event", told, self._whole(pieces, position))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         told = {"position": token(finding.position), "subscription": finding.subscription, "kind": finding.kind}
         told |= {"id": finding.mark} if self._marks else {}
         told |= {name: value for name, value in finding.said.items() if name == "limit"}
-        return _message("notification", told, "".join(self._found(pieces, finding)))
+        return self._message("notification", told, "".join(self._found(pieces, finding)))
 
     def notice(self, name: str, **fields: object) -> bytes:
-        return _message(name, fields, "")
+        return self._message(name, fields, "")
 
     def reached(self, position: int) -> bytes:
         return b"" if self._marks else self.notice("position", position=token(position))
+
+    def _message(self, name: str, fields: Mapping[str, Any], statements: str) -> bytes:
+        return b"# %b %b\n%b\n" % (name.encode(), orjson.dumps(fields), statements.encode())
 
     def _found(self, pieces: Pieces, finding: Finding) -> Iterator[str]:
         if finding.whole:
@@ -84,10 +87,6 @@ def _headers(pieces: Pieces, position: int) -> str:
     entry = pieces.entry(position)
     names = ("stream", "source", "application", "time", "received")
     return format_headers(entry["event"], Said(**{name: entry[name] for name in names}))
-
-
-def _message(name: str, fields: Mapping[str, Any], statements: str) -> bytes:
-    return b"# %b %b\n%b\n" % (name.encode(), orjson.dumps(fields), statements.encode())
 
 
 N_QUADS = Rdf("nquads", NQ)

@@ -15,8 +15,9 @@ from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
 from triplewire.codec.cloudevents import parse_binary
 from triplewire.codec.headers import Said
+from triplewire.codec.messages import announced
 from triplewire.codec.salvages import salvaged
-from triplewire.codec.wrappings import read_cloud
+from triplewire.codec.wrappings import MESSAGES, Wrapping, read_cloud
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -112,8 +113,9 @@ class Publications:
 
 def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
     """What a body holds: items, or events of a document. With a key they are one parcel, all or nothing."""
-    if said.wrapping is not None:
-        parcels = unpacked(body, said.wrapping, said.stream, said.headers)
+    wrapping = said.wrapping or _announced(body, said)
+    if wrapping is not None:
+        parcels = unpacked(body, wrapping, said.stream, said.headers)
         return parcels if said.key is None else [_together(parcels, said)]
     ids = Ids()
     if said.cloud is not None:
@@ -131,6 +133,15 @@ def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
         Parcel(number, 0, Publication(said.stream, group, said.key, ids.given(group)))
         for number, group in enumerate(groups, 1)
     ]
+
+
+def _announced(body: bytes, said: Arrival) -> Wrapping | None:
+    """For a document that says of itself, not by its media type, that it holds messages."""
+    if said.cloud is not None or not announced(body) or said.syntax not in MESSAGES:
+        return None
+    if said.event_id is not None:
+        raise BadRequest("the header Event-Id is said of one event; the body holds messages")
+    return MESSAGES[said.syntax]
 
 
 def _part(number: int, line: int, data: bytes, said: Arrival) -> Parcel:
