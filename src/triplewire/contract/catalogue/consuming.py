@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triplewire.access import Verb
+from triplewire.codec.messages import SYNTAXES, message_media_type
 from triplewire.config import limits
 from triplewire.contract import parameters as with_
 from triplewire.contract.operations import Content, Operation, Parameter
@@ -17,6 +18,7 @@ FORMATS: dict[str, str | None] = {
     "application/ztreamy-stream": None,
     "application/cloudevents+json": None,
     "application/cloudevents-batch+json": None,
+    **{message_media_type(each): None for each in SYNTAXES},
 }
 """In which clients are told."""
 
