@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.codec import TURTLE, decode
-from triplewire.codec.ztreamy import ItemCutter, encode_item, extension, item_of, parse_item
+from triplewire.codec.extensions import extension
+from triplewire.codec.ztreamy import ItemCutter, encode_item, item_of, parse_item
 from triplewire.config import limits
 from triplewire.errors import BadRequest, InputError
 from triplewire.model import Headers

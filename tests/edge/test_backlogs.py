@@ -209,8 +209,8 @@ def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) 
         old, new = backlog.older("test", 1, 6, 10, 0), backlog.recent("test", 3, 6, 10)
         assert new is not None
         assert [(row["position"], row["syntax"], row["extensions"]) for row in old.entries.to_pylist()] == [
-            (2, "application/n-quads", None),
-            (3, "application/n-quads", None),
+            (2, "application/n-quads", '{"X-Y":"z"}'),
+            (3, "application/n-quads", '{"X-Y":"z"}'),
         ]
         assert (old.reached, old.gap) == (3, None)
         assert new.entries.to_pylist() == stores.log.read(3, 6, 10).to_pylist()

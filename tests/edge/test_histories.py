@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from tests.edge.brokers import Broker, broker, observed
 from tests.edge.houses import data, house, run
 from triplewire.client.sse import Message
-from triplewire.edge.formats import SSE
+from triplewire.edge.formats import FORMATS, SSE, Format
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.histories import StreamHistory
 from triplewire.edge.workers import Workers
@@ -23,8 +25,11 @@ from triplewire.lake.houses import House
 from triplewire.lake.maps import ZoneMaps
 from triplewire.lake.retentions import Retention as LakeRetention
 from triplewire.lake.retentions import retain
-from triplewire.log.ports import Retention
-from triplewire.model import END, Erasure, Scope, token
+from triplewire.log.ports import Publication, Retention
+from triplewire.model import END, Erasure, Event, Headers, Scope, token
+
+BARE = ("messages-turtle", "messages-ntriples")
+"""Formats that have no place for what is said of an event."""
 
 
 def keeper(at: Broker) -> House:
@@ -57,6 +62,39 @@ def test_earliest_is_everything_from_the_lake_the_log_and_live(tmp_path: Path) -
             assert data(ear.begun[0]) == {"position": token(0), "missed": False}
             assert ids(events) == even(at)
             assert [data(message)["event"] for message in events] == [observed(2 * number).id for number in range(8)]
+
+    run(scene())
+
+
+@pytest.mark.parametrize("format", [each for each in FORMATS if each.endless], ids=lambda each: each.name)
+def test_what_comes_from_the_lake_is_told_as_it_was_from_the_log_headers_included(
+    tmp_path: Path, format: Format
+) -> None:
+    """The last event stays in the log, so that all of the lake is told before it."""
+    path = "/streams/even?after=earliest"
+    accept = {"Accept": format.media_type}
+
+    async def heard(at: Broker) -> bytes:
+        async with at.at.session.get(at.at.url + path, headers=accept) as response:
+            found = b""
+            while b"urn:last" not in found:
+                found += await asyncio.wait_for(response.content.readany(), 10)
+            # CloudEvents about the connection itself have an id that is new each time.
+            return re.sub(rb"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", b"new", found[: found.index(b"urn:last")])
+
+    async def scene() -> None:
+        async with broker(tmp_path / "quads") as at:
+            headers = [Headers("roof", extensions={"Relay-Path": "a/b, c/d", "X-Said": 'é "so"'}), Headers()]
+            events = [replace(observed(number), headers=each) for number, each in enumerate(headers)]
+            for each in (*events, Event("urn:last", "<urn:last>\t<urn:p>\t<urn:o>")):
+                at.at.twin.log.append([Publication("even", [each])])
+            logged = await heard(at)
+            assert (b"Relay-Path" in logged) == (format.name not in BARE)
+            store_and_trim(at, 2)
+            assert at.begin() == 3
+            assert await heard(at) == logged
+            compact(keeper(at))
+            assert await heard(at) == logged
 
     run(scene())
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from triplewire.codec.extensions import to_json
 from triplewire.errors import Conflict, NotFound
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch, Change, DataFile, Snapshot
@@ -21,8 +22,9 @@ from triplewire.testing import event
 
 def entries(*events: Event, first: int = 1) -> pa.Table:
     rows = [
-        (at, "test", each.id, each.text, "source", None, 1_000_000, 2_000_000, "text/turtle", None)
+        (at, "test", each.id, each.text, "source", None, 1_000_000, 2_000_000, "text/turtle", others)
         for at, each in enumerate(events, first)
+        for others in [to_json(each.headers.extensions)]
     ]
     return table([rows])
 

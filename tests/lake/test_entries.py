@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake.test_delta import entries
+from triplewire.codec.extensions import to_json
 from triplewire.config import limits
+from triplewire.lake.compactions import compact
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import RECALLED, LakeEntries
-from triplewire.lake.ports import Batch, DataFile, Moment, Snapshot
+from triplewire.lake.houses import House
+from triplewire.lake.maps import ZoneMaps
+from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.lake.quads import FileWriter
-from triplewire.model import MATTER, Event
+from triplewire.lake.zones import ZoneMap
+from triplewire.model import MATTER, Event, Headers
 
 TERMS = (
     "<urn:a>",
@@ -26,10 +33,17 @@ TERMS = (
     '"007"^^<http://www.w3.org/2001/XMLSchema#integer>',
 )
 
+LARGE = {"X-Large": "x" * 1_000}
+EXTENSIONS = st.dictionaries(
+    st.sampled_from(["X-One", "Relay-Path", "geo", "X.2"]), st.sampled_from(["", "a", 'b "c" \\', "é, 𝄞", "null"])
+)
+
 
 def said(number: int, size: int = 1) -> Event:
     lines = [f"<urn:s{quad % 2}>\t<urn:p{-quad}>\t{TERMS[(number + quad) % 4]}" for quad in range(1 + number % 3)]
-    return Event(f"urn:event:{number}", "\n".join([*lines, f'<urn:s>\t<urn:long>\t"{"x" * size}"']))
+    others = {"Relay-Path": f"a/b, c/{number}"} if number % 2 else {}
+    text = "\n".join([*lines, f'<urn:s>\t<urn:long>\t"{"x" * size}"'])
+    return Event(f"urn:event:{number}", text, Headers(extensions=others))
 
 
 def stored(folder: Path, files: Sequence[Sequence[int]], size: int = 1) -> DeltaLake:
@@ -137,6 +151,45 @@ def test_a_page_is_cut_by_the_size_of_its_text(tmp_path: Path) -> None:
     assert paged(lake, 0, 10, 100)["position"].to_pylist() == [1, 2, 3, 4, 5]
 
 
+def test_a_page_is_cut_by_the_size_of_extensions_too(tmp_path: Path) -> None:
+    many = [Event(f"urn:{number}", "<urn:s>\t<urn:p>\t<urn:o>", Headers(extensions=LARGE)) for number in range(5)]
+    lake = DeltaLake(tmp_path)
+    lake.commit(Batch("q", 0, 5), [FileWriter(tmp_path).write(entries(*many))])
+    page, reached = LakeEntries(lake, size=1_500).page(0, 10, 100)
+    assert (page["position"].to_pylist(), reached) == ([1, 2], 2)
+    assert paged(LakeEntries(lake, size=1_500), 0, 10, 100)["position"].to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_extensions_are_in_the_file_once_for_each_event(tmp_path: Path) -> None:
+    """Of 10,000 quads with 1 kB each they would be 10 MB for whoever reads the column."""
+    text = "\n".join(f"<urn:s>\t<urn:p{number % 7}>\t<urn:{number}>" for number in range(10_000))
+    file = FileWriter(tmp_path).write(entries(Event("urn:e", text, Headers(extensions=LARGE))))
+    rows = pq.read_table(tmp_path / file.path, columns=["quad", "extensions"])
+    assert [row for row in rows.to_pylist() if row["extensions"]] == [{"quad": 0, "extensions": to_json(LARGE)}]
+
+
+@given(st.lists(EXTENSIONS, min_size=1, max_size=6), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_any_extensions_come_back_from_fresh_files_from_zones_and_from_older_versions(
+    given_headers: list[dict[str, str]], split: bool
+) -> None:
+    with TemporaryDirectory() as folder:
+        table = Path(folder) / "quads"
+        lake = DeltaLake(table)
+        house = House(lake, table, ZoneMaps(Path(folder) / "zones"))
+        zones = ZoneMap().split("z0", "subject", "<urn:s1") if split else ZoneMap()
+        lake.commit(Batch("q", 0, 0), [])
+        lake.replace(Change((), (), zones=house.maps.write(zones)))
+        events = [replace(said(number), headers=Headers(extensions=each)) for number, each in enumerate(given_headers)]
+        stored = entries(*events)
+        lake.commit(Batch("q", 1, len(events)), [FileWriter(table).write(stored)])
+        fresh = lake.files()
+        compact(house)
+        for snapshot in (fresh, lake.files()):
+            assert paged(LakeEntries(Still(snapshot)), 0, 99, 4).to_pylist() == stored.select(MATTER).to_pylist()
+        assert {each.zone for each in fresh.files}.isdisjoint(each.zone for each in lake.files().files)
+
+
 def test_an_empty_lake_has_nothing(tmp_path: Path) -> None:
     lake = LakeEntries(DeltaLake(tmp_path))
     assert (lake.upto(), lake.page(0, 7, 5)[1]) == (0, 7)
@@ -149,6 +202,19 @@ def test_files_come_in_the_order_of_positions(tmp_path: Path) -> None:
     assert [(each.first, each.last) for each in lake.files().files] == [(4, 7)]
     writer.commit(Batch("q", 1, 9), [written(tmp_path, [2, 3])])
     assert [(each.first, each.last) for each in lake.files().files] == [(2, 3), (4, 7)]
+
+
+@dataclass
+class Still:
+    """A lake as it was."""
+
+    snapshot: Snapshot
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return self.snapshot
+
+    def floor(self, stream: str | None = None) -> int:
+        return 0
 
 
 class Listed:

@@ -26,7 +26,7 @@ from triplewire.lake.maps import ZoneMaps
 from triplewire.lake.ports import Batch, Change, DataFile, Lake, Moment, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.lake.zones import ZoneMap
-from triplewire.model import END, Erasure, Event, Scope
+from triplewire.model import END, Erasure, Event, Headers, Scope
 from triplewire.testing import Crash, event
 from triplewire.testing.events import EXAMPLE
 
@@ -41,9 +41,10 @@ SAID = f"<{EXAMPLE}bob>\t<{EXAMPLE}said>\t<<( <{ANNA}> <{EXAMPLE}is> <{EXAMPLE}h
 OTHER = f'<{EXAMPLE}bob>\t<{EXAMPLE}name>\t"Bob"'
 LAST = f'<{EXAMPLE}zoe>\t<{EXAMPLE}name>\t"Zoe"'
 
-MIXED = Event("urn:mixed", "\n".join((NAMED, KNOWS, OTHER, SAID, LAST)))
+MIXED = Event("urn:mixed", "\n".join((NAMED, KNOWS, OTHER, SAID, LAST)), Headers(extensions={"X-Kept": "mixed"}))
 """Loses its first quads, and one in the middle."""
-WHOLE = Event("urn:whole", "\n".join((KNOWS, NAMED)))
+TOKEN = "header-of-what-goes"
+WHOLE = Event("urn:whole", "\n".join((KNOWS, NAMED)), Headers(extensions={"X-Gone": TOKEN}))
 PLAIN = Event("urn:plain", "\n".join((OTHER, LAST)))
 
 ERASE_ANNA = Erasure("e1", Scope.SUBJECT, ANNA, END)
@@ -90,6 +91,11 @@ class Lived:
         snapshot = DeltaLake(self.folder / "quads").files(at)
         page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.upto, 100)
         return [(row["position"], row["event"], row["text"]) for row in page.to_pylist()]
+
+    def extensions(self, at: Moment | None = None) -> dict[int, str]:
+        snapshot = DeltaLake(self.folder / "quads").files(at)
+        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.upto, 100)
+        return {row["position"]: row["extensions"] for row in page.to_pylist() if row["extensions"]}
 
     def rows(self) -> Counter[tuple[int, int]]:
         table = pa.table(DeltaTable(self.folder / "quads").to_pyarrow_table())
@@ -151,6 +157,20 @@ def test_a_subject_goes_from_every_version_and_nothing_else_does(lived: Lived) -
     assert lived.events() == left(before[versions[-1]])
 
 
+def test_extensions_go_with_their_event_and_stay_with_what_is_left_of_it(lived: Lived) -> None:
+    """In every version: the first quad alone has them, and another becomes the first, in another file or in none."""
+    versions = range(2, lived.lake.files().version - 1)
+    before = {version: lived.extensions(version) for version in versions}
+    assert set(before[versions[-1]]) == {1, 3, 5, 6}
+    assert len(traces(lived.folder, TOKEN)) > 2
+    erase(lived.house, ERASE_ANNA)
+    assert traces(lived.folder, TOKEN) == []
+    kept = dict.fromkeys((1, 5), '{"X-Kept":"mixed"}')
+    assert lived.extensions() == kept
+    for version, told in before.items():
+        assert lived.extensions(version) == {at: each for at, each in told.items() if at in kept}
+
+
 def test_each_event_that_is_left_has_its_first_quad_once(lived: Lived) -> None:
     erase(lived.house, ERASE_ANNA)
     assert sorted(at for at, quad in lived.rows().elements() if quad == 0) == [1, 2, 4, 5]
@@ -201,8 +221,9 @@ def test_between_two_texts_is_one_that_parts_them(under: str, over: str) -> None
 
 def test_what_is_lost_is_told(lived: Lived) -> None:
     losses = LakeErasure(lived.house, ERASE_ANNA).losses().to_pylist()
-    told = {each["position"]: (each["quads"], each["first"]) for each in losses}
-    assert told == {1: (3, 2), 3: (2, None), 5: (3, 2), 6: (2, None), 90: (2, None)}
+    told = {each["position"]: (each["quads"], each["first"], each["extensions"]) for each in losses}
+    mixed, whole = (3, 2, '{"X-Kept":"mixed"}'), (2, None, None)
+    assert told == {1: mixed, 3: whole, 5: mixed, 6: whole, 90: whole}
 
 
 def test_those_who_hold_a_copy_begin_anew_and_others_read_on(lived: Lived) -> None:
@@ -283,7 +304,8 @@ def test_whoever_dies_the_next_goes_on(lived: Lived, files: int, commits: int) -
         compact(lived.house)
     erase(lived.house, ERASE_ANNA)
     assert lived.events() == left(before)
-    assert traces(lived.folder, ANNA, SECRET) == []
+    assert lived.extensions() == dict.fromkeys((1, 5), '{"X-Kept":"mixed"}')
+    assert traces(lived.folder, ANNA, SECRET, TOKEN) == []
     assert sorted(at for at, quad in lived.rows().elements() if quad == 0) == [1, 2, 4, 5]
 
 

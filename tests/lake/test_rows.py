@@ -80,7 +80,8 @@ def by_sql(duck: duckdb.DuckDBPyConnection, given_entries: pa.Table) -> pa.Table
 def event(number: int, objects: Sequence[str], predicates: Sequence[str] = ("<urn:p>",)) -> Event:
     lines = [f"<urn:s{n % 3}>\t{predicates[n % len(predicates)]}\t{each}" for n, each in enumerate(objects)]
     source = None if number % 2 else f"urn:source:{number}"
-    return Event(f"urn:e:{number}", "\n".join(lines), Headers(source=source, time=number * 1_000))
+    others = {"X-Number": f"{number} é"} if number % 3 == 1 else {}
+    return Event(f"urn:e:{number}", "\n".join(lines), Headers(source, time=number * 1_000, extensions=others))
 
 
 def same(left: pa.Table, right: pa.Table) -> None:

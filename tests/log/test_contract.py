@@ -134,6 +134,15 @@ def test_trim_by_size_keeps_the_newest_whole_events_that_fit(stores: Twin) -> No
     assert stores.log.trim(Retention(size=0), END) == 2
 
 
+def test_extensions_count_as_size(stores: Twin) -> None:
+    """Of 15 bytes as JSON."""
+    events = [Event(f"urn:{n}", "0123456789", Headers(extensions={"X-A": "12345"[n:]})) for n in (0, 1)]
+    stores.log.append([Publication("s", events)])
+    assert [stores.log.reach(0, 2, size) for size in (24, 25, 26)] == [1, 1, 2]
+    assert stores.log.trim(Retention(size=49), END) == 0
+    assert stores.log.trim(Retention(size=48), END) == 1
+
+
 def test_size_is_counted_across_trims_and_appends(stores: Twin) -> None:
     for number in range(6):
         stores.log.append([Publication("s", [Event(f"urn:/{number}", "x" * 10)])])

@@ -66,11 +66,22 @@ def test_a_source_goes_with_all_its_events_and_no_other(stores: Twin) -> None:
     events = [Event(event(n).id, event(n).text, Headers(source=each)) for n, each in enumerate(sources)]
     stores.log.append([Publication("s", events)])
     assert stores.log.losses(erasure(Scope.SOURCE, "a")).to_pylist() == [
-        {"position": 1, "quads": 2, "first": None},
-        {"position": 4, "quads": 2, "first": None},
+        {"position": 1, "quads": 2, "first": None, "extensions": None},
+        {"position": 4, "quads": 2, "first": None, "extensions": None},
     ]
     stores.log.erase(erasure(Scope.SOURCE, "a"))
     assert [at for at, _ in rows(stores.log)] == [2, 3]
+
+
+def test_extensions_stay_for_as_long_as_anything_does(stores: Twin) -> None:
+    named, said = f"<{ANNA}>\t<urn:p>\t<urn:o>", Headers(extensions={"X-A": "1"})
+    texts = (f"{named}\n{OTHER}", f"{OTHER}\n{named}", named)
+    stores.log.append([Publication("s", [Event(f"urn:{n}", text, said) for n, text in enumerate(texts)])])
+    asked = erasure(Scope.SUBJECT, ANNA)
+    moved = {each["position"]: each["extensions"] for each in stores.log.losses(asked).to_pylist()}
+    assert moved == {1: '{"X-A":"1"}', 2: None, 3: None}
+    stores.log.erase(asked)
+    assert stores.log.read(0, END, 9)["extensions"].to_pylist() == ['{"X-A":"1"}'] * 2
 
 
 def test_what_is_published_after_the_erasure_stays(stores: Twin) -> None:

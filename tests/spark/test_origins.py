@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import QUADS as STORED
 from triplewire.lake.quads import FileWriter
-from triplewire.log.ports import Retention
+from triplewire.log.ports import Publication, Retention
+from triplewire.model import Headers
 from triplewire.spark.brokers import BrokerOrigin
 from triplewire.spark.options import options_of
 from triplewire.spark.origins import Origin
@@ -39,7 +41,9 @@ def edge() -> Iterator[House]:
     """With events 1 to 6 at these positions."""
     with served() as at:
         for number in range(1, COUNT + 1):
-            at.append(number)
+            others = {"X-Number": str(number)} if number % 2 else {}
+            known = replace(event(number), headers=Headers(extensions=others))
+            at.twin.log.append([Publication("test", [known])])
         yield at
 
 
@@ -85,7 +89,9 @@ def test_events_are_whole_and_in_order(make: Make) -> None:
         assert [tuple(quad.values()) for quad in each["quads"]] == [
             (quad.subject, quad.predicate, quad.object) for quad in known.quads
         ]
+    assert [each["extensions"] for each in found[:3]] == ['{"X-Number":"1"}', None, '{"X-Number":"3"}']
     assert rows(make(), EVENTS, 2, 3) == found[2:3]
+    assert rows(make(), part_of(EVENTS, ["extensions"]), 2, 3) == [{"extensions": '{"X-Number":"3"}'}]
 
 
 def test_a_table_and_a_broker_give_the_same(table: Path, edge: House) -> None:
@@ -122,6 +128,15 @@ def test_a_filter_keeps_files_from_being_opened(table: Path, pushed: Filter, pos
     assert origin.push([pushed]) == []
     assert [each["position"] for each in rows(origin, EVENTS)] == positions
     assert sum(len(part.files) for part in origin.parts(0, COUNT)) == files
+
+
+def test_a_filter_on_extensions_is_left_to_spark_where_events_are_whole(table: Path) -> None:
+    """Of the rows of an event one has them, so that the others would be lost."""
+    wanted = EqualTo(("extensions",), '{"X-Number":"3"}')
+    assert TableOrigin(options_of({"path": str(table)})).push([wanted]) == [wanted]
+    quads = TableOrigin(options_of({"path": str(table), "what": "quads"}))
+    assert quads.push([wanted]) == []
+    assert [(each["position"], each["quad"]) for each in rows(quads, QUADS)] == [(3, 0)]
 
 
 def test_a_broker_takes_positions_and_the_stream(edge: House) -> None:

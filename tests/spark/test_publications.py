@@ -35,7 +35,7 @@ def row(name: str, *objects: str | None, **headers: Any) -> dict[str, Any]:  # n
 
 
 def batch(*rows: dict[str, Any]) -> list[pa.RecordBatch]:
-    schema = part_of(EVENTS, ["event", "stream", "source", "application", "time", "quads"])
+    schema = part_of(EVENTS, ["event", "stream", "source", "application", "time", "extensions", "quads"])
     made: list[pa.RecordBatch] = pa.Table.from_pylist(rows, schema=arrow_schema(schema)).to_batches()
     return made
 
@@ -44,7 +44,7 @@ def test_events_go_where_they_say_with_what_is_said_of_them(edge: House) -> None
     rows = [
         row("a", '"1"', '"2"', stream="one", source="roof", time=AT),
         row("b", '"3"', stream="one", source="roof", time=AT),
-        row("c", '"4"', stream="two", application="app"),
+        row("c", '"4"', stream="two", application="app", extensions='{"X-One": "1"}'),
     ]
     told = Publisher(edge.url, None, "k").publish(batch(*rows))
     assert (told.events, told.quads, told.failures) == (3, 4, 0)
@@ -55,6 +55,7 @@ def test_events_go_where_they_say_with_what_is_said_of_them(edge: House) -> None
         "urn:b": ("one", "roof", None),
         "urn:c": ("two", None, "app"),
     }
+    assert [stored[f"urn:{name}"]["extensions"] for name in "abc"] == [None, None, '{"X-One":"1"}']
     assert stored["urn:a"]["time"] == int(AT.timestamp() * 1_000_000)
 
 
@@ -78,6 +79,12 @@ def test_what_is_refused_is_told_and_the_others_are_published(edge: House) -> No
     assert "at least one quad" in reasons["urn:d"]
     assert sorted(edge.twin.log.read(0, 10, 10)["event"].to_pylist()) == ["urn:a", "urn:f", "urn:h"]
     assert "6 of 9 events were refused, the others are published" in str(refused(told))
+
+
+def test_extensions_that_may_not_be_are_refused(edge: House) -> None:
+    told = Publisher(edge.url, "s", "k").publish(batch(row("a", '"1"', extensions='["X"]'), row("b", '"1"')))
+    assert (told.events, told.failures) == (1, 1)
+    assert "the column extensions must be a JSON object" in told.examples[0].reason
 
 
 def test_the_same_id_twice_is_two_events(edge: House) -> None:

@@ -27,6 +27,8 @@ TERMS = (
 )
 STREAMS = ("even", "odd")
 SOURCES = (None, "roof", 'said "so" \\ then')
+OTHERS = (None, None, '{"Relay-Path":"a/b, c/d","X-Said":"\\"é\\" \\\\ x"}', None, '{"X-Empty":""}')
+"""What else is said, as JSON."""
 SECOND = 1_000_000
 
 
@@ -42,7 +44,7 @@ def rows(numbers: Sequence[int], sources: Sequence[str | None] = SOURCES) -> pa.
 
 def _row(at: int, event: Event, sources: Sequence[str | None]) -> Row:
     said = (sources[at % len(sources)], sources[at // 3 % 2], _time(at), at * SECOND)
-    return (at, STREAMS[at % 2], event.id, event.text, *said, "text/turtle", None)
+    return (at, STREAMS[at % 2], event.id, event.text, *said, "text/turtle", OTHERS[at % len(OTHERS)])
 
 
 def _time(number: int) -> int:
@@ -86,7 +88,8 @@ def quads_of(entries: pa.Table, *, headers: bool = True) -> list[str]:
 
 def _headers(row: dict[str, object]) -> list[str]:
     subject = ox.NamedNode(str(row["event"]))
-    texts = {name: ox.Literal(str(row[name])) for name in ("stream", "source", "application") if row[name] is not None}
+    names = ("stream", "source", "application", "extensions")
+    texts = {name: ox.Literal(str(row[name])) for name in names if row[name] is not None}
     instants = {name: ox.Literal(_iso(int(str(row[name]))), datatype=_DATE_TIME) for name in ("time", "received")}
     return [str(ox.Triple(subject, ox.NamedNode(TW + name), each)) for name, each in (texts | instants).items()]
 

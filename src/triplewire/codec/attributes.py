@@ -22,9 +22,9 @@ from urllib.parse import quote, unquote
 
 import orjson
 
+from triplewire.codec.extensions import extension
 from triplewire.codec.headers import clean, instant, written
 from triplewire.codec.ids import check_id
-from triplewire.codec.ztreamy import extension
 from triplewire.config import limits
 from triplewire.errors import BadRequest
 from triplewire.model import Headers

@@ -1,6 +1,7 @@
 """Headers: what is said of events beside their quads, as triples about their ids in the default graph.
 
-They are those that a query asks for: `tw:stream`, `tw:source`, `tw:application`, `tw:time`, `tw:received`.
+They are those that a query asks for: `tw:stream`, `tw:source`, `tw:application`, `tw:time`, `tw:received`;
+and `tw:extensions`, which no query asks for: the headers of its publisher's own, as JSON.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from triplewire.codec.extensions import from_json, to_json
 from triplewire.config import limits
 from triplewire.errors import BadRequest
 from triplewire.model import Headers
 from triplewire.model.terms import TW, XSD, is_iri, is_literal, literal, parse_literal
 
-NAMES = ("stream", "source", "application", "time", "received")
+NAMES = ("stream", "source", "application", "time", "received", "extensions")
 _TIMES = ("time", "received")
 _DATE_TIME = XSD + "dateTime"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,6 +32,8 @@ class Said:
     application: str | None = None
     time: int | None = None
     received: int | None = None
+    extensions: str | None = None
+    """A JSON object of texts."""
 
 
 NOTHING = Said()
@@ -86,6 +90,12 @@ def format_headers(id: str, said: Said) -> str:
     return "".join(f"<{id}> <{TW}{name}> {each} .\n" for name, each in objects.items())
 
 
+def headers_of(said: Said, syntax: str = Headers.syntax) -> Headers:
+    """The headers of an event of which that is said. Raises BadRequest for extensions that may not be stored."""
+    others = from_json("extensions", said.extensions)
+    return Headers(said.source, said.application, said.time, syntax, others)
+
+
 def _header(subject: str, predicate: str, obj: str) -> tuple[str, str, str | int]:
     name = predicate.removeprefix(f"<{TW}").removesuffix(">")
     if name not in NAMES or not is_iri(subject):
@@ -96,7 +106,13 @@ def _header(subject: str, predicate: str, obj: str) -> tuple[str, str, str | int
     if not is_literal(obj):
         raise BadRequest(f"tw:{name} of {subject} must be a literal, not {obj}")
     text = parse_literal(obj).lexical
-    return subject, name, instant(f"tw:{name}", text) if name in _TIMES else clean(f"tw:{name}", text)
+    return subject, name, _value(name, text)
+
+
+def _value(name: str, text: str) -> str | int:
+    if name == "extensions":
+        return to_json(from_json("tw:extensions", text)) or "{}"
+    return instant(f"tw:{name}", text) if name in _TIMES else clean(f"tw:{name}", text)
 
 
 def written(microseconds: int) -> str:

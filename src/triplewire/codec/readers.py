@@ -19,7 +19,7 @@ import pyoxigraph as ox
 from triplewire.codec import ids
 from triplewire.codec.depths import check_depth
 from triplewire.codec.faults import malformed
-from triplewire.codec.headers import NOTHING, Said, parse_headers
+from triplewire.codec.headers import NOTHING, Said, headers_of, parse_headers
 from triplewire.codec.skolems import skolemize
 from triplewire.codec.syntaxes import Syntax
 from triplewire.config import limits
@@ -119,8 +119,7 @@ def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[Said, Event]]:
 
 
 def _with_headers(event: Event, said: Said) -> tuple[Said, Event]:
-    headers = replace(event.headers, source=said.source, application=said.application, time=said.time)
-    return said, replace(event, headers=headers)
+    return said, replace(event, headers=headers_of(said, event.headers.syntax))
 
 
 def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:

@@ -10,6 +10,7 @@ import orjson
 
 from triplewire.codec import cloudevents, messages, ztreamy
 from triplewire.codec.cuts import Cutter, LineCutter, QuadCutter
+from triplewire.codec.extensions import extension
 from triplewire.codec.headers import above, clean, instant
 from triplewire.codec.readers import decode, decode_message
 from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, SYNTAXES, Syntax
@@ -93,7 +94,7 @@ def _read_message(said: dict[str, Any], headers: Headers, new_id: NewId) -> list
         source=None if source is None else clean("`source`", source),
         application=None if application is None else clean("`application`", application),
         time=None if time is None else instant("`time`", time),
-        extensions=dict(ztreamy.extension(name, str(value)) for name, value in extensions.items()),
+        extensions=dict(extension(name, str(value)) for name, value in extensions.items()),
     )
     event_id, media_type = _text(said, "event"), _text(said, "format") or N_QUADS.media_type
     id = None if event_id is None else ztreamy.id_of(event_id)

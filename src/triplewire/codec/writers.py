@@ -7,6 +7,7 @@ from xml.parsers import expat
 
 import pyoxigraph as ox
 
+from triplewire.codec.extensions import to_json
 from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.syntaxes import N_QUADS, N_TRIPLES, RDF_XML, Syntax
 from triplewire.errors import BadRequest
@@ -45,7 +46,9 @@ def encode_addressed(events: Iterable[Addressed]) -> bytes:
 
 
 def _addressed(stream: str, event: Event) -> str:
-    said = Said(stream, event.headers.source, event.headers.application, event.headers.time)
+    headers = event.headers
+    others = to_json(headers.extensions)
+    said = Said(stream, headers.source, headers.application, headers.time, extensions=others)
     return format_headers(event.id, said) + nquads(event.id, event.text)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from triplewire.codec.cuts import Cut
+from triplewire.codec.extensions import NAME, OWN, extension
 from triplewire.codec.headers import clean, instant, written
 from triplewire.codec.ids import check_id
 from triplewire.codec.syntaxes import TURTLE
@@ -24,14 +25,12 @@ from triplewire.model.cargoes import BODY, cargo_of
 MEDIA_TYPES = ("application/ztreamy-stream", "application/ztreamy-event", "application/x-ztreamy-event")
 MEDIA_TYPE = MEDIA_TYPES[0]
 
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NUMBER = re.compile(r"[0-9]{1,12}")
 _BLANK = re.compile(rb"(?:\r?\n)*\r?")
 _END = re.compile(rb"\r?\n\r?\n")
 _MEDIA_TYPE = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?: *; *[A-Za-z0-9!#$&^_.+-]+=[A-Za-z0-9!#$&^_.+:-]+)*"
 )
-_OWN = ("event-id", "source-id", "syntax", "application-id", "timestamp", "body-length")
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,6 @@ def id_of(text: str) -> str:
         return f"urn:uuid:{UUID(text)}" if ":" not in text else check_id(text)
     except ValueError:
         return check_id(text)
-
-
-def extension(name: str, value: str) -> tuple[str, str]:
-    """A header of the publisher's own, if it is one that may be stored and sent on. Raises BadRequest."""
-    if not _NAME.fullmatch(name) or len(name) > limits.EXTENSION_NAME_CHARACTERS or name.lower() in _OWN:
-        raise BadRequest(f"{name[:60]!r} is no name for a header of one's own; letters, digits and - are")
-    if len(value) > limits.HEADER_CHARACTERS or not value.isprintable():
-        # A line end in it would begin another header for whoever reads it next.
-        raise BadRequest(f"the header {name} holds printable text, at most {limits.HEADER_CHARACTERS} characters")
-    return name, value.strip()
 
 
 @dataclass
@@ -165,7 +154,7 @@ def _named(head: bytes) -> Mapping[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not _NAME.fullmatch(name):
+        if not colon or not NAME.fullmatch(name):
             raise BadRequest(f"{line[:60]!r} is no header; write a name, a colon and a value")
         if name.lower() in found:
             raise BadRequest(f"the header {name} is given twice; give it once")
@@ -200,7 +189,7 @@ def media_type_of(text: str) -> str:
 
 
 def _extensions(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    others = [each for name, each in given.items() if name not in _OWN]
+    others = [each for name, each in given.items() if name not in OWN]
     if len(others) > limits.EXTENSIONS:
         raise BadRequest(f"an item has {len(others)} headers of its own; at most {limits.EXTENSIONS} are taken")
     return dict(extension(*each) for each in others)

@@ -47,7 +47,8 @@ def gone(erasure: Erasure) -> tuple[str, dict[str, str | int]]:
 
 @dataclass(frozen=True)
 class Blot:
-    """What is done to files: rows go, and of the events that lose their first quads another becomes the first."""
+    """What is done to files: rows go, and of the events that lose their first quads another becomes the first, and
+    takes over what the first alone has."""
 
     erasure: Erasure
     moved: pa.Table
@@ -81,8 +82,12 @@ class Blot:
         numbers: npt.NDArray[np.int32] = quads["quad"].to_numpy()
         place = np.minimum(np.searchsorted(positions, at), len(positions) - 1)
         first = (positions[place] == at) & (firsts[place] == numbers)
-        column = pa.array(np.where(first, 0, numbers), pa.int32())
-        return quads.set_column(quads.column_names.index("quad"), quads.schema.field("quad"), column)
+        taken = self.moved["extensions"].take(pa.array(place)).combine_chunks()
+        columns = {
+            "quad": pa.array(np.where(first, 0, numbers), pa.int32()),
+            "extensions": pc.if_else(pa.array(first), taken, quads["extensions"]),
+        }
+        return pa.table([columns.get(name, quads[name]) for name in quads.column_names], schema=quads.schema)
 
 
 def moved(losses: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ from triplewire.model import ENTRIES, MATTER, Erasure
 from triplewire.model.erasures import left
 
 RECALLED = pa.schema([ENTRIES.field(name) for name in MATTER])
-"""The columns of `ENTRIES` that the lake keeps: what is matched and told, not how an event was written."""
+"""The columns of `ENTRIES` that the lake keeps: what is matched and told, not in which syntax it was written."""
 
 # The first events that fit, by number and by size, are found before any text is put together.
 _PAGE = """
@@ -24,7 +24,9 @@ WITH stored AS (
 ), found AS (
     SELECT * FROM stored{having}
 ), sizes AS (
-    SELECT position, sum(strlen(subject) + strlen(predicate) + strlen(object) + 3) AS size
+    SELECT position, sum(
+        strlen(subject) + strlen(predicate) + strlen(object) + 3 + coalesce(strlen(extensions), 0)
+    ) AS size
     FROM found GROUP BY position ORDER BY position LIMIT $limit
 ), totals AS (
     SELECT position, sum(size) OVER (ORDER BY position) - size AS before FROM sizes
@@ -33,7 +35,7 @@ SELECT
     position, any_value(stream) AS stream, any_value(graph[2:-2]) AS event,
     string_agg(subject || chr(9) || predicate || chr(9) || object, chr(10) ORDER BY quad) AS text,
     any_value(source) AS source, any_value(application) AS application,
-    epoch_us(any_value(time)) AS time, epoch_us(any_value(received)) AS received
+    epoch_us(any_value(time)) AS time, epoch_us(any_value(received)) AS received, any_value(extensions) AS extensions
 FROM found WHERE position <= (SELECT max(position) FROM totals WHERE before < $size)
 GROUP BY position ORDER BY position
 """
@@ -57,8 +59,8 @@ class LakeEntries:
     def __init__(
         self, lake: Floored, size: int = limits.PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
     ) -> None:
-        """A page has at most `size` bytes of text, and what of one event goes over that. What is being erased, as
-        `pending` tells, is left out."""
+        """A page has at most `size` bytes of text and of extensions, and what of one event goes over that. What is
+        being erased, as `pending` tells, is left out."""
         self._lake = lake
         self._size = size
         self._pending = pending

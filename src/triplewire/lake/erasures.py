@@ -33,11 +33,12 @@ from triplewire.model.erasures import LOSSES
 
 # An event's quads lie in several files, and in older files once more.
 _LOSSES = """
-WITH quads AS (SELECT position, quad, {gone} AS gone FROM read_parquet($files, hive_partitioning = false)),
+WITH quads AS (SELECT position, quad, extensions, {gone} AS gone FROM read_parquet($files, hive_partitioning = false)),
 hit AS (SELECT DISTINCT position FROM quads WHERE gone)
-SELECT position, count(*) FILTER (gone) AS quads, min(quad) FILTER (NOT gone) AS first
-FROM (SELECT DISTINCT position, quad, gone FROM quads SEMI JOIN hit USING (position))
-GROUP BY position ORDER BY position
+SELECT
+    position, count(DISTINCT quad) FILTER (gone) AS quads, min(quad) FILTER (NOT gone) AS first,
+    CASE WHEN min(quad) FILTER (NOT gone) > 0 THEN any_value(extensions) END AS extensions
+FROM quads SEMI JOIN hit USING (position) GROUP BY position ORDER BY position
 """
 _HOLDING = """
 SELECT DISTINCT filename FROM read_parquet($files, hive_partitioning = false, filename = true)
@@ -57,7 +58,8 @@ class LakeErasure:
         return self._asked(_LOSSES).cast(LOSSES)
 
     def remember(self, losses: pa.Table) -> None:
-        """Write down what events lose: numbers alone. What goes is found by it when part of it is gone already."""
+        """Write down what events lose: numbers, and what stays of those that lose their first quad. What goes is found
+        by it when part of it is gone already."""
         self._notes.parent.mkdir(exist_ok=True)
         unfinished = self._notes.with_name(self._notes.name + UNFINISHED)
         with unfinished.open("wb") as file:

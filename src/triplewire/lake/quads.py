@@ -32,10 +32,12 @@ QUADS = pa.schema(
         pa.field("application", pa.string()),
         pa.field("time", INSTANT),
         pa.field("received", INSTANT),
+        pa.field("extensions", pa.string()),
     ]
 )
 """One row for each quad, with its place (`position`, and `quad`, its number in the event), the terms as canonical
-N-Triples text, the object's typed value, and what was said of the event. `quad` 0 is there once for each event."""
+N-Triples text, the object's typed value, and what was said of the event. `quad` 0 is there once for each event, and
+alone has its `extensions`: they may be 40 kB, and an event 100,000 quads."""
 
 ZONE = "zone"
 TABLE = QUADS.append(pa.field(ZONE, pa.string()))

@@ -21,11 +21,12 @@ def rows(entries: pa.Table, facets: Facets) -> pa.Table:
     order, predicates = _sorted(_every_third(terms, 1))
     events = pc.list_parent_indices(lines).to_numpy()[order]
     starts = lines.offsets.to_numpy()[:-1] - lines.offsets[0].as_py()
+    numbers = order - starts[events]
     objects = _every_third(terms, 2).dictionary_encode()
     return pa.table(
         {
             "position": _column(entries, "position").take(pa.array(events)),
-            "quad": pa.array((order - starts[events]).astype(np.int32)),
+            "quad": pa.array(numbers.astype(np.int32)),
             "graph": _graphs(entries).take(pa.array(events)),
             "subject": terms.take(pa.array(3 * order)),
             "predicate": predicates,
@@ -33,6 +34,7 @@ def rows(entries: pa.Table, facets: Facets) -> pa.Table:
             **_typed(facets.of(objects.dictionary), objects.indices.take(pa.array(order))),
             **{name: _repeated(entries, name, events) for name in ("stream", "source", "application")},
             **{name: _column(entries, name).cast(INSTANT).take(pa.array(events)) for name in ("time", "received")},
+            "extensions": _of_first(entries, "extensions", events, numbers),
         }
     )
 
@@ -71,6 +73,14 @@ def _graphs(entries: pa.Table) -> pa.StringArray:
 def _repeated(entries: pa.Table, name: str, events: Places) -> pa.DictionaryArray:
     encoded = _column(entries, name).dictionary_encode()
     return encoded.take(pa.array(events))
+
+
+def _of_first(entries: pa.Table, name: str, events: Places, numbers: Places) -> pa.StringArray:
+    """What an event has, in the row of its first quad."""
+    column = _column(entries, name)
+    if column.null_count == len(column):
+        return pa.nulls(len(events), pa.string())
+    return column.take(pa.array(events, mask=numbers > 0))
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

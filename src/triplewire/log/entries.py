@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -14,6 +14,9 @@ from triplewire.model import ENTRIES, Event
 
 Row: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]
 """The values of one entry in the order of `ENTRIES`."""
+
+_TEXT: Final = 3
+_EXTENSIONS: Final = 9
 
 
 @cache
@@ -56,6 +59,11 @@ def keys(publications: Sequence[Publication]) -> list[str]:
     return [publication.key for publication in publications if publication.key is not None]
 
 
-def size(text: str) -> int:
-    """What an event's text counts for retention: its bytes as UTF-8."""
+def size(row: Row) -> int:
+    """What an event counts for retention and for pages: its text and its extensions, in bytes as UTF-8."""
+    text, others = row[_TEXT], row[_EXTENSIONS]
+    return _bytes(text) + (_bytes(others) if others else 0)
+
+
+def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())

@@ -62,7 +62,7 @@ class MemoryLog:
     def _bind(self, rows: Sequence[Row], received: int) -> None:
         arrivals: dict[str, list[Arrival]] = {}
         for row in rows:
-            arrivals.setdefault(row[_STREAM], []).append((row[0], entries.size(row[_TEXT])))
+            arrivals.setdefault(row[_STREAM], []).append((row[0], entries.size(row)))
         for stream, come in arrivals.items():
             self._volumes[stream], full = grown(self._volumes.get(stream, Volume(stream)), come, received)
             self._leaves[stream] = [*self._leaves.get(stream, ()), *full]
@@ -94,13 +94,13 @@ class MemoryLog:
         return None
 
     def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not
-        counting the last of them. At least the first entry is among them."""
+        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text and
+        extensions, not counting the last of them. At least the first entry is among them."""
         rows, held = self._rows, 0
         for row in rows[bisect_right(rows, after, key=_POSITION) : bisect_right(rows, upto, key=_POSITION)]:
             if held >= max(size, 1):
                 return int(row[0]) - 1
-            held += entries.size(row[_TEXT])
+            held += entries.size(row)
         return upto
 
     def begin(self) -> int:
@@ -151,12 +151,12 @@ class MemoryLog:
     def _expired(self, retention: Retention) -> Iterator[Row]:
         oldest = -inf if retention.age is None else self._clock.now() - retention.age * 1_000_000
         size = inf if retention.size is None else retention.size
-        kept = sum(entries.size(row[_TEXT]) for row in self._rows)
+        kept = sum(entries.size(row) for row in self._rows)
         for row in self._rows:
             if row[_RECEIVED] >= oldest and kept <= size:
                 return
             yield row
-            kept -= entries.size(row[_TEXT])
+            kept -= entries.size(row)
 
 
 def _left(row: Row, erasure: Erasure) -> Row:

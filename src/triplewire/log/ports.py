@@ -99,7 +99,8 @@ class Measured(Log, Protocol):
 
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
-        `size` bytes of text, not counting the last of them. At least the first entry is among them."""
+        `size` bytes of text and extensions, not counting the last of them. At least the first entry is among
+        them."""
 
 
 class Bound(Protocol):

@@ -25,7 +25,7 @@ from triplewire.model.erasures import LOSSES, concerned, left, losses
 from triplewire.model.terms import iri
 
 _EVENTS = {
-    # `start` is the running total of text bytes before the entry: where the newest n bytes begin needs no sum.
+    # `start` is the running total of bytes before the entry: where the newest n bytes begin needs no sum.
     # `text` comes last, so that what retention looks at lies before any overflow page.
     "events": """
         CREATE TABLE events (
@@ -54,7 +54,8 @@ _AT = f"""SELECT {_COLUMNS} FROM events
 _FIND = """SELECT position FROM events
     WHERE position > :oldest AND event = :event AND (:stream IS NULL OR stream = :stream)
     ORDER BY position DESC LIMIT 1"""
-_TOTAL = "SELECT start + length(CAST(text AS BLOB)) FROM events ORDER BY position DESC LIMIT 1"
+_TOTAL = """SELECT start + length(CAST(text AS BLOB)) + coalesce(length(CAST(extensions AS BLOB)), 0)
+    FROM events ORDER BY position DESC LIMIT 1"""
 _START = "SELECT start FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT 1"
 _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC LIMIT 1"
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
@@ -148,8 +149,8 @@ class SqliteLog:
         return None if found is None else int(found[0])
 
     def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text, not
-        counting the last of them. At least the first entry is among them."""
+        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text and
+        extensions, not counting the last of them. At least the first entry is among them."""
         with self._database.reading() as connection:
             (begin,) = connection.execute(_START, (after, upto)).fetchone() or (None,)
             # Entries begin in the order of their positions, so that a few look-ups find the place.
@@ -288,6 +289,6 @@ def _measured(
     """Rows with where each begins. What arrives is noted by streams."""
     for row in rows:
         yield (*row, start)
-        size = entries.size(row[3])
+        size = entries.size(row)
         arrivals.setdefault(row[1], []).append((row[0], size))
         start += size

@@ -18,9 +18,11 @@ LOSSES = pa.schema(
         pa.field("position", pa.int64(), nullable=False),
         pa.field("quads", pa.int64(), nullable=False),
         pa.field("first", pa.int32()),
+        pa.field("extensions", pa.string()),
     ]
 )
-"""What events lose: how many quads, and the number of the first that is left to them; null where they go whole."""
+"""What events lose: how many quads, and the number of the first that is left to them; null where they go whole. Where
+another quad becomes the first, `extensions` are what it has to take over."""
 
 
 class Scope(StrEnum):
@@ -87,7 +89,8 @@ def losses(entries: pa.Table, erasure: Erasure) -> pa.Table:
     kept = [[] if gone else [not erasure.names(line) for line in text] for text, gone in zip(texts, whole, strict=True)]
     lost = [len(text) - sum(each) for text, each in zip(texts, kept, strict=True)]
     first = [each.index(True) if each else None for each in kept]
-    return pa.table([entries["position"].take(found), lost, first], schema=LOSSES)
+    others = [entries["extensions"][row].as_py() if place else None for row, place in zip(rows, first, strict=True)]
+    return pa.table([entries["position"].take(found), lost, first, others], schema=LOSSES)
 
 
 def left(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:

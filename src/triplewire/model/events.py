@@ -84,5 +84,5 @@ ENTRIES = pa.schema(
 """Log entries as a table, the form in which Spark reads them. `event` is the id; times are microseconds;
 `extensions` is a JSON object or null."""
 
-MATTER = ("position", "stream", "event", "text", "source", "application", "time", "received")
-"""The columns of `ENTRIES` that say what is matched and stored; the others say how an event was written."""
+MATTER = ("position", "stream", "event", "text", "source", "application", "time", "received", "extensions")
+"""The columns of `ENTRIES` that are matched, stored and told; the other says how an event was written."""

@@ -12,17 +12,16 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from triplewire.lake.ports import Snapshot
-from triplewire.lake.quads import QUADS
 from triplewire.query.intakes import Intake, Portion
-from triplewire.query.views import TIMES
+from triplewire.query.views import READ, TIMES
 from triplewire.sparql.statistics import IDENTITY, NUMBER
 
 COPY = "cached_quads"
 _TYPES = {"position": "BIGINT", "quad": "INTEGER", "object_number": "DOUBLE", **dict.fromkeys(TIMES, "TIMESTAMP")}
-NOTHING = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in QUADS.names)
+NOTHING = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in READ)
 """What to select for a relation of quads that has none."""
 
-_COLUMNS = ", ".join(f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIMES else f"f.{name}" for name in QUADS.names)
+_COLUMNS = ", ".join(f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIMES else f"f.{name}" for name in READ)
 _SUBJECT, _OBJECT = f"subject_{IDENTITY}", f"object_{IDENTITY}"
 # The next number is asked of the table itself, so that an interrupt at any point leaves no number that is used twice.
 _TERMS = """

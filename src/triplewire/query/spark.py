@@ -15,13 +15,13 @@ from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
 from triplewire.query.prunings import Pruning, Scanned
 from triplewire.query.ranges import Ranges
-from triplewire.query.views import HEADERS, TIMES
+from triplewire.query.views import HEADERS, READ, TIMES
 from triplewire.sparql import Compiled, Step
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 _TYPES = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
-_COLUMNS = {field.name: _TYPES.get(field.type, "TIMESTAMP_LTZ") for field in QUADS}
+_COLUMNS = {name: _TYPES.get(QUADS.field(name).type, "TIMESTAMP_LTZ") for name in READ}
 _SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
 _NOTHING = f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {name}' for name, kind in _COLUMNS.items())} WHERE FALSE"
 

@@ -22,7 +22,7 @@ _LONGEST_KEY = 512
 """Half of what a header may have: a digest comes behind it."""
 
 _QUAD = ("graph", "subject", "predicate", "object")
-_OPTIONAL = ("stream", "source", "application", "time")
+_OPTIONAL = ("stream", "source", "application", "time", "extensions")
 _HELP = (
     "events have the columns event and quads, as spark.read.format('triplewire') gives them; quads have "
     f"{', '.join(_QUAD)}; both may have {', '.join(_OPTIONAL)}"

@@ -152,7 +152,7 @@ def _events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[Addressed],
     for row in _rows(batch):
         try:
             found.append(_event(row, stream))
-        except ValueError as error:
+        except (ValueError, InputError) as error:
             wrong.append(Tally.of_failure(row.get("event"), error))
     return found, wrong
 
@@ -177,8 +177,17 @@ def _event(row: dict[str, Any], stream: str | None) -> Addressed:
         raise ValueError("the column stream is null; an event must go to a stream")
     if (time := row.get("time")) is not None and time not in _TIMES:
         raise ValueError(f"the time is {time} µs from 1970, which is in no year of four digits")
-    headers = Headers(row.get("source"), row.get("application"), time)
+    headers = Headers(row.get("source"), row.get("application"), time, extensions=_extensions(row))
     return Addressed(target, Event(event, "\n".join(map(_line, quads)), headers))
+
+
+def _extensions(row: dict[str, Any]) -> dict[str, str]:
+    if row.get("extensions") is None:
+        return {}
+    # Whoever only reads files does without the codec and what it loads.
+    from triplewire.codec.extensions import from_json
+
+    return from_json("the column extensions", row["extensions"])
 
 
 def _line(quad: dict[str, str | None] | None) -> str:

@@ -45,6 +45,7 @@ QUADS = _schema(
         "application": _TEXT,
         "time": TimestampType(),
         "received": TimestampType(),
+        "extensions": _TEXT,
     }
 )
 """A row for each quad, as the lake's table has it."""
@@ -60,6 +61,7 @@ EVENTS = _schema(
         "application": _TEXT,
         "time": TimestampType(),
         "received": TimestampType(),
+        "extensions": _TEXT,
         "quads": ArrayType(TRIPLE, containsNull=True),
     }
 )

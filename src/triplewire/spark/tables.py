@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _HEADERS = ("position", "stream", "source", "application", "time", "received")
 _COLUMNS = {"quads": {name: name for name in QUADS.names}, "events": {name: name for name in _HEADERS}}
-"""The columns of each kind of frame that rows of the table can be chosen by."""
+"""The columns of each kind of frame that rows of the table can be chosen by: extensions stand in one of an event's."""
 
 _EVENTS = """
 SELECT
     position, any_value(stream) AS stream, any_value(graph[2:-2]) AS event,
     any_value(source) AS source, any_value(application) AS application,
-    any_value(time) AS time, any_value(received) AS received,
+    any_value(time) AS time, any_value(received) AS received, any_value(extensions) AS extensions,
     string_agg(subject || chr(9) || predicate || chr(9) || object, chr(10) ORDER BY quad) AS text
 FROM rows GROUP BY position ORDER BY position
 """

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from triplewire.codec.headers import Said
+from triplewire.codec.headers import Said, headers_of
 from triplewire.config import limits
 from triplewire.errors import BadRequest
-from triplewire.model import Addressed, Event, Headers
+from triplewire.model import Addressed, Event
 from triplewire.transfer.faults import Fault
 from triplewire.transfer.runs import Run
 
 _AFTER_ALL = 2**53
 """A line that no file has."""
 
-_HEAD = 16 * 1024
-"""More than what is said of an event takes in a body."""
+_HEAD = 256 * 1024
+"""More than what is said of an event takes in a body: extensions of quotes alone are escaped twice, to 140 kB."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,7 @@ def _whole(pending: _Pending, override: str | None, after: Mark) -> Found | Faul
     stream = override or said.stream
     if stream is None:
         return Fault(line, f"the stream of {id} is not said; give one with --stream")
-    headers = Headers(said.source, said.application, said.time)
-    return Found(Addressed(stream, Event(id, text, headers)), quads, after)
+    return Found(Addressed(stream, Event(id, text, headers_of(said))), quads, after)
 
 
 def _size(text: str) -> int:

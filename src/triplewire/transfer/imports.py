@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
+from triplewire.codec.extensions import to_json
 from triplewire.config import limits
 from triplewire.errors import Conflict, IdTaken, InputError, Unavailable
 from triplewire.model import Addressed
@@ -159,7 +160,7 @@ def _batches(found: Iterable[Found | Fault]) -> Iterator[Batch]:
             taken, faults, ids, size = [], [each for each in faults if each.line >= line], set(), 0
         taken.append(each)
         ids.add(event.id)
-        size += len(event.text) + each.quads * len(event.id)
+        size += len(event.text) + each.quads * len(event.id) + len(to_json(event.headers.extensions) or "")
     if taken or faults:
         yield Batch(taken, faults)
 

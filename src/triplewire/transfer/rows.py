@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.codec import N_QUADS
+from triplewire.codec.extensions import from_json, to_json
 from triplewire.codec.headers import Said, clean
 from triplewire.codec.statements import canonical
 from triplewire.errors import BadRequest, InputError
@@ -21,7 +22,7 @@ from triplewire.transfer.runs import Run, checked, runs
 
 TERMS = ("subject", "predicate", "object", "graph")
 """The columns that must be there, as N-Triples writes terms."""
-TEXTS = ("stream", "source", "application")
+TEXTS = ("stream", "source", "application", "extensions")
 """Those that may be there, with `time` and `position`. Rows next to each other that have one position are one event."""
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -132,8 +133,9 @@ def _starts(rows: pa.Table) -> list[int]:
 def _said(rows: pa.Table) -> list[tuple[Said, int | None]]:
     found = []
     for row in _with_microseconds(rows).to_pylist():
-        stream, source, application = (_text(name, row) for name in TEXTS)
-        found.append((checked(Said(stream, source, application, row.get("time"))), row.get("position")))
+        stream, source, application, others = (_text(name, row) for name in TEXTS)
+        said = Said(stream, source, application, row.get("time"), extensions=others)
+        found.append((checked(said), row.get("position")))
     return found
 
 
@@ -148,4 +150,6 @@ def _with_microseconds(rows: pa.Table) -> pa.Table:
 
 def _text(name: str, row: dict[str, Any]) -> str | None:
     value = row.get(name)
-    return None if value is None else clean(name, value)
+    if value is None:
+        return None
+    return to_json(from_json(name, value)) if name == "extensions" else clean(name, value)

@@ -24,6 +24,7 @@ _VALUES: Mapping[str, str] = {
     "application": _ESCAPED.format("application"),
     "time": _INSTANT.format("time"),
     "received": _INSTANT.format("received"),
+    "extensions": _ESCAPED.format("extensions"),
 }
 _TIMES = ("time", "received")
 

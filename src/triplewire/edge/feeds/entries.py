@@ -73,7 +73,7 @@ class Pieces:
         """Who said so: `"source", "application"`, and `"headers"` where there are others."""
         row = self.rows[position]
         told = members({name: self._column(name)[row] for name in ("source", "application")})
-        others = self._column("extensions")[row] if "extensions" in self._table.column_names else None
+        others = self._column("extensions")[row]
         return told + b',"headers":' + others.encode() if others else told
 
     def members(self, position: int) -> bytes:

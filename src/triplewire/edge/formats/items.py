@@ -56,7 +56,7 @@ class Items(Flowing):
 
 
 def _headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **told: str) -> Headers:
-    kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
+    kept = orjson.loads(entry["extensions"]) if entry["extensions"] else {}
     return Headers(entry["source"], entry["application"], entry["time"], syntax, {**kept, **told})
 
 

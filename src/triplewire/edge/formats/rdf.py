@@ -22,7 +22,7 @@ import orjson
 from triplewire.codec import N_QUADS as NQ
 from triplewire.codec import TRIG as TG
 from triplewire.codec import Syntax, ntriples
-from triplewire.codec.headers import Said, format_headers
+from triplewire.codec.headers import NAMES, Said, format_headers
 from triplewire.codec.results import result_set
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
@@ -30,7 +30,8 @@ from triplewire.model import token
 
 
 class Rdf(Flowing):
-    """N-Quads or TriG. Each event comes with triples about it: its stream, source, application and times."""
+    """N-Quads or TriG. Each event comes with triples about it: its stream, source, application, times and
+    extensions."""
 
     comment = b"#\n"
 
@@ -85,8 +86,7 @@ class Rdf(Flowing):
 
 def _headers(pieces: Pieces, position: int) -> str:
     entry = pieces.entry(position)
-    names = ("stream", "source", "application", "time", "received")
-    return format_headers(entry["event"], Said(**{name: entry[name] for name in names}))
+    return format_headers(entry["event"], Said(**{name: entry[name] for name in NAMES}))
 
 
 N_QUADS = Rdf("nquads", NQ)

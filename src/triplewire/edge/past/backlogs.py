@@ -113,11 +113,7 @@ class Backlog:
 
 
 def _entries(recalled: pa.Table) -> pa.Table:
-    """What the archive gives back, with the columns that it does not have."""
-    count = recalled.num_rows
-    columns = {
-        **{name: recalled[name] for name in recalled.column_names},
-        "syntax": pa.array([_SYNTAX] * count, pa.string()),
-        "extensions": pa.nulls(count, pa.string()),
-    }
+    """What the archive gives back, with the column that it does not have."""
+    syntax = pa.array([_SYNTAX] * recalled.num_rows, pa.string())
+    columns = {**{name: recalled[name] for name in recalled.column_names}, "syntax": syntax}
     return pa.table([columns[name] for name in ENTRIES.names], schema=ENTRIES)

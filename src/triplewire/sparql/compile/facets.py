@@ -73,8 +73,9 @@ QUADS: tuple[str, ...] = (
     "application",
     "time",
     "received",
+    "extensions",
 )
-"""The columns of the relation `quads`, in order."""
+"""The columns of the relation `quads`, in order. Queries read all but the last, which first quads alone have."""
 
 
 def facets_of(term: Sql, names: Iterable[str] = FACETS) -> dict[str, Sql]:
@@ -116,7 +117,7 @@ def _term(place: int) -> Sql:
     return call("LIST_EXTRACT", exp.column("terms"), exp.Add(this=row, expression=number(place)))
 
 
-_HEADERS = ("stream", "source", "application", "time", "received")
+_HEADERS = ("stream", "source", "application", "time", "received", "extensions")
 
 
 def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
@@ -125,6 +126,7 @@ def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
     made["quad"] = cast(exp.column("i", "l"), exp.DataType.build("INT"))
     made["graph"] = concat(text("<"), exp.column("event", "l"), text(">"))
     made |= {name: call("MAKE_TIMESTAMP", made[name]) for name in ("time", "received")}
+    made["extensions"] = case((exp.EQ(this=exp.column("i", "l"), expression=number(0)), made["extensions"]))
     return made | {f"object_{name}": sql for name, sql in facets.items()}
 
 
