@@ -13,6 +13,7 @@ TriplewireError
 ├── Unauthenticated       nobody that is known here; another token may pass
 ├── Forbidden             somebody who is known, but may not; with what would have to be granted
 ├── NotFound              no such stream, subscription or event
+│   └── Gone                  there was one, and there will be none again
 ├── Conflict              it is there, but no longer as the caller knew it; look again
 │   └── IdTaken               an event of that id is there, with other content; with its position
 ├── TooMany               a client had more than its share; the same may pass a little later
@@ -129,6 +130,10 @@ class Forbidden(TriplewireError):
 
 class NotFound(TriplewireError):
     """Nothing of that name is here."""
+
+
+class Gone(NotFound):
+    """What was here is kept no more."""
 
 
 class Conflict(TriplewireError):

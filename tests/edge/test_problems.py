@@ -197,6 +197,7 @@ def test_an_unforeseen_error_is_500_and_says_nothing_of_the_inside() -> None:
         (errors.Unavailable("x"), 503),
         (errors.StorageFull("x"), 507),
         (errors.NotFound("x"), 404),
+        (errors.Gone("x"), 410),
         (errors.BadRequest("x"), 400),
     ],
 )

@@ -19,6 +19,7 @@ _SIMPLE: Mapping[str, type[errors.InputError]] = {
 _STATUS: Mapping[int, type[TriplewireError]] = {
     404: errors.NotFound,
     409: errors.Conflict,
+    410: errors.Gone,
     429: errors.TooMany,
     503: errors.Unavailable,
     507: errors.StorageFull,

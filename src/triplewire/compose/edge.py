@@ -35,6 +35,7 @@ from triplewire.edge.server import serve_on, signalled
 from triplewire.edge.telling.windows import Windows
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
+from triplewire.lake.retentions import Retention
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
 from triplewire.matching.chronicles import Chronicle
 from triplewire.query.pools import Pool
@@ -123,6 +124,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
+            ages=Retention.parsed(settings.keep, settings.keep_bytes).of,
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),

@@ -435,6 +435,13 @@ LEAF_GAP = 64
 """Positions of other streams between two events of a page, from which on they are not read with it: 32,000 at worst in
 one page, some 50 ms. What is noted of a gap are 16 bytes or so, for at least as many events."""
 
+LEAF_SECONDS = 86_400
+"""For how long a page that is full may be cached: it does not change, but for what is erased or kept no more, and so
+long caches may still have that."""
+
+LEAF_OPEN_SECONDS = 2
+"""For how long one may be cached that is not full yet: who follows by pages is behind by so much."""
+
 LEAF_FAN = 100
 """Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
 three. Some 40 kB of relations."""

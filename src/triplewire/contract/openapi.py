@@ -39,9 +39,10 @@ SECURITY_SCHEMES: Mapping[str, Any] = {
 }
 _HEADERS: Mapping[str, Any] = {
     "Position": {"description": "From where to resume", "schema": ref("Mark")},
+    "ETag": {"description": "The same for the same document", "schema": {"type": "string"}},
+    "Cache-Control": {"description": "For how long, and by whom, it may be kept", "schema": {"type": "string"}},
     "Link": {"description": "Where to go on (`rel=next`), or where else it can be heard", "schema": {"type": "string"}},
     "Location": {"description": "Where it is", "schema": {"type": "string", "format": "uri-reference"}},
-    "ETag": {"description": "The version", "schema": {"type": "string"}},
     "Retry-After": {"description": "In how many seconds to try again", "schema": {"type": "string"}},
 }
 

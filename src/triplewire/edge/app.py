@@ -42,6 +42,8 @@ from triplewire.edge.health import Health, Sources
 from triplewire.edge.intake import inflations
 from triplewire.edge.intake.publications import Publications
 from triplewire.edge.intake.publishings import Publishings
+from triplewire.edge.ldes.histories import Histories
+from triplewire.edge.ldes.promises import Promises
 from triplewire.edge.pages import Pages
 from triplewire.edge.parts import Idle, Parts
 from triplewire.edge.past.backlogs import Backlog
@@ -75,7 +77,7 @@ class Edge:
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
         load = Load()
         memories = Memories(parts.recall, parts.clock, partial(latest, parts.registry))
-        backlog = Backlog(parts.log, parts.archive, memories)
+        self.backlog = backlog = Backlog(parts.log, parts.archive, memories)
         self.resumptions = Resumptions(backlog, parts.clock, self.readers, self.historians)
         self.events = Events(backlog, self.readers, self.historians, parts.metrics, load=load)
         self.sieves = Sieves(parts.metrics, parts.filters)
@@ -130,6 +132,7 @@ class Edge:
             streams,
             Announcements(self.repeaters, parts.clock),
             Pages(parts.log, read),
+            Histories(parts.log, self.backlog, self.historians, Promises(parts.registry, parts.ages)),
             deliveries,
             Gatherings(streams, deliveries, reception, ways),
             Questions(parts.answers, federated=bool(parts.services)),

@@ -78,5 +78,7 @@ class Parts:
     """What each client may have; everything where there are none."""
     authenticators: tuple[Authenticator, ...] = ()
     """Who know callers by what they show; the door stands open where there are none."""
+    ages: Callable[[str], float | None] = lambda stream: None
+    """For how many seconds the events of a stream are kept; None is for good."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

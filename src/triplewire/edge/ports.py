@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Measured, Publication
+from triplewire.log.ports import Bound, Measured, Publication
 from triplewire.query.requests import QueryRequest
 
 
@@ -21,7 +21,7 @@ class Commits(Protocol):
         """The same for several at once."""
 
 
-class Entries(Measured, Protocol):
+class Entries(Bound, Measured, Protocol):
     """A log that also finds single entries: for matches that are to be expanded, and for who resumes from an event."""
 
     def find(self, event: str, stream: str | None = None) -> int | None:

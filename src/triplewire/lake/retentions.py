@@ -41,6 +41,10 @@ class Retention:
         streams = {stream: age for stream, age in found if stream is not None}
         return cls(streams, next((age for stream, age in found if stream is None), None), size or None)
 
+    def of(self, stream: str) -> float | None:
+        """Seconds for which events of a stream are kept."""
+        return self.streams.get(stream, self.others)
+
     @property
     def shortest(self) -> float | None:
         """Of the ages that there are."""

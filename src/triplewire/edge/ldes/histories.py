@@ -1,0 +1,116 @@
+"""`GET /streams/{stream}/ldes`: the history of a stream, for those who read it at their own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from triplewire.codec import TRIG, Syntax
+from triplewire.codec.documents import accepted, document
+from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.callers import caller
+from triplewire.contract.catalogue import reading
+from triplewire.edge.freshness import Fresh, fresh
+from triplewire.edge.ldes import statements
+from triplewire.edge.ldes.statements import Addresses, Promise
+from triplewire.edge.ldes.trees import Node, Tree
+from triplewire.edge.past.backlogs import Backlog
+from triplewire.edge.workers import Workers
+from triplewire.errors import Gone, NotFound
+from triplewire.log.leaves import Leaf, Volume
+from triplewire.log.ports import Bound
+from triplewire.model import END
+from triplewire.registry.streams import stream_name
+
+Promises = Callable[[str], Promise]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document, and whether it never changes again."""
+
+    body: bytes
+    complete: bool
+
+
+class Histories:
+    """Writes the nodes of histories, each in bounded time, wherever their events lie."""
+
+    def __init__(self, log: Bound, backlog: Backlog, workers: Workers, promises: Promises) -> None:
+        self._log = log
+        self._backlog = backlog
+        self._workers = workers
+        self._promises = promises
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/streams/{stream}/ldes", self.view),
+            web.get(r"/streams/{stream}/ldes/{level:\d{1,2}}/{number:\d{1,15}}", self.node),
+        ]
+
+    @serves(reading.VIEW)
+    async def view(self, request: web.Request) -> web.Response:
+        """The first node: what the stream promises, and where its events are."""
+        return await self._answer(request, None)
+
+    @serves(reading.NODE)
+    async def node(self, request: web.Request) -> web.Response:
+        """Another node. Raises NotFound where there is none yet, Gone where its events are kept no more."""
+        return await self._answer(request, Node(int(request.match_info["level"]), int(request.match_info["number"])))
+
+    async def _answer(self, request: web.Request, place: Node | None) -> web.Response:
+        syntax = accepted(request.headers.get("Accept"), TRIG)
+        at = Addresses(str(request.url.origin()), stream_name(request.match_info["stream"]))
+        page = await self._workers.run(self.page, at, place, syntax)
+        seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
+        kept = Fresh(page.body, syntax.media_type, seconds, fixed=page.complete)
+        return fresh(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
+
+    def page(self, at: Addresses, place: Node | None, syntax: Syntax) -> Page:
+        """The first node, or another. Raises NotFound or Gone."""
+        volume = self._log.volume(at.name)
+        if volume is None:
+            raise NotFound(f"nothing was ever published to {at.name}")
+        tree, lost = Tree(volume), self._backlog.lost(at.name)
+        if place is None:
+            lines = [*statements.node(at, None, complete=False), *statements.view(at, self._promises(at.name))]
+            lines += self._relations(at, None, tree, lost)
+            return Page(document("".join(lines), syntax), complete=False)
+        self._check(at.name, place, tree, lost)
+        complete = tree.is_complete(place)
+        lines = [*statements.node(at, place, complete=complete)]
+        lines += self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number)
+        return Page(document("".join(lines), syntax), complete)
+
+    def _check(self, stream: str, place: Node, tree: Tree, lost: int) -> None:
+        if not tree.has(place):
+            raise NotFound(f"the history of {stream} has no page {place}, or not yet; begin at /streams/{stream}/ldes")
+        if self._leaf(tree.volume, tree.last(place)).last <= lost:
+            raise Gone(f"what was on page {place} of {stream} is kept no more; begin at /streams/{stream}/ldes")
+
+    def _relations(self, at: Addresses, place: Node | None, tree: Tree, lost: int) -> Iterator[str]:
+        node = tree.root if place is None else place
+        branches = tree.branches(node, lambda numbers: self._log.leaves(at.name, numbers), lost)
+        return statements.relations(at, place, branches)
+
+    def _members(self, at: Addresses, volume: Volume, number: int) -> Iterator[str]:
+        return statements.members(at, self._entries(at.name, self._leaf(volume, number)))
+
+    def _entries(self, stream: str, leaf: Leaf) -> Iterator[dict[str, Any]]:
+        for first, last in leaf.stretches:
+            after = first - 1
+            while after < last:
+                # Nobody is told of gaps here: what is gone is not on the page.
+                found = self._backlog.older(stream, after, last, limits.LEAF_EVENTS, told=END)
+                yield from found.entries.to_pylist()
+                after = found.reached
+
+    def _leaf(self, volume: Volume, number: int) -> Leaf:
+        if volume.open is not None and number == volume.open.number:
+            return volume.open
+        (leaf,) = self._log.leaves(volume.stream, [number])
+        return leaf
