@@ -179,6 +179,11 @@ def _add(block: str, graphs: _Graphs) -> None:
         lines[f"{subject}\t{predicate}\t{obj}"] = None
 
 
+def terms_of(text: str) -> list[tuple[str, str, str, str]]:
+    """Subject, predicate, object and graph, or "", of each line of canonical N-Quads."""
+    return _QUAD.findall(text)
+
+
 def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:
     """The IRI, as a term, for each graph of the body."""
     if event_id is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import cloudevents, messages, ztreamy
+from triplewire.codec import cloudevents, jelly, messages, ztreamy
 from triplewire.codec.cuts import Cutter, LineCutter, QuadCutter
 from triplewire.codec.extensions import extension
 from triplewire.codec.headers import above, clean, instant
@@ -36,6 +36,8 @@ class Wrapping:
     endings: tuple[str, ...]
     cutter: Callable[[], Cutter]
     read: Callable[[bytes, Headers, NewId], list[Event]]
+    heavy: bool = False
+    """It takes so long that even little of it is not read on an event loop."""
 
     @property
     def media_type(self) -> str:
@@ -134,6 +136,14 @@ QUADS = Wrapping("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadCutter, 
 """Quads as they come, where a body has no end: an event is whole when another begins."""
 
 
+def _read_frame(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    found = decode_message(data, N_QUADS, headers, new_id=new_id)
+    return [replace(each, headers=replace(each.headers, syntax=jelly.MEDIA_TYPE)) for each in found]
+
+
+JELLY = Wrapping("frames of Jelly", (jelly.MEDIA_TYPE,), (".jelly",), jelly.JellyCutter, _read_frame, heavy=True)
+
+
 def _messages(syntax: Syntax) -> Wrapping:
     def read(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
         return decode_message(data, syntax, headers, new_id=new_id)
@@ -146,8 +156,8 @@ def _messages(syntax: Syntax) -> Wrapping:
 MESSAGES = {syntax: _messages(syntax) for syntax in messages.SYNTAXES}
 """RDF Messages, by the syntax in which they are written."""
 
-WRAPPINGS = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS, *MESSAGES.values())
-LASTING = (ZTREAMY, NDJSON, QUADS, *MESSAGES.values())
+WRAPPINGS = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS, JELLY, *MESSAGES.values())
+LASTING = (ZTREAMY, NDJSON, QUADS, JELLY, *MESSAGES.values())
 """Those in which a body need not end."""
 
 

@@ -20,6 +20,12 @@ EXTENSION_NAME_CHARACTERS = 128
 PROLOGUE_BYTES = 64 * 1024
 """Prefixes and bases that hold for later messages of a document. They are read again with each: some 500 prefixes."""
 
+JELLY_FRAME_BYTES = 4 * 1024 * 1024
+"""One frame of Jelly: at worst two million rows of nothing, which take some 150 MB for a moment."""
+
+JELLY_ENTRY_CHARACTERS = 4 * 1024
+"""One text in a table of Jelly. Three tables of 4,096 are kept while a stream comes: at worst 50 MB."""
+
 PUBLISHERS = 2_000
 """Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
 

@@ -18,6 +18,7 @@ FORMATS: dict[str, str | None] = {
     "application/ztreamy-stream": None,
     "application/cloudevents+json": None,
     "application/cloudevents-batch+json": None,
+    "application/x-jelly-rdf": None,
     **{message_media_type(each): None for each in SYNTAXES},
 }
 """In which clients are told."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from triplewire.codec.accepts import preferred
 from triplewire.edge.formats.clouds import CLOUD_BATCH, CLOUD_EVENTS
 from triplewire.edge.formats.items import ITEMS
+from triplewire.edge.formats.jellies import JELLY
 from triplewire.edge.formats.lines import NDJSON
 from triplewire.edge.formats.logs import MESSAGE_LOGS
 from triplewire.edge.formats.ports import Format
@@ -14,7 +15,7 @@ from triplewire.edge.formats.rdf import N_QUADS, TRIG
 from triplewire.edge.formats.sse import SSE
 from triplewire.errors import BadRequest, NotAcceptable
 
-FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG, ITEMS, CLOUD_EVENTS, CLOUD_BATCH, *MESSAGE_LOGS)
+FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG, ITEMS, CLOUD_EVENTS, CLOUD_BATCH, JELLY, *MESSAGE_LOGS)
 """The first is for those who do not care."""
 
 

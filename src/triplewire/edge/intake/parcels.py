@@ -73,7 +73,7 @@ class Unpacking:
 
     def __init__(self, wrapping: Wrapping, stream: str, headers: Headers, count: int = 0) -> None:
         """`count` items came before."""
-        self._wrapping = wrapping
+        self.wrapping = wrapping
         self._cutter: Cutter = wrapping.cutter()
         self._stream = stream
         self._headers = headers
@@ -105,7 +105,7 @@ class Unpacking:
         self.count += 1
         ids = Ids()
         try:
-            events = self._wrapping.read(cut.data, self._headers, ids)
+            events = self.wrapping.read(cut.data, self._headers, ids)
         except InputError as error:
             return Parcel(self.count, cut.line, error)
         if not events:

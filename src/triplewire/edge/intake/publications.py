@@ -59,7 +59,7 @@ class Publications:
         said = arrival(request)
         body = await body_of(request)
         began = self._clock.ticks()
-        parcels = await self.decoded(partial(parcels_of, body, said), len(body))
+        parcels = await self.decoded(partial(parcels_of, body, said), len(body), heavy=heavy(said.wrapping))
         results = await self.stored(parcels)
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
@@ -94,9 +94,9 @@ class Publications:
         self._told(sum(len(each.positions) - each.repeated for each in results))
         return results
 
-    async def decoded(self, decoding: Callable[[], list[Found]], size: int) -> list[Found]:
-        """What a function makes of a body, in a thread where it is large."""
-        if size <= limits.INLINE_BYTES:
+    async def decoded(self, decoding: Callable[[], list[Found]], size: int, *, heavy: bool = False) -> list[Found]:
+        """What a function makes of a body, in a thread where it is large or the function is `heavy`."""
+        if size <= limits.INLINE_BYTES and not heavy:
             return self._decoded(decoding)
         return await self._workers.run(self._decoded, decoding)
 
@@ -109,6 +109,10 @@ class Publications:
     def _told(self, events: int) -> None:
         self._published()
         self._metrics.events.inc(events)
+
+
+def heavy(wrapping: Wrapping | None) -> bool:
+    return wrapping is not None and wrapping.heavy
 
 
 def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:

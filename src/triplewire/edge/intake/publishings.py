@@ -26,7 +26,7 @@ from triplewire.edge.clients.origins import Origins
 from triplewire.edge.intake.doors import headers_of
 from triplewire.edge.intake.inflations import pieces_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, Unpacking
-from triplewire.edge.intake.publications import Publications
+from triplewire.edge.intake.publications import Publications, heavy
 from triplewire.errors import InputError, TriplewireError, Unavailable
 from triplewire.log.ports import Publication
 from triplewire.model import Headers
@@ -146,24 +146,28 @@ class Publishings:
         async with aclosing(_until(pieces, closing)) as read:  # type: ignore[type-var]
             try:
                 async for piece in read:
-                    await progress.hand_in(await self._decoded(partial(_fed, unpacking, piece), piece))
+                    await progress.hand_in(
+                        await self._decoded(partial(_fed, unpacking, piece), piece, unpacking.wrapping)
+                    )
                     if unpacking.lost:
                         return
             except InputError as error:
                 await progress.hand_in([Parcel(unpacking.count + 1, 0, error)])
                 return
         if not closing.is_set():
-            await progress.hand_in(await self._decoded(lambda: list(unpacking.end()), b""))
+            await progress.hand_in(await self._decoded(lambda: list(unpacking.end()), b"", unpacking.wrapping))
 
     async def _received(
         self, messages: AsyncIterator[bytes], reading: Reading, progress: Progress, closing: asyncio.Event
     ) -> None:
         async with aclosing(_until(messages, closing)) as read:  # type: ignore[type-var]
             async for data in read:
-                await progress.hand_in(await self._decoded(partial(reading.parcels, data), data))
+                await progress.hand_in(await self._decoded(partial(reading.parcels, data), data, reading.wrapping))
 
-    async def _decoded(self, decoding: Callable[[], list[Parcel]], data: bytes) -> list[Parcel]:
-        return await self._publications.decoded(decoding, len(data))
+    async def _decoded(
+        self, decoding: Callable[[], list[Parcel]], data: bytes, wrapping: Wrapping | None
+    ) -> list[Parcel]:
+        return await self._publications.decoded(decoding, len(data), heavy=heavy(wrapping))
 
     def _publisher(self) -> _Seat:
         if len(self._open) >= self.most:
@@ -190,15 +194,15 @@ class Reading:
     """Messages of a WebSocket, each of which is a body of one type."""
 
     def __init__(self, media_type: str, stream: str, headers: Headers) -> None:
-        self._wrapping: Wrapping | None = wrapping_of(media_type, WRAPPINGS)
+        self.wrapping: Wrapping | None = wrapping_of(media_type, WRAPPINGS)
         self._media_type = media_type
         self._stream = stream
         self._headers = headers
         self._count = 0
 
     def parcels(self, data: bytes) -> list[Parcel]:
-        if self._wrapping is not None:
-            unpacking = Unpacking(self._wrapping, self._stream, self._headers, self._count)
+        if self.wrapping is not None:
+            unpacking = Unpacking(self.wrapping, self._stream, self._headers, self._count)
             found = [*unpacking.feed(data), *unpacking.end()]
             self._count = unpacking.count
             return found
