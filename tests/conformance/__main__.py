@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Sequence
 
+import uvloop
 from rich.console import Console
 
 from tests.conformance.deployments.checks import Finding
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def told(found: Finding) -> None:
             status.update(f"{found.check.promise} …")
 
-        findings = asyncio.run(tried(given.url, checks, given.token, given.patience, told))
+        findings = uvloop.run(tried(given.url, checks, given.token, given.patience, told))
     if given.json:
         sys.stdout.write(as_json(given.url, findings) + "\n")
     else:

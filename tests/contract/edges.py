@@ -68,7 +68,7 @@ def served(folder: Path) -> Iterator[str]:
         yield addresses[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(60)
+        thread.join()
         loop.close()
 
 

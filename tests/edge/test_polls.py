@@ -80,6 +80,25 @@ def test_what_was_published_before_is_told_however_short_the_wait() -> None:
     run(scene())
 
 
+def test_what_was_published_before_is_told_whole_however_many_pages_it_lies_on() -> None:
+    """A feed that has handed out some of it, and not yet the rest, ends a page early."""
+
+    async def scene() -> None:
+        async with house() as at, at.listen("/streams/test") as ear:
+            await ear.position()
+            at.append(1)
+            await ear.next()
+            room = at.edge.events.room
+            for number in range(2, 40):
+                at.append(number)
+                assert room.place < number
+                _, headers, body = await asked(at, f"{POLL}&wait=0&after=earliest")
+                assert [each["position"] for each in told(body)] == [token(each) for each in range(1, number + 1)]
+                assert headers["Position"] == token(number)
+
+    run(scene())
+
+
 @pytest.mark.parametrize(
     ("format", "reading"), [("sse", SseReading), ("nquads", RdfReading), ("trig", RdfReading), ("ndjson", LineReading)]
 )

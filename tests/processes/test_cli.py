@@ -10,7 +10,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+import uvloop
 
+from tests.conformance.deployments.suite import chosen, tried
 from triplewire.compose.up import Up
 
 pytestmark = pytest.mark.processes
@@ -96,3 +98,9 @@ def told_by_a_second_broker(broker: Up) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     return done.stderr
+
+
+def test_the_broker_keeps_what_is_promised(broker: Up) -> None:
+    """The suite for deployments, from outside: publish, consume, subscribe, query, problems, guarantees."""
+    findings = uvloop.run(tried(broker.settings.url, chosen()))
+    assert [f"{each.check.promise}: {each.why}" for each in findings if each.why] == []

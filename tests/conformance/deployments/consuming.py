@@ -121,6 +121,15 @@ async def _(broker: Broker) -> None:
 async def _(broker: Broker) -> None:
     stream = broker.name()
     await _published(broker, stream, 2)
+    wanted = (await broker.publish(stream, "<urn:s> <urn:p> 1 .", Application_Id="wanted"))["position"]
+    async with broker.opened(f"/streams/{stream}?after=earliest&application=wanted") as response:
+        assert [each.position for each in await Ear(response).take(1)] == [wanted]
+
+
+@CONSUME.check("only what a query of a sieve holds of is told", live=True)
+async def _(broker: Broker) -> None:
+    stream = broker.name()
+    await _published(broker, stream, 2)
     wanted = (await broker.publish(stream, "<urn:s> <urn:wanted> 1 ."))["position"]
     path = f"/streams/{stream}?after=earliest&ask=ASK%7B%3Fs%20%3Curn%3Awanted%3E%20%3Fo%7D"
     async with broker.opened(path) as response:

@@ -44,7 +44,18 @@ async def answered(
     """What there is, or what comes first. `first` is said before it; everything up to `least` is waited for, however
     short the client waits."""
     batch = await reader.next(0 if first else poll.wait, least)
+    while _goes_on(batch, poll.limit, least) and reader.sent_away is None:
+        # A page of history, or a pass of the feed, may end before what was there when the client came.
+        more = await reader.next(0, least)
+        batch = Batch([*batch.messages, *more.messages], more.mark, more.ends)
     return _response(request, reader, _limited(batch, poll.limit), manner, first)
+
+
+def _goes_on(batch: Batch, limit: int, least: int) -> bool:
+    """Whether more of what there was is to come, and has room in one answer."""
+    if batch.ends or batch.mark.position >= least or not 0 < len(batch.messages) < limit:
+        return False
+    return sum(len(part) for _, part in batch.messages) < limits.PAGE_BYTES
 
 
 def _limited(batch: Batch, limit: int) -> Batch:
