@@ -51,7 +51,7 @@ def test_expositions_stand_side_by_side_by_edge() -> None:
     one, two = Metrics(), Metrics()
     one.events.inc(3)
     one.head.set(8)
-    one.lake.labels("files").set(5)
+    one.lake["files"].set(5)
     two.delivered.labels("events").inc(4)
     text = side_by_side("1", one.exposition().decode(), {"2": two.exposition().decode()}).decode()
     lines = text.splitlines()
@@ -60,4 +60,4 @@ def test_expositions_stand_side_by_side_by_edge() -> None:
     assert 'triplewire_delivered_total{edge="2",of="events"} 4.0' in lines
     assert len([line for line in lines if line.startswith("# TYPE triplewire_events_published_total ")]) == 1
     assert [line for line in lines if line.startswith("triplewire_log_head")] == ["triplewire_log_head 8.0"]
-    assert 'triplewire_lake{of="files"} 5.0' in lines
+    assert "triplewire_lake_files 5.0" in lines

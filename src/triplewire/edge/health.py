@@ -142,9 +142,8 @@ class Health:
             self._metrics.lane_lag_seconds.labels(name).set(behind.age)
         for of, count in reading.limits.items():
             self._metrics.limits.labels(of).set(count)
-        for of, value in reading.lake.items():
-            if isinstance(value, int):
-                self._metrics.lake.labels(of).set(value)
+        for of, gauge in self._metrics.lake.items():
+            gauge.set(reading.lake.get(of, 0))
         return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _exposition(self) -> bytes:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_LAKE = {
+    "version": ("version", "The newest version of the lake"),
+    "files": ("files", "Files of data in the lake"),
+    "fresh": ("fresh_files", "Those of them that wait to be compacted"),
+    "bytes": ("bytes", "Bytes of these files"),
+    "quads": ("quads", "Quads in the lake"),
+}
+"""What the housekeeper tells of the lake, and what it is called."""
 
 _OF_BROKER = frozenset(
     f"triplewire_{name}"
@@ -17,13 +27,34 @@ _OF_BROKER = frozenset(
         "lag_seconds",
         "lane_lag_positions",
         "lane_lag_seconds",
-        "lake",
         "limits_reached",
+        *(f"lake_{name}" for name, _ in _LAKE.values()),
     )
 )
 """Families that every edge would tell alike."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Times:
+    """CPU time by what it was spent on: added to, or read from where it is counted."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, float] = {}
+        self._read: dict[str, Callable[[], float]] = {}
+
+    def add(self, part: str, seconds: float) -> None:
+        self._spent[part] = self._spent.get(part, 0.0) + seconds
+
+    def watch(self, part: str, read: Callable[[], float]) -> None:
+        """`read` tells how much it was so far."""
+        self._read[part] = read
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily("triplewire_cpu_seconds", "CPU time of this process", labels=["part"])
+        for part, seconds in {**self._spent, **{part: read() for part, read in self._read.items()}}.items():
+            family.add_metric([part], seconds)
+        yield family
 
 
 class Metrics:
@@ -64,7 +95,8 @@ class Metrics:
             "triplewire_sieve_undecided", "Pairs of query and event that took too long to decide", registry=registry
         )
         self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
-        self.cpu = Gauge("triplewire_cpu_seconds", "CPU time of this process", ["part"], registry=registry)
+        self.cpu = Times()
+        registry.register(self.cpu)
         self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)
         self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
         self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
@@ -75,7 +107,9 @@ class Metrics:
         self.lane_lag_seconds = Gauge(
             "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"], registry=registry
         )
-        self.lake = Gauge("triplewire_lake", "What the lake holds, by kind", ["of"], registry=registry)
+        self.lake = {
+            of: Gauge(f"triplewire_lake_{name}", help, registry=registry) for of, (name, help) in _LAKE.items()
+        }
         self.limits = Gauge(
             "triplewire_limits_reached",
             "Pairs of subscription and event that reached a limit, since the pipeline began",
