@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
+import uvloop
 from aiohttp import web
 
 from tests.edge.houses import Said
@@ -45,7 +46,7 @@ def composed(folder: Path) -> Iterator[web.Application]:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Its address, for clients that block."""
-    loop, started, addresses = asyncio.new_event_loop(), asyncio.Event(), list[str]()
+    loop, started, addresses = uvloop.new_event_loop(), asyncio.Event(), list[str]()
 
     async def serve(stop: asyncio.Event) -> None:
         with composed(folder) as app:
