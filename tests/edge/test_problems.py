@@ -160,7 +160,7 @@ def test_every_refusal_is_a_problem_document(method: str, path: str, status: int
 def test_a_wrong_method_is_told_the_right_ones() -> None:
     async def scene() -> None:
         async with house() as at:
-            assert (await at.problem("PUT", "/streams/test"))["known"] == ["GET", "POST"]
+            assert (await at.problem("PUT", "/streams/test"))["known"] == ["GET", "HEAD", "POST"]
 
     run(scene())
 

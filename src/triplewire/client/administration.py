@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 from urllib.parse import quote
@@ -92,11 +92,34 @@ class Administration(Calls):
 
     async def erasures(self) -> list[Json]:
         """All receipts, in the order of their last changes."""
+        return await self._pages("/erasures", "erasures")
+
+    async def hooks(self) -> list[Json]:
+        """Who is told by POST, and how far each is."""
+        return await self._pages("/hooks", "hooks")
+
+    async def dead_letters(self, id: str) -> list[Json]:
+        """What was parked of a hook."""
+        return await self._pages(f"/subscriptions/{id}/dead-letters", "letters")
+
+    async def replay(self, id: str, positions: Sequence[str] | None = None) -> Json:
+        """Have what was parked delivered again, all of it or what lies at positions: how many that is."""
+        asked: Json = await self._call(
+            "POST", f"/subscriptions/{id}/replay", json={"positions": list(positions)} if positions else {}
+        )
+        return asked
+
+    async def drop_dead_letters(self, id: str, positions: Sequence[str] | None = None) -> None:
+        """What was parked is not delivered any more, all of it or what lies at positions."""
+        named = [("position", each) for each in positions or ()]
+        await self._call("DELETE", f"/subscriptions/{id}/dead-letters", params=named)
+
+    async def _pages(self, path: str, name: str) -> list[Json]:
         found: list[Json] = []
         cursor: str | None = "earliest"
         while cursor is not None:
-            page = await self._call("GET", "/erasures", params={"cursor": cursor})
-            found += page["erasures"]
+            page = await self._call("GET", path, params={"cursor": cursor})
+            found += page[name]
             cursor = page["next"]
         return found
 

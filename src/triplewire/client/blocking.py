@@ -193,6 +193,18 @@ class Client:
     def erasures(self) -> list[Json]:
         return self._run(self._client.erasures())
 
+    def hooks(self) -> list[Json]:
+        return self._run(self._client.hooks())
+
+    def dead_letters(self, id: str) -> list[Json]:
+        return self._run(self._client.dead_letters(id))
+
+    def replay(self, id: str, positions: Sequence[str] | None = None) -> Json:
+        return self._run(self._client.replay(id, positions))
+
+    def drop_dead_letters(self, id: str, positions: Sequence[str] | None = None) -> None:
+        self._run(self._client.drop_dead_letters(id, positions))
+
     def health(self) -> Json:
         return self._run(self._client.health())
 

@@ -25,14 +25,17 @@ from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.webhooks import Webhooks
 from triplewire.edge.app import EDGE, application
 from triplewire.edge.clients.allowances import Allowances
 from triplewire.edge.company.identities import identity_of
 from triplewire.edge.company.standings import Place
+from triplewire.edge.hooks.offices import Outbound
 from triplewire.edge.parts import Parts
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.server import serve_on, signalled
 from triplewire.edge.telling.windows import Windows
+from triplewire.hooks import Networks, SqliteLedger
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.lake.retentions import Retention
@@ -108,7 +111,15 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         metrics.cpu.watch("log", lambda: commits.counts.cpu)
         metrics.cpu.watch("all", time.process_time)
         chronicle = Chronicle(log, archive)
-        subscriptions = Subscriptions(registry, clock, head=log.head, beginnings=Beginnings(chronicle, clock))
+        books, networks = SqliteLedger(settings.hooks), Networks.parsed(settings.hook_networks)
+        closing.callback(books.close)
+        subscriptions = Subscriptions(
+            registry,
+            clock,
+            head=log.head,
+            beginnings=Beginnings(chronicle, clock),
+            webhooks=Webhooks(books, networks),
+        )
         insights = Insights(subscriptions, registry, chronicle, clock)
         yield Parts(
             commits=commits,
@@ -132,6 +143,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             ],
             services=settings.services,
             origins=settings.origins,
+            outbound=Outbound(books, networks),
             windows=Windows.parsed(settings.windows),
             recall=Recall.parsed(settings.memory),
             metrics=metrics,

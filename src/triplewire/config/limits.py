@@ -727,3 +727,69 @@ RELAY_PAUSE_LONGEST = 15.0
 
 CERTIFICATE_LOOK_SECONDS = 1.0
 """Between two looks at whether the files of a certificate were replaced: two calls of the system."""
+
+HOOK_URL_CHARACTERS = 2_048
+"""Of the address of a hook. Servers take no longer ones, as a rule."""
+
+HOOK_SECONDS = 15.0
+"""How long a call of a hook may take, from the search for its address to the last byte of the answer. What takes longer
+is to be answered before it is done."""
+
+HOOK_CONNECT_SECONDS = 5.0
+"""Of these, how long the connection may take to be made."""
+
+HOOK_CALLS = 512
+"""Calls of hooks under way at a time to targets that answer, each a socket and some 30 kB."""
+
+HOOK_CALLS_ILL = 128
+"""The same to targets that did not answer the last time, apart from the others, who therefore never wait for them."""
+
+HOOK_CALLS_TARGET = 16
+"""Calls under way at a time to one host and port, so that nobody is overrun by us."""
+
+HOOK_ATTEMPTS = 15
+"""How often a message is tried before it is parked: over some four hours, with the pauses below."""
+
+HOOK_ATTEMPTS_MOST = 100
+"""The same, where a hook says so: over some four days."""
+
+HOOK_PAUSE_FIRST = 1.0
+"""Seconds at most before a message is tried again the first time; twice as long each time."""
+
+HOOK_PAUSE_LONGEST = 3_600.0
+"""Seconds at most between two attempts, unless the target asks for more."""
+
+HOOK_RETRY_AFTER = 86_400.0
+"""Seconds that a target may ask for at most: longer ones would be a way to make us remember for ever."""
+
+HOOK_LETTERS = 10_000
+"""Messages of one hook that are parked, some 100 bytes each. Where there are as many, the next is not parked but tried
+for as long as it takes."""
+
+HOOK_ANSWER_BYTES = 65_536
+"""Read of what a target answers, so that the connection can be used again. Nothing of it is kept."""
+
+HOOK_LOOK_SECONDS = 0.25
+"""Between two looks at which hooks there are, and whose turn it is to deliver: that long a new one waits at most."""
+
+HOOK_NOTE_SECONDS = 30.0
+"""Between two notes of how far hooks are to which nothing was delivered, so that what they have not missed is not taken
+for lost when the log lets it go."""
+
+WEBSUB_LEASE_SECONDS = 864_000
+"""How long a subscription by WebSub lasts where the subscriber does not say: ten days, as the standard suggests."""
+
+WEBSUB_LEASE_SECONDS_LEAST = 60
+"""How long at least, whatever is asked for: each renewal is a change of the registry."""
+
+WEBSUB_LEASE_SECONDS_MOST = 2_592_000
+"""How long at most: who is there no more is forgotten after a month."""
+
+WEBSUB_SECRET_BYTES = 200
+"""A secret has fewer bytes, as the specification has it."""
+
+WEBSUB_BODY_BYTES = 16_384
+"""Of the form by which somebody subscribes: two addresses and a secret."""
+
+WEBSUB_INTENTS = 64
+"""Subscribers that an edge is asking at a time whether they meant it."""

@@ -59,6 +59,8 @@ class Settings:
     """How many bytes of bodies an edge takes from one client in a second; 0 is any number."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""
+    hook_networks: tuple[str, ...] = ()
+    """Addresses and networks that webhooks and WebSub may call although they are not public, such as `127.0.0.0/8`."""
     tls_certificate: str = ""
     """A file with a certificate and its chain (PEM): with it, and its key, the edge speaks TLS alone."""
     tls_key: str = ""
@@ -84,6 +86,11 @@ class Settings:
     @property
     def outbox(self) -> Path:
         return self.data / "outbox.db"
+
+    @property
+    def hooks(self) -> Path:
+        """How far hooks are, what they did not take, and their secrets."""
+        return self.data / "hooks.db"
 
     @property
     def slow_outbox(self) -> Path:

@@ -10,7 +10,7 @@ import orjson
 from triplewire.config import limits
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError
+from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError, Unfit
 from triplewire.model import token
 from triplewire.problems import described
 
@@ -103,11 +103,14 @@ def _wish(line: Line) -> Wish | TriplewireError:
     if line.text is None:
         return BodyTooLarge("the line", _MOST)
     try:
-        return Wish.from_json(orjson.loads(line.text))
+        wish = Wish.from_json(orjson.loads(line.text))
     except orjson.JSONDecodeError as error:
         return BadRequest(f"the line is not JSON: {error}")
     except TriplewireError as error:
         return error
+    if wish.webhook is not None and wish.webhook.fresh:
+        return Unfit("webhook", "the answer to lines tells no secrets: give each webhook one")
+    return wish
 
 
 def _told(outcomes: Iterable[tuple[int, tuple[str, int] | TriplewireError]]) -> bytes:

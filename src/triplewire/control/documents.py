@@ -7,8 +7,10 @@ from typing import Any
 import orjson
 
 from triplewire.control.beginnings import written
+from triplewire.control.wishes import Wish
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, token
+from triplewire.registry.hooks import Hook
 from triplewire.registry.lanes import Lane
 from triplewire.registry.ontologies import Loaded
 from triplewire.registry.subscriptions import asked_of
@@ -31,6 +33,16 @@ def subscription(made: Subscription) -> dict[str, Any]:
         **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
     }
+
+
+def made(found: Subscription, wish: Wish) -> dict[str, Any]:
+    """The same to whoever has just made it: with the secret of its webhook, where that was made here."""
+    told = subscription(found)
+    return told if wish.webhook is None else {**told, "webhook": wish.webhook.told()}
+
+
+def webhook(hook: Hook) -> dict[str, Any]:
+    return {"url": hook.url, "state": hook.state.value, **_given(attempts=hook.attempts)}
 
 
 def lane(slow: Lane) -> dict[str, Any]:

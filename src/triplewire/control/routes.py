@@ -65,10 +65,12 @@ class _Subscriptions:
             return await self._bulk(request)
         given = await _json(request)
         if isinstance(given, list):
-            made = await self._make([Wish.from_json(each) for each in given])
-            return reply([documents.subscription(each) for each in made], status=201)
-        (one,) = await self._make([Wish.from_json(given)])
-        return reply(documents.subscription(one), status=201, headers={"Location": f"/subscriptions/{one.id}"})
+            wishes = [Wish.from_json(each) for each in given]
+            made = await self._make(wishes)
+            return reply([documents.made(*each) for each in zip(made, wishes, strict=True)], status=201)
+        wish = Wish.from_json(given)
+        (one,) = await self._make([wish])
+        return reply(documents.made(one, wish), status=201, headers={"Location": f"/subscriptions/{one.id}"})
 
     @serves(subscribing.PAGE)
     async def page(self, request: web.Request) -> web.Response:
@@ -89,6 +91,8 @@ class _Subscriptions:
         told = {**documents.subscription(found), "sharing": self._subscriptions.sharing.count(id)}
         lane = self._subscriptions.lane(found)
         told |= {} if lane is None else {"lane": documents.lane(lane)}
+        hook = self._subscriptions.hook(id)
+        told |= {} if hook is None else {"webhook": documents.webhook(hook)}
         return told if lease is None else {**told, "expires": timestamp(lease.until)}
 
     @serves(subscribing.END)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from triplewire.control.beginnings import Beginnings
 from triplewire.control.entailments import Entailments
 from triplewire.control.sharing import Sharing
 from triplewire.control.templates import Templates, filled
+from triplewire.control.webhooks import Webhooks
 from triplewire.control.wishes import Instance, Wish
 from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError, Unfit
 from triplewire.matching.cuts import Asked
@@ -21,7 +22,8 @@ from triplewire.matching.shapes import Shape
 from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, token
-from triplewire.registry import lanes, leases
+from triplewire.registry import hooks, lanes, leases
+from triplewire.registry.hooks import HOOK, Hook, State
 from triplewire.registry.lanes import LANE, Lane
 from triplewire.registry.leases import EXPIRY, LEASE, Lease
 from triplewire.registry.ports import Registry
@@ -50,13 +52,16 @@ class Subscriptions:
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         head: Callable[[], int] | None = None,
         beginnings: Beginnings | None = None,
+        webhooks: Webhooks | None = None,
     ) -> None:
-        """`head` tells how far the registry is. Without `beginnings` no subscription may ask for the past."""
+        """`head` tells how far the registry is. Without `beginnings` no subscription may ask for the past, and without
+        `webhooks` none to be told by POST."""
         self.sharing = Sharing(registry, head)
         self._registry = registry
         self._clock = clock
         self._new_id = new_id
         self._beginnings = beginnings
+        self._webhooks = webhooks
         self.templates = Templates(registry)
         self._entailments = Entailments(registry)
         self._texts = Texts()
@@ -117,7 +122,14 @@ class Subscriptions:
         found = self.find(id)
         leased: list[Entry] = [] if found.ttl is None else [(LEASE, id, None)]
         entailed: list[Entry] = [] if found.entailment is None else [(ENTAILED, id, None)]
-        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed])
+        hook = self.hook(id)
+        hooked: list[Entry] = [] if hook is None else [(HOOK, id, hooks.to_value(replace(hook, state=State.ENDED)))]
+        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed, *hooked])
+
+    def hook(self, id: str) -> Hook | None:
+        """Where its notifications are sent; None for one that is listened to."""
+        change = self._registry.get(HOOK, id)
+        return None if change is None else hooks.from_change(change)
 
     def lane(self, subscription: Subscription) -> Lane | None:
         """The lane in which it is matched apart from others; None for the one of all."""
@@ -133,6 +145,7 @@ class Subscriptions:
         """The positions of the drafts, which are subscriptions now."""
         shapes = {each.shape.key: each.shape for each in drafts}
         missing = list(self._missing(shapes))
+        self._keep_secrets(drafts)
         made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
         positions = self._registry.put([*missing, *made, *_beside(drafts)])[len(missing) : len(missing) + len(drafts)]
         self._remember(shapes)
@@ -140,6 +153,17 @@ class Subscriptions:
         if versions and versions != {self._entailments.version()}:
             self._entailments.settle()
         return positions
+
+    def _keep_secrets(self, drafts: Sequence[_Draft]) -> None:
+        if self._webhooks is not None:
+            self._webhooks.keep({each.hook.id: each.secret for each in drafts if each.hook is not None})
+
+    def _hooked(self, made: Subscription, wish: Wish) -> Hook | None:
+        if wish.webhook is None:
+            return None
+        if self._webhooks is None:
+            raise Unfit("webhook", "webhook is not possible here: nobody delivers")
+        return self._webhooks.hook(made.id, wish.webhook, made.created)
 
     def _missing(self, shapes: Mapping[str, Shape]) -> Iterator[Entry]:
         for key, shape in shapes.items():
@@ -187,7 +211,8 @@ class Subscriptions:
             ontologies=() if wish.begins is None else self._entailments.loaded(),
             created=self._clock.now(),
         )
-        return _Draft(made, lifted.shape, version)
+        secret = "" if wish.webhook is None else wish.webhook.secret
+        return _Draft(made, lifted.shape, version, self._hooked(made, wish), secret)
 
 
 @dataclass(frozen=True)
@@ -206,6 +231,8 @@ class _Draft:
     shape: Shape
     version: int | None = None
     """Of the ontologies by which it was lifted; None for one that goes by none."""
+    hook: Hook | None = None
+    secret: str = field(default="", repr=False)
 
 
 def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
@@ -213,6 +240,8 @@ def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
     for each in drafts:
         if each.made.entailment is not None:
             yield ENTAILED, each.made.id, {}
+        if each.hook is not None:
+            yield HOOK, each.hook.id, hooks.to_value(each.hook)
         if each.made.ttl is not None:
             lease = Lease.begun(each.made.id, each.made.ttl, each.made.created)
             yield LEASE, lease.id, leases.to_value(lease)

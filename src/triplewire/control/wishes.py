@@ -11,6 +11,7 @@ import orjson
 from triplewire import filters
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
+from triplewire.control.webhooks import Webhook
 from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
@@ -21,7 +22,19 @@ from triplewire.registry.subscriptions import NARROWING
 
 RDFS = "rdfs"
 FILTER = ("filter", "filters", "prefixes")
-FIELDS = ("sparql", *FILTER, "template", "values", "version", "kind", "ttl", "entailment", "from", *NARROWING)
+FIELDS = (
+    "sparql",
+    *FILTER,
+    "template",
+    "values",
+    "version",
+    "kind",
+    "ttl",
+    "entailment",
+    "from",
+    "webhook",
+    *NARROWING,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,8 @@ class Wish:
     entailment: str | None = None
     begins: Beginning | None = None
     """From where on the past is asked for; the field `from`."""
+    webhook: Webhook | None = None
+    """Where notifications are to be sent."""
 
     @classmethod
     def from_json(cls, value: object) -> Wish:
@@ -64,6 +79,7 @@ class Wish:
         text = _sparql(value, alone=bool(given)) if instance is None and filter is None else None
         given |= {"instance": instance, "filter": filter, "ttl": _ttl(value), "entailment": _entailment(value)}
         given["begins"] = None if value.get("from") is None else Beginning.from_json(value["from"])
+        given["webhook"] = None if value.get("webhook") is None else Webhook.from_json(value["webhook"])
         return cls(text, _kind(value), **given)
 
     @property

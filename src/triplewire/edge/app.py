@@ -39,6 +39,10 @@ from triplewire.edge.formats.ports import closing
 from triplewire.edge.gatherings import Gatherings
 from triplewire.edge.gauges import Gauges
 from triplewire.edge.health import Health, Sources
+from triplewire.edge.hooks.hubs import Hub, announce
+from triplewire.edge.hooks.letters import Letters
+from triplewire.edge.hooks.offices import Office
+from triplewire.edge.hooks.rounds import Rounds
 from triplewire.edge.intake import inflations
 from triplewire.edge.intake.publications import Publications
 from triplewire.edge.intake.publishings import Publishings
@@ -49,18 +53,21 @@ from triplewire.edge.parts import Idle, Parts
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.memories import Memories
 from triplewire.edge.past.pasts import Pasts
-from triplewire.edge.past.resumptions import Resumptions
+from triplewire.edge.past.resumptions import Asked, Resumptions
 from triplewire.edge.problems import middleware
 from triplewire.edge.sieves import Sieves
 from triplewire.edge.streams import Streams
 from triplewire.edge.telling.conversations import Conversations
 from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.rooms import Addressee
+from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
+from triplewire.model import START
 from triplewire.registry.erasures import latest
+from triplewire.registry.hooks import Hook
 from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
 from triplewire.telemetry.standings import STANDING_SECONDS
 
@@ -117,24 +124,30 @@ class Edge:
             parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
         )
 
+        reception, lanes = self.reception, Lanes(self.matches, self.slow)
+        self.ways = Ways(reception, Conversations(reception))
+        taps = Taps(self.events, self.strains, self.sieves)
+        self.streams = Streams(taps, reception, self.ways, self.resumptions, parts.windows, self.referrals)
+        window = parts.windows.of(None)
+        self.deliveries = Deliveries(lanes, self.pasts, reception, self.ways, self.resumptions, self.leases, window)
+        self.office = Office(parts.outbound, self._told, parts.clock, parts.metrics)
+        self.hub = Hub(self.office, parts.registry, parts.log)
+        self.rounds = Rounds(self.office, parts.registry)
+
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
         sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
-        reception, lanes = self.reception, Lanes(self.matches, self.slow)
-        ways = Ways(reception, Conversations(reception))
-        taps = Taps(self.events, self.strains, self.sieves)
-        streams = Streams(taps, reception, ways, self.resumptions, parts.windows, self.referrals)
-        window = parts.windows.of(None)
-        deliveries = Deliveries(lanes, self.pasts, reception, ways, self.resumptions, self.leases, window)
         resources = (
             self.publications,
             self.publishings,
-            streams,
+            self.streams,
             Announcements(self.repeaters, parts.clock),
             Pages(parts.log, read),
             Histories(parts.log, self.backlog, self.historians, Promises(parts.registry, parts.ages)),
-            deliveries,
-            Gatherings(streams, deliveries, reception, ways),
+            self.deliveries,
+            Gatherings(self.streams, self.deliveries, self.reception, self.ways),
+            Letters(parts.outbound.books, parts.registry, read),
+            self.hub,
             Questions(parts.answers, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
@@ -162,6 +175,7 @@ class Edge:
             self._keep_moving(),
             self._keep_balance(),
             self.standings.keep(),
+            self.rounds.keep(),
         )
         tasks = [asyncio.create_task(work) for work in works]
         yield
@@ -169,6 +183,8 @@ class Edge:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await self.hub.close()
+        await self.office.close()
         self.readers.close()
         self.decoders.close()
         self.historians.close()
@@ -182,6 +198,12 @@ class Edge:
             room.close(_closing)
         with suppress(TimeoutError):
             await self.reception.seats.emptied()
+
+    async def _told(self, hook: Hook, position: int | None) -> Subject[Any]:
+        """What a hook is told, after a position. Raises NotFound."""
+        if hook.stream is None:
+            return await self.deliveries.subject(hook.id, None if position is None else Asked(position=position))
+        return await self.streams.subject(hook.stream, Asked(position=max(position or START, hook.begin)))
 
     def _published(self) -> None:
         if len(self.events.room) or len(self.strains.room):
@@ -243,6 +265,7 @@ def application(parts: Parts) -> web.Application:
     app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)
     link(app)
+    announce(app)
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)
     app.on_response_prepare.append(origins.mark)

@@ -15,6 +15,7 @@ from triplewire.edge.company.identities import new_identity
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.standings import Place
 from triplewire.edge.door import Authenticator
+from triplewire.edge.hooks.offices import Outbound
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.sieves import Filters
@@ -80,5 +81,7 @@ class Parts:
     """Who know callers by what they show; the door stands open where there are none."""
     ages: Callable[[str], float | None] = lambda stream: None
     """For how many seconds the events of a stream are kept; None is for good."""
+    outbound: Outbound = field(default_factory=Outbound)
+    """What it calls others by, who are told by POST."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

@@ -94,6 +94,11 @@ class Metrics:
         self.sieve_undecided = Counter(
             "triplewire_sieve_undecided", "Pairs of query and event that took too long to decide", registry=registry
         )
+        self.hooks = Gauge("triplewire_hooks", "Hooks that are delivered by this edge", registry=registry)
+        self.hook_calls = Counter(
+            "triplewire_hook_calls", "Calls of hooks, by what became of them", ["outcome"], registry=registry
+        )
+        self.hooks_parked = Counter("triplewire_hooks_parked", "Messages that were parked", registry=registry)
         self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
         self.cpu = Times()
         registry.register(self.cpu)

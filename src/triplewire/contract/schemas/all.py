@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from triplewire.contract.schemas.forms import Schema
+from triplewire.contract.schemas.hooking import HOOKING
 from triplewire.contract.schemas.publishing import PUBLISHING
 from triplewire.contract.schemas.running import RUNNING
 from triplewire.contract.schemas.shared import SHARED
 from triplewire.contract.schemas.subscribing import SUBSCRIBING
 from triplewire.contract.schemas.telling import MESSAGES, SAID
 
-SCHEMAS: dict[str, Schema] = {**SHARED, **PUBLISHING, **SUBSCRIBING, **MESSAGES, **SAID, **RUNNING}
+SCHEMAS: dict[str, Schema] = {**SHARED, **PUBLISHING, **SUBSCRIBING, **MESSAGES, **SAID, **RUNNING, **HOOKING}

@@ -42,6 +42,7 @@ _ASKED: dict[str, Any] = {
     "ttl": {"type": "number", "minimum": limits.LEASE_SECONDS_LEAST, "maximum": limits.LEASE_SECONDS_MOST},
     "entailment": one_of(("rdfs",)),
     "from": {"type": "string", "description": "`earliest`, a position, or a time with its zone"},
+    "webhook": ref("Webhook"),
     "stream": _STREAMS,
     "source": _NAMES,
     "application": _NAMES,

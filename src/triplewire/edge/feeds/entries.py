@@ -50,10 +50,14 @@ class Pieces:
                     "position": token(position),
                     "stream": self._text("stream", position),
                     "event": self._text("event", position),
-                    "time": moment(self._column("time")[self.rows[position]]),
+                    "time": self.time(position),
                 }
             )
         return found
+
+    def time(self, position: int) -> str:
+        """When it happened."""
+        return moment(self._column("time")[self.rows[position]])
 
     def id(self, position: int) -> str:
         """Of the event."""

@@ -54,6 +54,13 @@ class Reader:
     def __contains__(self, name: str) -> bool:
         return name in self._strands
 
+    @property
+    def reached(self) -> int:
+        """The position up to which everything was given out: beyond the mark, while nothing waits."""
+        waits = any(each.waits for each in self._strands.values())
+        at = min((each.reached for each in self._strands.values()), default=END)
+        return self.mark.position if waits or at == END else max(at, self.mark.position)
+
     def id(self, mark: Mark) -> str:
         """From where to resume after a message."""
         return str(mark) if self._many else token(mark.position)

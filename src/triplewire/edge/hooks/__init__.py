@@ -1,0 +1,1 @@
+"""Hooks: those who are told by POST, and do not have to listen."""

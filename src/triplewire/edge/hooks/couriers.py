@@ -1,0 +1,199 @@
+"""Couriers: deliver one hook, message after message, each when the one before was taken or parked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from triplewire.config import limits
+from triplewire.edge.formats.ports import gap
+from triplewire.edge.hooks.callers import Answer
+from triplewire.edge.hooks.envelopes import Envelope, enveloped, headers
+from triplewire.edge.hooks.offices import Office
+from triplewire.edge.hooks.posts import FORMATS
+from triplewire.edge.telling.marks import Mark
+from triplewire.edge.telling.readers import Reader
+from triplewire.edge.telling.subjects import Subject
+from triplewire.errors import NotFound, TriplewireError
+from triplewire.hooks.ports import Letter, Place
+from triplewire.hooks.schedules import Schedule
+from triplewire.model import END
+from triplewire.registry.hooks import Hook, State
+
+logger = logging.getLogger(__name__)
+
+
+class Over(Exception):
+    """Nothing more is delivered, and what becomes of the hook."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.state = state
+
+
+class Courier:
+    """Everything up to its place was taken or parked. While a message is tried again, nothing else is held for it."""
+
+    def __init__(self, hook: Hook, office: Office, place: Place | None) -> None:
+        self.hook = hook
+        self._office = office
+        self._position = None if place is None else place.position
+        self._parked = 0 if place is None else place.parked
+        self._secret: str | None = None
+        self._idle: Reader | None = None
+        """Where it waits for what comes next."""
+        self._turn = asyncio.Lock()
+        """One call at a time, whether for the first time or again."""
+        self._nudged = asyncio.Event()
+
+    async def run(self) -> State:
+        """Until there is nothing more to do; what becomes of the hook then."""
+        self._secret = await self._office.workers.run(self._office.books.secret, self.hook.id)
+        while True:
+            before = self._position
+            try:
+                await self._read()
+            except Over as over:
+                return over.state
+            except NotFound:
+                return State.ENDED
+            except TriplewireError as error:
+                logger.warning("hook %s: %s; trying again", self.hook.id, error)
+            if self._position == before:
+                await self._office.outbound.sleep(limits.HOOK_PAUSE_FIRST)
+
+    @property
+    def leased(self) -> bool:
+        """Whether it has a lease that is not over."""
+        return self._office.clock.now() < self.hook.until < END
+
+    def renew(self, hook: Hook, secret: str | None) -> None:
+        """It was said again, perhaps with another end and another secret."""
+        self.hook, self._secret = hook, secret
+
+    def rest(self) -> None:
+        """Note how far it is where nothing came that was to be delivered."""
+        if self._idle is not None:
+            self._arrive(self._idle.reached)
+
+    async def replay(self, positions: Sequence[int]) -> None:
+        """Deliver letters again, each once, until one is not taken. What is being tried is tried now."""
+        self._nudged.set()
+        books, run = self._office.books, self._office.workers.run
+        for number, position in enumerate(positions):
+            taken = False
+            with suppress(TriplewireError, Over):
+                taken = await self._again(position)
+            if not taken:
+                return await run(books.done, self.hook.id, positions[number:])
+            await run(books.remove, self.hook.id, [position])
+            self._parked -= 1
+
+    async def _read(self) -> None:
+        """From its place on, until it is sent away or something was not taken at once."""
+        subject = await self._office.find(self.hook, self._position)
+        reader = Reader(Mark(subject.after), FORMATS[self.hook.format])
+        async with subject.holding():
+            reader.add(subject)
+            try:
+                await self._follow(subject, reader)
+            finally:
+                self._idle = None
+                reader.close()
+
+    async def _follow(self, subject: Subject[Any], reader: Reader) -> None:
+        if subject.earliest is not None:
+            lost = gap(FORMATS[self.hook.format], subject.after, subject.earliest)
+            await self._deliver(subject.after, lost, reader)
+        while reader.sent_away is None and len(reader):
+            self._idle = reader
+            batch = await reader.next()
+            self._idle = None
+            for mark, part in batch.messages:
+                if not await self._deliver(mark.position, part, reader):
+                    return
+            self._arrive(batch.mark.position)
+            if batch.ends:
+                raise Over(State.ENDED)
+
+    async def _deliver(self, position: int, part: bytes, reader: Reader) -> bool:
+        """What is told at a position; whether it was all taken at once."""
+        smooth = [await self._sent(position, each, reader.close) for each in enveloped(self.hook, position, part)]
+        self._arrive(position)
+        return all(smooth)
+
+    async def _sent(self, position: int, envelope: Envelope, release: Callable[[], None]) -> bool:
+        """Until it is taken or parked; whether it was taken at once."""
+        failures, schedule = 0, self._schedule()
+        while not (answer := await self._attempt(envelope)).taken:
+            release()
+            failures += 1
+            if schedule.over(failures) and self._parked < limits.HOOK_LETTERS:
+                await self._park(position, failures, answer)
+                return False
+            self._office.notes.note(self.hook.id, Place(self._position or 0, failures, answer.reason))
+            await self._pause(schedule.pause(failures, answer.retry_after))
+        return not failures
+
+    async def _attempt(self, envelope: Envelope) -> Answer:
+        """Raises Over where the lease is over, or the target says that it is gone."""
+        office = self._office
+        async with self._turn, office.gates.through(urlsplit(self.hook.url).netloc) as gate:
+            if not self.leased and self.hook.until < END:
+                raise Over(State.ENDED)
+            said = headers(self.hook, self._secret, envelope, office.clock.now())
+            answer = await office.caller.post(self.hook.url, envelope.body, said)
+            gate.ill = answer.hung
+        office.metrics.hook_calls.labels("taken" if answer.taken else "refused" if answer.status else "failed").inc()
+        if answer.gone:
+            raise Over(State.GONE)
+        return answer
+
+    async def _park(self, position: int, attempts: int, answer: Answer) -> None:
+        now = self._office.clock.now()
+        await self._office.notes.park(Letter(self.hook.id, position, attempts, answer.reason, answer.status, now))
+        self._parked += 1
+        self._office.metrics.hooks_parked.inc()
+
+    async def _again(self, position: int) -> bool:
+        """Whether what was told at a position is taken now. Raises what `find` and histories raise."""
+        part = await self._told(position)
+        return bool(part) and all([(await self._attempt(each)).taken for each in enveloped(self.hook, position, part)])
+
+    async def _told(self, position: int) -> bytes:
+        """What was told at a position; nothing where that is kept no more, or was erased."""
+        cursor = position - 1
+        subject = await self._office.find(self.hook, cursor)
+        while cursor < position:
+            frames, reached = await subject.history.step(cursor, FORMATS[self.hook.format])
+            for at, part in zip(frames.positions, frames.parts, strict=True):
+                if at == position:
+                    return part
+            if reached <= cursor:
+                break
+            cursor = reached
+        return b""
+
+    async def _pause(self, seconds: float) -> None:
+        """Shorter where somebody asks for it."""
+        self._nudged.clear()
+        waits = [asyncio.ensure_future(each) for each in (self._office.outbound.sleep(seconds), self._nudged.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    def _arrive(self, position: int) -> None:
+        if position > (self._position or -1):
+            self._position = position
+            self._office.notes.note(self.hook.id, Place(position))
+
+    def _schedule(self) -> Schedule:
+        usual = self._office.outbound.schedule
+        attempts = usual.attempts if self.hook.attempts is None else self.hook.attempts
+        return Schedule(attempts, usual.first, usual.longest, usual.chance)

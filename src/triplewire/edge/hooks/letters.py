@@ -1,0 +1,146 @@
+"""`/hooks` and `/subscriptions/{id}/dead-letters`: how hooks stand, and what they did not take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.catalogue import hooking
+from triplewire.edge.workers import Workers
+from triplewire.errors import BadRequest, Conflict, NotFound, Unfit, UnknownMediaType
+from triplewire.hooks.ports import Books, Letter, Place
+from triplewire.matching.expansion import timestamp
+from triplewire.model import END, START, parse_token, token
+from triplewire.registry.hooks import HOOK, Hook, State, from_change
+from triplewire.registry.ports import Registry
+
+JSON = "application/json"
+
+
+class Letters:
+    """Any edge tells of all hooks, whichever delivers them."""
+
+    def __init__(self, books: Books, registry: Registry, workers: Workers) -> None:
+        self._books = books
+        self._registry = registry
+        self._workers = workers
+
+    def routes(self) -> list[web.RouteDef]:
+        path = "/subscriptions/{id}/dead-letters"
+        return [
+            web.get("/hooks", self.all),
+            web.get(path, self.page),
+            web.delete(path, self.drop),
+            web.post("/subscriptions/{id}/replay", self.replay),
+        ]
+
+    @serves(hooking.HOOKS)
+    async def all(self, request: web.Request) -> web.Response:
+        """By pages, in the order in which they were set."""
+        after, limit = parse_token(request.query.get("cursor", "earliest")), _limit(request)
+        found = await self._workers.run(self._registry.list, HOOK, after=after, limit=limit + 1)
+        places = await self._workers.run(self._books.places)
+        hooks = [from_change(each) for each in found[:limit]]
+        following = token(hooks[-1].since) if len(found) > limit else None
+        return _reply({"hooks": [document(each, places.get(each.id)) for each in hooks], "next": following})
+
+    @serves(hooking.LETTERS)
+    async def page(self, request: web.Request) -> web.Response:
+        id, after, limit = (
+            await self._id(request),
+            parse_token(request.query.get("cursor", "earliest")),
+            _limit(request),
+        )
+        found = await self._workers.run(self._books.letters, id, after, limit + 1)
+        following = token(found[limit - 1].position) if len(found) > limit else None
+        return _reply({"letters": [_letter(each) for each in found[:limit]], "next": following})
+
+    @serves(hooking.REPLAY)
+    async def replay(self, request: web.Request) -> web.Response:
+        """All of them, or those at the positions that the body names."""
+        hook = await self._hook(request)
+        if hook.state is not State.ON:
+            raise Conflict(f"the target of {hook.id} has said that it is gone: nothing is delivered to it any more")
+        asked = await self._workers.run(self._books.ask, hook.id, await _named(request))
+        return _reply({"id": hook.id, "replaying": asked}, 202)
+
+    @serves(hooking.DROP)
+    async def drop(self, request: web.Request) -> web.Response:
+        """All that are there now, or those at the positions that are named."""
+        id, positions = await self._id(request), _tokens(request.query.getall("position", []))
+        if positions is None:
+            found = await self._workers.run(self._books.letters, id, START, limits.HOOK_LETTERS)
+            positions = [each.position for each in found]
+        await self._workers.run(self._books.remove, id, positions)
+        return web.Response(status=204)
+
+    async def _id(self, request: web.Request) -> str:
+        return (await self._hook(request)).id
+
+    async def _hook(self, request: web.Request) -> Hook:
+        id = request.match_info["id"]
+        change = await self._workers.run(self._registry.get, HOOK, id)
+        if change is None or from_change(change).state is State.ENDED:
+            raise NotFound(f"{id} is not told by POST, or is not there")
+        return from_change(change)
+
+
+def document(hook: Hook, place: Place | None) -> dict[str, Any]:
+    """What is told of a hook: everything but its secret."""
+    told: dict[str, Any] = {"id": hook.id, "dialect": hook.dialect.value, "url": hook.url, "state": hook.state.value}
+    told |= {"stream": hook.stream, "topic": hook.topic} if hook.stream is not None else {}
+    told |= {"created": timestamp(hook.created)}
+    told |= {} if hook.until == END else {"expires": timestamp(hook.until)}
+    at = place or Place(hook.begin)
+    told |= {"position": token(at.position), "failures": at.failures, "parked": at.parked}
+    return {**told, "reason": at.reason} if at.reason else told
+
+
+def _letter(letter: Letter) -> dict[str, Any]:
+    return {
+        "id": f"{letter.hook}_{token(letter.position)}",
+        "position": token(letter.position),
+        "attempts": letter.attempts,
+        "status": letter.status,
+        "reason": letter.reason,
+        "parked": timestamp(letter.parked),
+    }
+
+
+async def _named(request: web.Request) -> list[int] | None:
+    """The positions that a body names; None where it names none. Raises BadRequest, Unfit or UnknownMediaType."""
+    body = await request.read()
+    if not body:
+        return None
+    if request.content_type != JSON:
+        raise UnknownMediaType(request.headers.get("Content-Type", ""), (JSON,))
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(given, dict) or set(given) - {"positions"}:
+        raise BadRequest('the body is {}, or names positions: {"positions": ["000000000000002a"]}')
+    return _tokens(given.get("positions", []))
+
+
+def _tokens(named: object) -> list[int] | None:
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise Unfit("positions", "positions must be a list of some, such as 000000000000002a")
+    if len(named) > limits.PAGE:
+        raise Unfit("positions", f"{len(named)} positions are too many at once; name at most {limits.PAGE}, or none")
+    return [parse_token(each) for each in named] or None
+
+
+def _limit(request: web.Request) -> int:
+    text = request.query.get("limit", str(limits.PAGE))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
+        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
+    return int(text)
+
+
+def _reply(value: object, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(value), content_type=JSON)

@@ -1,0 +1,41 @@
+"""`triplewire hooks` against an edge."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+from typer.testing import CliRunner, Result
+
+from tests.edge.hooks.scenes import Scene, scene
+from tests.edge.houses import run
+from triplewire.cli.app import app
+from triplewire.errors import NotFound
+from triplewire.model import token
+
+
+async def told(at: Scene, *command: str) -> Result:
+    return await asyncio.to_thread(CliRunner().invoke, app, ["hooks", *command, "--url", at.at.url])
+
+
+def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
+    async def story() -> None:
+        async with scene(attempts=1) as at:
+            assert "nobody" in (await told(at, "list")).stdout
+            made = await at.subscribe()
+            at.receiver.replies += [500, 500]
+            first, second = at.publish(made, count=2)
+            await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 2)
+            (hook,) = orjson.loads((await told(at, "list", "--json")).stdout)
+            assert (hook["id"], hook["parked"], hook["state"]) == (made["id"], 2, "on")
+            assert "on" in (await told(at, "list")).stdout
+            found = orjson.loads((await told(at, "dead", made["id"], "--json")).stdout)
+            assert [each["position"] for each in found] == [token(first), token(second)]
+            assert "answered 500" in (await told(at, "dead", made["id"])).stdout
+            assert "1 will be" in (await told(at, "replay", made["id"], "--position", token(first))).stdout
+            await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 1)
+            assert (await told(at, "drop", made["id"], "--position", token(second))).exit_code == 0
+            assert "nothing is parked" in (await told(at, "dead", made["id"])).stdout
+            assert isinstance((await told(at, "dead", "other")).exception, NotFound)
+
+    run(story())
