@@ -30,8 +30,8 @@ class Nothing:
 
 
 def settings_in(folder: Path) -> Settings:
-    """Nothing is limited for clients on the same machine, and no pipeline runs."""
-    return Settings(data=folder)
+    """Nothing is limited for clients on the same machine, and no pipeline runs. A token that is made closes no door."""
+    return Settings(data=folder, door="open")
 
 
 @contextmanager

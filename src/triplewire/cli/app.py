@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
+from typing import Annotated, Optional
 
 import typer
 
 from triplewire.cli import (
+    audit,
     bench,
     erase,
     export,
@@ -22,9 +26,11 @@ from triplewire.cli import (
     serve,
     simulate,
     template,
+    token,
     top,
     zones,
 )
+from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.errors import InputError, TriplewireError
 
 app = typer.Typer(
@@ -35,6 +41,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def shared(
+    token_file: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option(
+            "--token-file",
+            help="File with the token to show to the broker; TRIPLEWIRE_TOKEN may hold the token itself.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    cacert: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--cacert", help="File with the certificates (PEM) to go by.", exists=True, dir_okay=False),
+    ] = None,
+) -> None:
+    # A token itself is no option: everyone on a machine sees how commands were called. The names of the files are left
+    # in the environment, where clients look, those of processes that a command starts among them.
+    given = {TOKEN_FILE: token_file, CACERT: cacert}
+    os.environ.update({name: str(path.absolute()) for name, path in given.items() if path is not None})
+    if token_file is not None:
+        os.environ.pop(TOKEN, None)
+
 
 for module in (
     serve,
@@ -49,6 +80,8 @@ for module in (
     policy,
     template,
     hooks,
+    token,
+    audit,
     top,
     zones,
     relay,

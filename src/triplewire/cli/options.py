@@ -24,6 +24,9 @@ TlsKey = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option("--tls-key", help="File with its key (PEM); by default that of the certificate."),
 ]
+Open = Annotated[
+    bool, typer.Option("--open", help="Let everyone do everything, whatever the address. For networks that you trust.")
+]
 Url = Annotated[str, typer.Option("--url", envvar="TRIPLEWIRE_URL", help="Address of the broker.", show_default=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

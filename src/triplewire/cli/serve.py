@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.console import Console
 
-from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Port, TlsCertificate, TlsKey, Url, settings_of
+from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Open, Port, TlsCertificate, TlsKey, Url, settings_of
 from triplewire.imports import hide
 
 
@@ -36,6 +36,7 @@ def up(
     ] = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
+    open_: Open = False,
     demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
 ) -> None:
     """Start the whole broker on this machine, and watch over it until Ctrl-C. SIGHUP replaces its edges, as
@@ -43,7 +44,7 @@ def up(
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
 
-    settings = settings_of(data, host, port, edges=edges, tls_certificate=tls_certificate, tls_key=tls_key)
+    settings = settings_of(data, host, port, edges=edges, **_door(tls_certificate, tls_key, open_))
     console = Console()
     broker = Up(settings)
     stop = _stop_flag()
@@ -71,12 +72,17 @@ def edge(
     port: Port = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
+    open_: Open = False,
 ) -> None:
     """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
     hide("pandas")
     from triplewire.compose.edge import run_edge
 
-    run_edge(settings_of(data, host, port, tls_certificate=tls_certificate, tls_key=tls_key))
+    run_edge(settings_of(data, host, port, **_door(tls_certificate, tls_key, open_)))
+
+
+def _door(certificate: str | None, key: str | None, open_: bool) -> dict[str, str | None]:
+    return {"tls_certificate": certificate, "tls_key": key, "door": "open" if open_ else None}
 
 
 def pipeline(data: Data = None) -> None:

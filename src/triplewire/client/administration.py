@@ -123,6 +123,24 @@ class Administration(Calls):
             cursor = page["next"]
         return found
 
+    async def create_token(
+        self, name: str, allow: Sequence[str], *, roles: Sequence[str] = (), expires: str | None = None
+    ) -> Json:
+        """A token for somebody: what it is told of, and the text of it as `token`, which nobody can tell afterwards.
+        `allow` says what it lets do (`publish:home`), `expires` for how long (`30d`)."""
+        order = {"name": name, "allow": list(allow), "roles": list(roles)}
+        made: Json = await self._call("POST", "/tokens", json=order | ({} if expires is None else {"expires": expires}))
+        return made
+
+    async def tokens(self) -> list[Json]:
+        """All of them, in the order in which they were made, without their texts."""
+        found: list[Json] = (await self._call("GET", "/tokens"))["tokens"]
+        return found
+
+    async def revoke_token(self, id: str) -> None:
+        """It is good for nothing from now on, and who came in by it is sent away."""
+        await self._call("DELETE", f"/tokens/{id}")
+
     async def announce_repeater(self, id: str, told: Mapping[str, Any]) -> None:
         """A relay tells where streams of this edge can be heard as well: `streams`, `load`, `free`. It is believed for
         some seconds."""

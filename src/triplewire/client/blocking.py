@@ -46,12 +46,18 @@ class Client:
     """`AsyncClient` with calls that block. May be used from several threads; to be used as `with`."""
 
     def __init__(
-        self, url: str = "http://localhost:8080", *, attempts: int | None = None, transport: Transport = "sse"
+        self,
+        url: str = "http://localhost:8080",
+        *,
+        attempts: int | None = None,
+        transport: Transport = "sse",
+        token: str | None = None,
+        cacert: str | None = None,
     ) -> None:
+        self._client = AsyncClient(url, attempts=attempts, transport=transport, token=token, cacert=cacert)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="triplewire-client", daemon=True)
         self._thread.start()
-        self._client = AsyncClient(url, attempts=attempts, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -204,6 +210,17 @@ class Client:
 
     def drop_dead_letters(self, id: str, positions: Sequence[str] | None = None) -> None:
         self._run(self._client.drop_dead_letters(id, positions))
+
+    def create_token(
+        self, name: str, allow: Sequence[str], *, roles: Sequence[str] = (), expires: str | None = None
+    ) -> Json:
+        return self._run(self._client.create_token(name, allow, roles=roles, expires=expires))
+
+    def tokens(self) -> list[Json]:
+        return self._run(self._client.tokens())
+
+    def revoke_token(self, id: str) -> None:
+        self._run(self._client.revoke_token(id))
 
     def health(self) -> Json:
         return self._run(self._client.health())

@@ -8,6 +8,7 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
+from triplewire.client.credentials import Credentials
 from triplewire.client.feeds import Transport
 from triplewire.client.problems import error_of
 from triplewire.errors import Unavailable
@@ -21,10 +22,21 @@ class Calls:
     """Talks to one edge over connections that it keeps open. Errors are those of `triplewire.errors`."""
 
     def __init__(
-        self, url: str = "http://localhost:8080", *, attempts: int | None = None, transport: Transport = "sse"
+        self,
+        url: str = "http://localhost:8080",
+        *,
+        attempts: int | None = None,
+        transport: Transport = "sse",
+        token: str | None = None,
+        cacert: str | None = None,
     ) -> None:
         """`attempts` bounds how many broken connections in a row a feed bears; None means any number. Over the
-        transport `websocket` each message is acknowledged when the next one is asked for."""
+        transport `websocket` each message is acknowledged when the next one is asked for.
+
+        `token` is shown to this edge, and to no other; `cacert` is a file with the certificates to go by. Without them
+        the environment is asked: TRIPLEWIRE_TOKEN, TRIPLEWIRE_TOKEN_FILE, TRIPLEWIRE_CACERT. Raises BadRequest.
+        """
+        self._credentials = Credentials.given(token, cacert)
         self._transport: Transport = transport
         self._url = url.rstrip("/")
         self._attempts = attempts
@@ -59,9 +71,10 @@ class Calls:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # Feeds stay open: they must not use up the connections that calls need.
-            connector = aiohttp.TCPConnector(limit=0)
             self._session = aiohttp.ClientSession(
-                connector=connector, json_serialize=lambda value: orjson.dumps(value).decode(), read_bufsize=2**18
+                connector=self._credentials.connector(),
+                middlewares=self._credentials.shown_to(self._url),
+                json_serialize=lambda value: orjson.dumps(value).decode(),
+                read_bufsize=2**18,
             )
         return self._session

@@ -17,6 +17,8 @@ _SIMPLE: Mapping[str, type[errors.InputError]] = {
 }
 
 _STATUS: Mapping[int, type[TriplewireError]] = {
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
     404: errors.NotFound,
     409: errors.Conflict,
     410: errors.Gone,
@@ -84,6 +86,11 @@ def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
 
 
+def _hinted(detail: str) -> str:
+    """An edge speaks of headers; who uses a client has other ways to show a token."""
+    return f"{detail} (TRIPLEWIRE_TOKEN, or TRIPLEWIRE_TOKEN_FILE with the name of a file, gives one to commands)"
+
+
 def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.IdTaken("", str(document.get("position", ""))), detail)
 
@@ -97,6 +104,8 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     "BodyTooLarge": _too_large,
     "TooMany": lambda detail, document: errors.TooMany(detail, float(document.get("retry_after", 1.0))),
     "IdTaken": _id_taken,
+    "Unauthenticated": lambda detail, document: errors.Unauthenticated(_hinted(detail), given=True),
+    "Forbidden": lambda detail, document: errors.Forbidden(detail, scope=str(document.get("scope", ""))),
     "QueryLimit": lambda detail, document: errors.QueryLimit(detail),
     "AnswerTooLarge": lambda detail, document: errors.AnswerTooLarge(detail),
 }

@@ -1,11 +1,70 @@
-"""Doors: what must be so before an edge is opened to others, looked at before anything starts."""
+"""Doors: who may come in, and what must be so before an edge is opened to others."""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 
 from triplewire.certificates import Certificates
+from triplewire.clock import Clock, SystemClock
 from triplewire.config import Settings
+from triplewire.errors import BadRequest
+from triplewire.registry import SqliteRegistry
+from triplewire.registry.tokens import tokens
+
+CHOICES = ("auto", "open", "closed")
+
+
+def check_door(settings: Settings) -> None:
+    """Looked at before anything starts. Raises BadRequest where everyone could come in from anywhere though nobody said
+    that they may; and for settings that make no sense."""
+    certificates_of(settings)
+    if settings.door not in CHOICES:
+        raise BadRequest(f"door must be {', '.join(CHOICES)}, not {settings.door!r}")
+    if settings.jwt_keys and not (settings.jwt_issuer and settings.jwt_audience):
+        raise BadRequest("jwt_keys needs jwt_issuer and jwt_audience: else tokens for others would be good here, too")
+    if settings.door == "auto" and not settings.jwt_keys and not is_private(settings) and not has_tokens(settings):
+        raise BadRequest(refusal(settings))
+
+
+def is_private(settings: Settings) -> bool:
+    """Whether only this machine reaches the address, and no proxy asks for others."""
+    if settings.proxies:
+        return False
+    if settings.host == "localhost":
+        return True
+    try:
+        return ip_address(settings.host).is_loopback
+    except ValueError:
+        return False
+
+
+def has_tokens(settings: Settings) -> bool:
+    """Whether a token was ever made: those that are revoked count, they keep the door closed."""
+    if not settings.access.exists():
+        return False
+    registry = open_access(settings, SystemClock())
+    try:
+        return bool(tokens(registry))
+    finally:
+        registry.close()
+
+
+def open_access(settings: Settings, clock: Clock) -> SqliteRegistry:
+    """The registry of tokens. It has a file of its own, which is for nobody else to read and changes seldom: a look at
+    whether it did is all that a request costs."""
+    settings.data.mkdir(parents=True, exist_ok=True)
+    settings.access.touch(mode=0o600)
+    return SqliteRegistry(settings.access, clock)
+
+
+def refusal(settings: Settings) -> str:
+    where = "the proxy" if settings.proxies else settings.host
+    return (
+        f"whoever reaches {where} could do everything here, so it does not start like this. Make a token first:\n\n"
+        f"    triplewire token create --data {settings.data} --name me --allow '*' --save me.token\n\n"
+        "or let others vouch for people (TRIPLEWIRE_JWT_KEYS), or, on a network that you trust, say --open"
+    )
 
 
 def certificates_of(settings: Settings) -> Certificates | None:

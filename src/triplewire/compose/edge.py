@@ -15,16 +15,18 @@ from socket import socket
 import uvloop
 
 from triplewire.clock import SystemClock
-from triplewire.compose.doors import certificates_of
+from triplewire.compose.doors import certificates_of, check_door, open_access
+from triplewire.compose.entrances import entrance_of
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
-from triplewire.control import policies, receipts
+from triplewire.control import issuances, policies, receipts
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.tokens import Tokens
 from triplewire.control.webhooks import Webhooks
 from triplewire.edge.app import EDGE, application
 from triplewire.edge.clients.allowances import Allowances
@@ -56,7 +58,9 @@ ORPHAN_SECONDS = 2.0
 
 
 def run_edge(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, or until whoever started the process is gone."""
+    """Serve until SIGTERM or SIGINT, or until whoever started the process is gone. Raises BadRequest where everyone
+    could come in, though nobody said that they may."""
+    check_door(settings)
     uvloop.run(_serve(settings))
 
 
@@ -96,6 +100,9 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         closing.callback(whole.close)
         registry = SqliteRegistry(settings.log, clock)
         closing.callback(registry.close)
+        access = open_access(settings, clock)
+        closing.callback(access.close)
+        entrance = entrance_of(settings, access, clock)
         log = GuardedLog(whole, partial(pending, registry))
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
@@ -140,6 +147,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),
                 *policies.routes(Policies(registry)),
+                *issuances.routes(Tokens(access, clock)),
             ],
             services=settings.services,
             origins=settings.origins,
@@ -149,6 +157,10 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             metrics=metrics,
             identity=identity_of(settings.identity),
             allowances=Allowances.from_settings(settings, clock),
+            authenticators=entrance.authenticators,
+            is_open=entrance.is_open,
+            guests=entrance.guests,
+            witness=entrance.witness,
             place=Place(settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"),
             repeaters=settings.data / "repeaters",
         )

@@ -7,7 +7,7 @@ from threading import Event as Flag
 
 from triplewire.clock import Clock, SystemClock
 from triplewire.compose.children import Child
-from triplewire.compose.doors import certificates_of
+from triplewire.compose.doors import check_door
 from triplewire.compose.edges import Edges
 from triplewire.config import Settings
 from triplewire.errors import Unavailable
@@ -30,9 +30,9 @@ class Up:
         self.pipeline = Child("pipeline", self.settings, self.clock)
 
     def start(self) -> None:
-        """Start all. Raises what no restart would mend: Unavailable if the address is taken, BadRequest where the
-        certificate cannot be used."""
-        certificates_of(self.settings)
+        """Start all. Raises what no restart would mend: Unavailable if the address is taken, BadRequest where everyone
+        could come in, or where the certificate cannot be used."""
+        check_door(self.settings)
         self.settings.data.mkdir(parents=True, exist_ok=True)
         self.edges.start()
         self.pipeline.start()

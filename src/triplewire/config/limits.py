@@ -725,6 +725,58 @@ ARRIVAL_LOOKS = 10
 RELAY_PAUSE_LONGEST = 15.0
 """Seconds at most between two attempts, however many have failed: an edge that is back is found within them."""
 
+TOKENS = 10_000
+"""Tokens that there may be, revoked ones among them: some 10 MB in each edge. Those that are good for nothing make
+room."""
+
+TOKEN_GRANTS = 64
+"""Grants and roles of one token: each is looked at in a request."""
+
+TOKEN_CHARACTERS = 256
+"""The name of a token, and each of its grants and roles."""
+
+TOKEN_BODY_BYTES = 64 * 1024
+"""The JSON that asks for a token: all that it may have."""
+
+VERIFIED_TOKENS = 10_000
+"""Signed tokens of others that are remembered as checked: a signature takes some 50 µs. Some 10 MB at worst."""
+
+KEYS_BYTES = 1024 * 1024
+"""A set of public keys. Real ones have a few kB."""
+
+KEYS_TIMEOUT_SECONDS = 10.0
+"""How long a set of keys may take to come."""
+
+KEYS_SECONDS = 600.0
+"""After which a set of keys is read again, so that a key that was taken back is not believed for longer."""
+
+KEYS_PAUSE_SECONDS = 60.0
+"""Between two readings for keys that are not known: anybody can name one, and must not make us ask each time."""
+
+KEYS_RETRY_SECONDS = 5.0
+"""Between two readings of which the first failed."""
+
+GUEST_LOOK_SECONDS = 0.1
+"""Between two looks at whether a token was revoked by which somebody is connected: some microseconds each."""
+
+EXPIRY_LOOK_SECONDS = 1.0
+"""Between two looks at whether one has expired: a few milliseconds with as many listeners as there may be."""
+
+AUDIT_BYTES = 16 * 1024 * 1024
+"""A volume of the audit log, some 60,000 lines; then another is begun."""
+
+AUDIT_VOLUMES = 16
+"""Volumes that are kept of each of its two books: at most 256 MB of each."""
+
+AUDIT_SECONDS = 0.2
+"""How long lines of the audit log that nobody waits for are collected."""
+
+AUDIT_WAITING = 10_000
+"""How many of them may wait; others are counted. It takes 50,000 refusals in a second to get there."""
+
+AUDIT_CHARACTERS = 512
+"""What a line of the audit log says of an address."""
+
 CERTIFICATE_LOOK_SECONDS = 1.0
 """Between two looks at whether the files of a certificate were replaced: two calls of the system."""
 

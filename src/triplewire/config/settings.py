@@ -12,6 +12,10 @@ from triplewire.config import limits
 
 PREFIX = "TRIPLEWIRE_"
 
+TOKEN, TOKEN_FILE, CACERT = "TRIPLEWIRE_TOKEN", "TRIPLEWIRE_TOKEN_FILE", "TRIPLEWIRE_CACERT"
+"""Where clients look for the token to show, for a file with it, and for one with the certificates to go by. They are no
+settings: a broker needs none of them."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -61,6 +65,17 @@ class Settings:
     """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""
     hook_networks: tuple[str, ...] = ()
     """Addresses and networks that webhooks and WebSub may call although they are not public, such as `127.0.0.0/8`."""
+    door: str = "auto"
+    """Who may come in. `auto`: those whom a token or a key knows; and everyone, on an address of this machine alone,
+    until there is a first token. `open`: everyone, on any address. `closed`: those who are known."""
+    jwt_keys: str = ""
+    """A file, or an https address, with the public keys (JWKS) by which signed tokens of others (JWT) are checked."""
+    jwt_issuer: str = ""
+    """Whose tokens these are: their `iss`."""
+    jwt_audience: str = ""
+    """For whom they must be: their `aud`."""
+    jwt_leeway: float = 30.0
+    """By how many seconds clocks may differ."""
     tls_certificate: str = ""
     """A file with a certificate and its chain (PEM): with it, and its key, the edge speaks TLS alone."""
     tls_key: str = ""
@@ -78,6 +93,16 @@ class Settings:
     @property
     def log(self) -> Path:
         return self.data / "log.db"
+
+    @property
+    def access(self) -> Path:
+        """Where tokens are kept, as digests."""
+        return self.data / "access.db"
+
+    @property
+    def audit(self) -> Path:
+        """Where it is written down who did what."""
+        return self.data / "audit"
 
     @property
     def identity(self) -> Path:

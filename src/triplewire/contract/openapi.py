@@ -70,7 +70,7 @@ def _operation(route: Route) -> dict[str, Any]:
         told["requestBody"] = {"required": True, **_content(operation.body)}
     told["responses"] = _responses(operation)
     if operation.verbs:
-        shown = ("token", "jwt", "parameter") if route.method == "GET" else ("token", "jwt")
+        shown = ("token", "jwt", "parameter") if operation.lasts and route.method == "GET" else ("token", "jwt")
         told["security"] = [{name: []} for name in shown]
         told["x-verbs"] = [str(each) for each in operation.verbs]
     return told

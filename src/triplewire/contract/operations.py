@@ -64,6 +64,11 @@ class Operation:
     hears: tuple[str, ...] = ()
     """The messages that clients may say meanwhile."""
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the answer is a channel, which does not end."""
+        return bool(self.tells or self.hears)
+
 
 def serves(operation: Operation) -> Callable[[Handler], Handler]:
     """Marks the handler of an operation."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from triplewire.config import limits
 from triplewire.edge import index
@@ -176,6 +177,7 @@ class Edge:
             self._keep_balance(),
             self.standings.keep(),
             self.rounds.keep(),
+            *(each.keep() for each in (self.parts.guests, self.parts.witness) if each is not None),
         )
         tasks = [asyncio.create_task(work) for work in works]
         yield
@@ -185,6 +187,8 @@ class Edge:
                 await task
         await self.hub.close()
         await self.office.close()
+        if self.parts.witness is not None:
+            await self.parts.witness.flush()
         self.readers.close()
         self.decoders.close()
         self.historians.close()
@@ -254,13 +258,18 @@ def _closing(listener: Addressee) -> bytes:
 EDGE = web.AppKey("edge", Edge)
 
 
+def _entrance(parts: Parts) -> list[Middleware]:
+    door = Door(parts.authenticators, parts.is_open, parts.guests).middleware()
+    return [door] if parts.witness is None else [parts.witness.refusals(), door, parts.witness.acts()]
+
+
 def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
     middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
-    middlewares.append(Door(parts.authenticators).middleware())
+    middlewares += _entrance(parts)
     app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     tell(app, parts.identity)

@@ -14,7 +14,7 @@ from triplewire.edge.clients.allowances import Allowances
 from triplewire.edge.company.identities import new_identity
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.standings import Place
-from triplewire.edge.door import Authenticator
+from triplewire.edge.door import Authenticator, Guests, Witness
 from triplewire.edge.hooks.offices import Outbound
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
@@ -83,5 +83,11 @@ class Parts:
     """For how many seconds the events of a stream are kept; None is for good."""
     outbound: Outbound = field(default_factory=Outbound)
     """What it calls others by, who are told by POST."""
+    is_open: Callable[[], bool] = lambda: False
+    """Whether the door stands open, though there are some."""
+    guests: Guests | None = None
+    """Sends those away who came in and are welcome no more."""
+    witness: Witness | None = None
+    """Writes down who did what."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

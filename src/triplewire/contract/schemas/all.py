@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triplewire.contract.schemas.admitting import ADMITTING
 from triplewire.contract.schemas.forms import Schema
 from triplewire.contract.schemas.hooking import HOOKING
 from triplewire.contract.schemas.publishing import PUBLISHING
@@ -10,4 +11,13 @@ from triplewire.contract.schemas.shared import SHARED
 from triplewire.contract.schemas.subscribing import SUBSCRIBING
 from triplewire.contract.schemas.telling import MESSAGES, SAID
 
-SCHEMAS: dict[str, Schema] = {**SHARED, **PUBLISHING, **SUBSCRIBING, **MESSAGES, **SAID, **RUNNING, **HOOKING}
+SCHEMAS: dict[str, Schema] = {
+    **SHARED,
+    **PUBLISHING,
+    **SUBSCRIBING,
+    **MESSAGES,
+    **SAID,
+    **RUNNING,
+    **HOOKING,
+    **ADMITTING,
+}

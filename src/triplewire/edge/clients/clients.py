@@ -33,11 +33,16 @@ class Clients:
 
     def of(self, request: web.Request) -> str | None:
         """The client, or None for one on this machine, which is not limited."""
+        address = self.address(request)
+        return None if address is None else named(address)
+
+    def address(self, request: web.Request) -> str | None:
+        """From where a request comes, as far as that is known."""
         peer = request.transport.get_extra_info("peername") if request.transport else None
         if not isinstance(peer, tuple):
             return None
         said = request.headers.getall(FORWARDED, ()) if self.proxies else ()
-        return named(self._beyond(str(peer[0]), [each.strip() for text in said for each in text.split(",")]))
+        return self._beyond(str(peer[0]), [each.strip() for text in said for each in text.split(",")])
 
     def _beyond(self, peer: str, said: Sequence[str]) -> str:
         """The last address that is not of a trusted proxy: what stands before it may be made up."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
+from triplewire.contract import Operation
 from triplewire.errors import Unauthenticated
 
 PARAMETER = "access_token"
-"""For browsers, which can give no headers to an EventSource or a WebSocket. Only where nothing is changed: addresses
-end up in histories and logs."""
+"""For browsers, which can give no headers to an EventSource or a WebSocket, and for nothing else: addresses end up in
+histories and logs."""
 _SCHEME = "bearer"
 
 
-def credential_of(request: web.Request) -> str | None:
+def credential_of(request: web.Request, operation: Operation) -> str | None:
     """The bearer token of a request (RFC 6750); None where there is none. Raises Unauthenticated for another kind."""
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
-        return request.query.get(PARAMETER) if request.method == hdrs.METH_GET else None
+        return request.query.get(PARAMETER) if operation.lasts and request.method == hdrs.METH_GET else None
     scheme, _, shown = header.partition(" ")
     if scheme.lower() != _SCHEME or not shown.strip():
         raise Unauthenticated("the header Authorization must be Bearer and a token", given=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.access import EVERYONE, Grant, Principal
+from triplewire.access import Grant, Principal
 from triplewire.access.grants import ALL
 from triplewire.contract import Operation, operation_of
 from triplewire.contract.callers import call_by
 from triplewire.edge.door.credentials import credential_of
+from triplewire.edge.door.guests import Guests
 from triplewire.edge.door.ports import Authenticator
 from triplewire.errors import Forbidden, Unauthenticated
 from triplewire.registry.streams import stream_name
@@ -20,9 +21,16 @@ from triplewire.registry.streams import stream_name
 class Door:
     """Lets in who may do what they ask for. Without authenticators it stands open."""
 
-    def __init__(self, authenticators: Sequence[Authenticator] = ()) -> None:
-        """The first that can tell a credential decides."""
+    def __init__(
+        self,
+        authenticators: Sequence[Authenticator] = (),
+        is_open: Callable[[], bool] = lambda: False,
+        guests: Guests | None = None,
+    ) -> None:
+        """The first that can tell a credential decides. `is_open` is asked each time; `guests` hears who comes in."""
         self._authenticators = authenticators
+        self._is_open = is_open
+        self._guests = guests
 
     def middleware(self) -> Middleware:
         """Finds out who asks and what for, before anything of the request is read."""
@@ -30,21 +38,21 @@ class Door:
         @web.middleware
         async def enter(request: web.Request, handler: Handler) -> web.StreamResponse:
             operation = operation_of(request.match_info.handler)
-            if operation is not None and self._authenticators:
-                call_by(request, await self._admitted(request, operation))
+            if operation is not None and operation.verbs and self._authenticators and not self._is_open():
+                await self._admit(request, operation)
             return await handler(request)
 
         return enter
 
-    async def _admitted(self, request: web.Request, operation: Operation) -> Principal:
-        if not operation.verbs:
-            return EVERYONE
-        principal = await self._known(credential_of(request))
+    async def _admit(self, request: web.Request, operation: Operation) -> None:
+        principal = await self._known(credential_of(request, operation))
+        call_by(request, principal)
+        if self._guests is not None:
+            self._guests.enter(principal, request.transport)
         stream = None if operation.stream is None else stream_name(request.match_info[operation.stream])
         if not any(principal.may(verb, stream) for verb in operation.verbs):
             wanted = " or ".join(str(Grant(verb, stream or ALL)) for verb in operation.verbs)
             raise Forbidden(f"{principal.name} has no grant for {wanted}", scope=wanted)
-        return principal
 
     async def _known(self, credential: str | None) -> Principal:
         if credential is None:

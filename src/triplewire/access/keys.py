@@ -1,0 +1,182 @@
+"""Keys: signed tokens of somebody else (JWT, RFC 7519), checked with the public keys that they publish (RFC 7517).
+
+`scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says of
+others is passed over. `roles` has the roles, `sub` says who it is. A token must say when it expires: it cannot be
+revoked here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from triplewire.access.grants import Grant
+from triplewire.access.principals import Principal
+from triplewire.clock import Clock
+from triplewire.config import limits
+from triplewire.errors import BadRequest, Unauthenticated
+
+_RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+ALGORITHMS: Mapping[tuple[str, str | None], frozenset[str]] = {
+    ("RSA", None): _RSA,
+    ("EC", "P-256"): frozenset({"ES256"}),
+    ("EC", "P-384"): frozenset({"ES384"}),
+    ("EC", "P-521"): frozenset({"ES512"}),
+    ("OKP", "Ed25519"): frozenset({"EdDSA"}),
+}
+"""By the kind and the curve of a key, what it may have signed with. Neither `none` nor anything with a shared secret is
+among them: a public key is no secret, and whoever knows it could sign."""
+
+
+class UnknownKey(Unauthenticated):
+    """A token was signed with a key that is not in the set; a newer set may have it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a token must say. Times may differ by `leeway` seconds, because clocks do."""
+
+    issuer: str
+    audience: str
+    leeway: float = 0.0
+
+
+@dataclass(frozen=True)
+class Key:
+    """A public key, and the algorithms that it is for."""
+
+    public: Any
+    algorithms: frozenset[str]
+
+
+class Keys:
+    """A set of public keys, and those who are known by what was signed with one of them."""
+
+    def __init__(self, rules: Rules, clock: Clock) -> None:
+        self._rules = rules
+        self._clock = clock
+        self._keys: dict[str | None, Key] = {}
+        self._verified: OrderedDict[bytes, Principal] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def replace(self, document: bytes) -> None:
+        """Go by another set from now on. Raises BadRequest for what is none, and then goes by the old one."""
+        self._keys = _read(document)
+        # What was signed with a key that was taken back is not good any more.
+        self._verified.clear()
+
+    def known(self, text: str) -> Principal | None:
+        """Who shows a token; None for a text that is none. Raises Unauthenticated, UnknownKey among it."""
+        if text.count(".") != 2:
+            return None
+        sign = hashlib.sha256(text.encode()).digest()
+        found = self._verified.get(sign) or self._verify(text)
+        if found.expires is not None and found.expires + self._rules.leeway <= self._clock.now() / 1_000_000:
+            raise _refused("it has expired")
+        self._verified[sign] = found
+        self._verified.move_to_end(sign)
+        if len(self._verified) > limits.VERIFIED_TOKENS:
+            self._verified.popitem(last=False)
+        return found
+
+    def _verify(self, text: str) -> Principal:
+        import jwt
+
+        try:
+            header = jwt.get_unverified_header(text)
+            key = self._key_of(header)
+            claims = jwt.decode(text, key.public, algorithms=[header["alg"]], options=_OPTIONS)  # type: ignore[arg-type]
+        except jwt.PyJWTError as error:
+            raise _refused(str(error)) from None
+        self._check(claims)
+        return _principal(claims)
+
+    def _key_of(self, header: Mapping[str, Any]) -> Key:
+        key = self._keys.get(header.get("kid"))
+        if key is None:
+            raise UnknownKey("the token is not good: it was signed with a key that is not known here", given=True)
+        if header.get("alg") not in key.algorithms:
+            raise _refused(f"its key is not for {header.get('alg')!r}")
+        return key
+
+    def _check(self, claims: Mapping[str, Any]) -> None:
+        """Who made it, for whom, and from when on; whether it has expired is looked at each time."""
+        audience = claims.get("aud")
+        if self._rules.audience not in (audience if isinstance(audience, list) else [audience]):
+            raise _refused(f"it is for another audience than {self._rules.audience}")
+        if claims.get("iss") != self._rules.issuer:
+            raise _refused(f"it is of another issuer than {self._rules.issuer}")
+        if not _is_time(claims.get("exp")):
+            raise _refused("it does not say when it expires")
+        if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+            raise _refused("it does not say whose it is")
+        now = self._clock.now() / 1_000_000 + self._rules.leeway
+        if any(claims.get(name) is not None and not _before(claims[name], now) for name in ("nbf", "iat")):
+            raise _refused("it is not good yet")
+
+
+_OPTIONS = {f"verify_{name}": False for name in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
+"""What the library would check by a clock of its own, or otherwise than we do."""
+
+
+def _read(document: bytes) -> dict[str | None, Key]:
+    try:
+        found = orjson.loads(document)["keys"]
+        keys = {each.get("kid"): key for each in found if (key := _key(each)) is not None}
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        raise BadRequest(f"this is no set of keys: {error}") from None
+    if not keys:
+        raise BadRequest("the set has no public key of a kind that is known here: RSA, EC or Ed25519")
+    return keys
+
+
+def _key(raw: Mapping[str, Any]) -> Key | None:
+    """None for one that signs nothing for us: of another kind, or for encryption."""
+    import jwt
+
+    algorithms = ALGORITHMS.get((raw.get("kty", ""), raw.get("crv")))
+    if algorithms is None or raw.get("use", "sig") != "sig":
+        return None
+    if "d" in raw:
+        raise BadRequest("the set has a private key, which nobody must have but who signs: publish the public ones")
+    stated = algorithms & {raw.get("alg")} if "alg" in raw else algorithms
+    try:
+        return Key(jwt.PyJWK.from_dict(dict(raw), min(algorithms)).key, stated)
+    except jwt.PyJWTError as error:
+        raise BadRequest(f"a key of the set cannot be read: {error}") from None
+
+
+def _principal(claims: Mapping[str, Any]) -> Principal:
+    roles = claims.get("roles", [])
+    said = [each for each in roles if isinstance(each, str)] if isinstance(roles, list) else []
+    scope = claims.get("scope", "")
+    grants = frozenset(_granted(scope.split() if isinstance(scope, str) else ()))
+    return Principal(f"jwt:{claims['sub']}", grants, frozenset(said), float(claims["exp"]))
+
+
+def _granted(texts: Iterable[str]) -> Iterable[Grant]:
+    for text in texts:
+        try:
+            yield from Grant.parsed(text)
+        except BadRequest:
+            # `openid`, `profile` and the like are for others.
+            continue
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _before(value: object, now: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value <= now
+
+
+def _refused(why: str) -> Unauthenticated:
+    return Unauthenticated(f"the token is not good: {why}", given=True)

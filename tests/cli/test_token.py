@@ -1,0 +1,111 @@
+"""`triplewire token` and `triplewire audit`: over a data directory, with nothing running."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from triplewire.access.tokens import parsed
+from triplewire.cli.app import app
+from triplewire.config import limits
+from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
+from triplewire.errors import BadRequest, NotFound
+from triplewire.telemetry.audits import ACTS, REFUSALS, Audits
+
+
+def said(*arguments: str) -> tuple[str, str]:
+    found = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout, found.stderr
+
+
+def test_a_token_is_printed_alone_and_once(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    out, err = said("token", "create", "--name", "roof", "--allow", "publish:home", "--expires", "30d", *data)
+    id, secret = parsed(out.strip()) or ("", "")
+    assert id in err
+    assert secret not in err
+    out, err = said("token", "list", *data)
+    assert id in out
+    assert secret not in out + err
+
+
+def test_programs_are_told_in_json(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path), "--json")
+    out, _ = said("token", "create", "--name", "roof", "--allow", "query", "--allow", "consume:*", "--role", "x", *data)
+    made = orjson.loads(out)
+    text = made.pop("token")
+    assert parsed(text) is not None
+    assert (made["allow"], made["roles"], made["expires"]) == (["query", "consume:*"], ["x"], None)
+    assert orjson.loads(said("token", "list", *data)[0]) == [made]
+
+
+def test_one_is_revoked_by_its_id(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    out, _ = said("token", "create", "--name", "roof", "--allow", "*", "--json", *data)
+    said("token", "revoke", orjson.loads(out)["id"], *data)
+    (told,) = orjson.loads(said("token", "list", "--json", *data)[0])
+    assert told["state"] == "revoked"
+
+
+def test_one_is_saved_in_a_file_of_its_owner_and_not_printed(tmp_path: Path) -> None:
+    data, file = ("--data", str(tmp_path / "data")), tmp_path / "me.token"
+    for shown in ((), ("--json",)):
+        file.unlink(missing_ok=True)
+        out, err = said("token", "create", "--name", "me", "--allow", "*", "--save", str(file), *shown, *data)
+        id, secret = parsed(file.read_text().strip()) or ("", "")
+        assert id in out + err
+        assert secret not in out + err
+        assert file.stat().st_mode & 0o077 == 0
+    with pytest.raises(BadRequest, match="exists"):
+        said("token", "create", "--name", "me", "--allow", "*", "--save", str(file), *data)
+    assert len(orjson.loads(said("token", "list", "--json", *data)[0])) == 2
+
+
+def test_one_that_was_found_somewhere_is_revoked_by_its_text(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    out, _ = said("token", "create", "--name", "lost", "--allow", "*", *data)
+    said("token", "revoke", out.strip(), *data)
+    assert orjson.loads(said("token", "list", "--json", *data)[0])[0]["state"] == "revoked"
+
+
+def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    assert "no token" in said("token", "list", *data)[0]
+    for arguments, error in (
+        (("revoke", "nothing"), NotFound),
+        (("create", "--name", "x", "--allow", "fly"), BadRequest),
+        (("create", "--name", "x", "--allow", "query", "--expires", "soon"), BadRequest),
+    ):
+        with pytest.raises(error):
+            said("token", *arguments, *data)
+
+
+def test_the_audit_log_is_shown_the_newest_at_the_end(tmp_path: Path) -> None:
+    audits = Audits(tmp_path / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    for number in range(5):
+        record = {"at": f"{number}", "who": "token:a", "what": "eraseEvents", "on": "/events", "outcome": "begun"}
+        audits.write(ACTS, [record])
+    audits.write(REFUSALS, [{"at": "9", "who": "nobody", "what": "query", "on": "/sparql", "outcome": "refused"}])
+    data = ("--data", str(tmp_path))
+    out, _ = said("audit", "--last", "2", *data)
+    assert [line.split() for line in out.splitlines()] == [
+        ["4", "begun", "token:a", "eraseEvents", "/events"],
+        ["9", "refused", "nobody", "query", "/sparql"],
+    ]
+    assert len(said("audit", *data)[0].splitlines()) == 6
+    out, _ = said("audit", "--who", "nobody", "--json", *data)
+    assert [orjson.loads(line)["on"] for line in out.splitlines()] == ["/sparql"]
+
+
+def test_files_with_tokens_are_named_before_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (TOKEN, TOKEN_FILE, CACERT):
+        monkeypatch.setenv(name, "before")
+    file = tmp_path / "token"
+    file.write_text("x")
+    said("--token-file", str(file), "--cacert", str(file), "token", "list", "--data", str(tmp_path))
+    assert (os.environ.get(TOKEN), os.environ[TOKEN_FILE], os.environ[CACERT]) == (None, str(file), str(file))

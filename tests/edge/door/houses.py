@@ -1,0 +1,63 @@
+"""An edge with a door that is closed to all but those who show a token, and the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from tests.edge.houses import House, house
+from triplewire.clock import ManualClock
+from triplewire.control import issuances
+from triplewire.control.tokens import Order, Tokens
+from triplewire.edge import Parts
+from triplewire.edge.door import Guests, Witness
+from triplewire.edge.door.tokens import TokenAuthenticator
+from triplewire.registry.tokens import Ring
+
+NQUADS = {"Content-Type": "application/n-quads"}
+
+
+def bearer(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}"}
+
+
+@dataclass
+class Closed:
+    """The edge, and whoever makes tokens for it."""
+
+    at: House
+    tokens: Tokens
+    clock: ManualClock
+
+    def token(self, *allow: str, expires: str | None = None) -> tuple[str, str]:
+        """The id and the text of a new one."""
+        made, text = self.tokens.create(Order("test", allow, expires=expires))
+        return made.id, text
+
+
+@asynccontextmanager
+async def closed(witness: Witness | None = None, *, waits: bool = False) -> AsyncIterator[Closed]:
+    """With `waits` it is open until there is a token."""
+    found: list[tuple[Tokens, ManualClock]] = []
+
+    def shut(parts: Parts) -> Parts:
+        assert isinstance(parts.clock, ManualClock)
+        tokens = Tokens(parts.registry, parts.clock)
+        ring = Ring(parts.registry, lambda: True)
+        knows = TokenAuthenticator(ring, parts.clock)
+        found.append((tokens, parts.clock))
+        return replace(
+            parts,
+            authenticators=(knows,),
+            is_open=(lambda: not ring.newest()) if waits else (lambda: False),
+            guests=Guests(parts.clock, ring.newest, knows.good),
+            routes=issuances.routes(tokens),
+            witness=witness,
+        )
+
+    async with house(change=shut) as at:
+        yield Closed(at, *found[0])
+
+
+__all__ = ["NQUADS", "Closed", "bearer", "closed"]
