@@ -27,6 +27,10 @@ def solutions(events: Iterable[Event], sparql: str) -> Counter[Solution]:
     """The bag of solutions of a SELECT, the default graph being the union of all events."""
     answer = store(events).query(sparql, use_default_graph_as_union=True)
     assert isinstance(answer, ox.QuerySolutions)
+    return bag_of(answer)
+
+
+def bag_of(answer: ox.QuerySolutions) -> Counter[Solution]:
     names = sorted(variable.value for variable in answer.variables)
     return Counter(
         tuple((name, str(term)) for name in names if (term := solution[name]) is not None) for solution in answer

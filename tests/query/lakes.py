@@ -13,7 +13,7 @@ from triplewire.lake.ports import Batch, Change, Snapshot
 from triplewire.lake.quads import FileWriter
 from triplewire.lake.relations import parquet
 from triplewire.model import Event
-from triplewire.model.terms import XSD
+from triplewire.model.terms import RDF_TYPE, XSD
 from triplewire.query.duck import Duck
 from triplewire.query.requests import Bounds
 from triplewire.sparql import Statistics, compile_query, parse_query
@@ -60,6 +60,13 @@ class Growing:
     def lose(self, predicate: str) -> Snapshot:
         """The same, without the quads of a predicate."""
         return self._replace(f" WHERE predicate <> '{iri(predicate)}'", lost=True)
+
+    def lose_type(self) -> Snapshot:
+        """The same of what things are."""
+        return self._replace(f" WHERE predicate <> '{RDF_TYPE}'", lost=True)
+
+    def files(self) -> Snapshot:
+        return DeltaLake(self.path).files()
 
     def _replace(self, condition: str, *, lost: bool = False) -> Snapshot:
         lake, writer = DeltaLake(self.path), FileWriter(self.path)

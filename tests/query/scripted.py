@@ -12,6 +12,7 @@ from threading import Event as Flag
 
 import pyarrow as pa
 
+from triplewire.access import Sight
 from triplewire.config import limits
 from triplewire.lake.ports import Moment, Snapshot
 from triplewire.query.confines import confine
@@ -55,7 +56,9 @@ class Scripted:
     def statistics(self, snapshot: Snapshot) -> None:
         """Nothing is known."""
 
-    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds, sight: Sight | None = None
+    ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         for marker, order in self._orders.items():
             if f'"{marker}"' in compiled.sql:

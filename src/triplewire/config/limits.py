@@ -297,6 +297,9 @@ CACHED_QUADS = 2_500_000
 """Quads of the lake up to which each process of queries holds a copy of them in memory: some 310 MB for a million,
 however few bytes they take in files. A larger lake is read from its files."""
 
+HIDINGS = 8
+"""Sets of classes, hidden from some who ask, whose instances a process of queries keeps: some 100 bytes for each."""
+
 CATCH_UP_QUADS = 200_000
 """Quads in new files of the lake that a query waits for until they are counted and copied: half a second. More than
 that is made ready when there are no queries."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from aiohttp import web
 
+from triplewire.access import Verb, sight_of
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import querying
 from triplewire.edge.descriptions import description
 from triplewire.edge.ports import Answer, Answers
 from triplewire.edge.questions import accepted, question
+from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest, TriplewireError
 from triplewire.query.requests import QueryRequest
+from triplewire.registry.policies import Policies
 
 logger = logging.getLogger(__name__)
 
@@ -21,9 +26,11 @@ logger = logging.getLogger(__name__)
 class Questions:
     """Takes queries over HTTP."""
 
-    def __init__(self, answers: Answers, *, federated: bool = False) -> None:
+    def __init__(self, answers: Answers, policies: Policies, workers: Workers, *, federated: bool = False) -> None:
         """`federated` says whether SERVICE may ask any endpoint."""
         self._answers = answers
+        self._policies = policies
+        self._workers = workers
         self._federated = federated
 
     def routes(self) -> list[web.RouteDef]:
@@ -45,7 +52,9 @@ class Questions:
         return await self._answer(request, asked)
 
     async def _answer(self, request: web.Request, asked: QueryRequest) -> web.StreamResponse:
-        answer = await self._answers.ask(asked)
+        policy = (await self._workers.run(self._policies.current)).policy
+        sight = sight_of(caller(request), Verb.QUERY, policy)
+        answer = await self._answers.ask(asked if sight is None else replace(asked, sight=sight))
         try:
             return await _sent(request, answer)
         finally:

@@ -69,6 +69,7 @@ from triplewire.errors import TriplewireError
 from triplewire.model import START
 from triplewire.registry.erasures import latest
 from triplewire.registry.hooks import Hook
+from triplewire.registry.policies import Policies
 from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
 from triplewire.telemetry.standings import STANDING_SECONDS
 
@@ -83,6 +84,7 @@ class Edge:
         self.readers = Workers(2, "edge-read")
         self.decoders = Workers(1, "edge-decode")
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
+        self.policies = Policies(parts.registry)
         load = Load()
         memories = Memories(parts.recall, parts.clock, partial(latest, parts.registry))
         self.backlog = backlog = Backlog(parts.log, parts.archive, memories)
@@ -143,13 +145,13 @@ class Edge:
             self.publishings,
             self.streams,
             Announcements(self.repeaters, parts.clock),
-            Pages(parts.log, read),
+            Pages(parts.log, self.policies, read),
             Histories(parts.log, self.backlog, self.historians, Promises(parts.registry, parts.ages)),
             self.deliveries,
             Gatherings(self.streams, self.deliveries, self.reception, self.ways),
             Letters(parts.outbound.books, parts.registry, read),
             self.hub,
-            Questions(parts.answers, federated=bool(parts.services)),
+            Questions(parts.answers, self.policies, read, federated=bool(parts.services)),
             Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
         )

@@ -8,13 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from aiohttp import web
 
+from triplewire.access import Principal, Verb, sight_of
+from triplewire.access.redactions import redacted
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import consuming
 from triplewire.edge.past.gaps import Gap, gap_after
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
 from triplewire.model import END, MATTER, START, parse_token, token
+from triplewire.registry.policies import Policies
 from triplewire.registry.streams import stream_name
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -30,10 +34,12 @@ class Wanted:
 
 
 class Pages:
-    """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends."""
+    """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends, and by what
+    they see who ask."""
 
-    def __init__(self, log: Entries, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
+    def __init__(self, log: Entries, policies: Policies, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
         self._log = log
+        self._policies = policies
         self._workers = workers
         self._size = size
 
@@ -44,10 +50,10 @@ class Pages:
     async def page(self, request: web.Request) -> web.Response:
         """An Arrow stream of events in order. Its metadata tells up to where that is all of them (`reached`), and the
         first position that is kept (`earliest`) if some that were asked for are gone."""
-        body = await self._workers.run(self._read, _wanted(request))
+        body = await self._workers.run(self._read, _wanted(request), caller(request))
         return web.Response(body=body, content_type=ARROW)
 
-    def _read(self, wanted: Wanted) -> bytes:
+    def _read(self, wanted: Wanted, asking: Principal) -> bytes:
         upto = min(wanted.upto, self._log.head())
         if upto <= wanted.after:
             return _written(self._log.read(START, START, 1), wanted.after, None)
@@ -57,6 +63,8 @@ class Pages:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
+        sight = sight_of(asking, Verb.CONSUME, self._policies.current().policy)
+        entries = entries if sight is None else redacted(sight, entries)
         return _written(entries, reached, gap_after(self._log, None, wanted.after, wanted.stream))
 
 

@@ -39,9 +39,11 @@ class Compiler:
             return query
         return replace(query, dataset=Dataset(_terms(request.default_graphs), _terms(request.named_graphs)))
 
-    def compiled(self, query: Query, bounds: Bounds, statistics: Statistics | None = None) -> Compiled:
+    def compiled(
+        self, query: Query, bounds: Bounds, statistics: Statistics | None = None, *, steady: bool = False
+    ) -> Compiled:
         """Raises Unsupported, and what other endpoints are the reason for."""
-        return compile_query(resolve(query, self.services, bounds), self.dialect, statistics)
+        return compile_query(resolve(query, self.services, bounds), self.dialect, statistics, steady=steady)
 
 
 def _terms(addresses: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import orjson
 import pyarrow as pa
 
+from triplewire.access import Sight
 from triplewire.config import limits
 from triplewire.errors import Unavailable
 from triplewire.lake.ports import Snapshot
@@ -19,13 +21,15 @@ from triplewire.lake.reads import Tally
 from triplewire.lake.relations import parquet, quoted
 from triplewire.query.caches import COPY, NOTHING, Cache
 from triplewire.query.engines import over_memory, over_time
+from triplewire.query.hidings import Hidings
 from triplewire.query.intakes import Part, Portion
 from triplewire.query.profiles import Profile, measured
-from triplewire.query.prunings import Pruning, Scanned, scanned_by
+from triplewire.query.prunings import Pruning, Scanned, Source, scanned_by
 from triplewire.query.ranges import Ranges
 from triplewire.query.records import Records
 from triplewire.query.repetitions import Repetitions
 from triplewire.query.requests import Bounds
+from triplewire.query.sights import Seen, narrowed, whole
 from triplewire.query.statistics import Counting
 from triplewire.query.views import EVENTS, HEADERS, TIMES
 from triplewire.sparql import Compiled, Statistics
@@ -64,6 +68,7 @@ class Duck:
         self._counting = Counting(self._duck, records)
         self._repetitions = Repetitions(self._duck)
         self._cache = Cache(self._duck)
+        self._hidings = Hidings(self._duck)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
         self._duck.execute(f"CREATE TEMP VIEW events AS {EVENTS}")
         # From here on only the lake can be read, and nothing of this can be changed.
@@ -124,9 +129,11 @@ class Duck:
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
         return scanned_by(compiled, snapshot, self._ranges_of(snapshot), "duckdb")
 
-    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds, sight: Sight | None = None
+    ) -> Iterator[pa.RecordBatch]:
         with _translated(bounds):
-            sql = self._placed(compiled, snapshot)[0].sql
+            sql = self._placed(compiled, snapshot, sight)[0].sql
             reader = self._duck.sql(sql).to_arrow_reader(limits.BATCH_ROWS)
         while True:
             with _translated(bounds):
@@ -158,22 +165,30 @@ class Duck:
     def _is_copied(self, snapshot: Snapshot) -> bool:
         return self._cache.holds(snapshot)
 
-    def _placed(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
+    def _placed(self, compiled: Compiled, snapshot: Snapshot, sight: Sight | None = None) -> tuple[Compiled, Scanned]:
         """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
-        if self._is_copied(snapshot):
+        copied = self._is_copied(snapshot)
+        if copied and sight is None:
             return compiled, Scanned(snapshot)
-        placed, scanned = self._over_files(compiled, snapshot)
+        if sight is None:
+            placed, scanned = self._pruned(compiled, snapshot, partial(_source, snapshot.paths))
+        else:
+            seen = Seen(sight, "duckdb", self._hidings.of(sight, snapshot))
+            source = _copied_in_sight if copied else partial(_in_sight, snapshot.paths, self._whole(sight, snapshot))
+            placed, scanned = self._pruned(narrowed(compiled, sight), snapshot, partial(source, seen))
+        if copied:
+            return placed, Scanned(snapshot)
         if self._reads is not None:
             self._reads.add(scanned.zones_scanned)
         return placed, scanned
 
-    def _over_files(self, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
-        paths = snapshot.paths
-
-        def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
-            return f"({_relation(relation, [paths[number] for number in numbers])}) AS {alias}"
-
+    def _pruned(self, compiled: Compiled, snapshot: Snapshot, source: Source) -> tuple[Compiled, Scanned]:
         return Pruning(snapshot, self._ranges_of(snapshot), "duckdb", source).pruned(compiled)
+
+    def _whole(self, sight: Sight, snapshot: Snapshot) -> list[str]:
+        """The files in which something may be in sight."""
+        paths = snapshot.paths
+        return [paths[number] for number in sorted(self._ranges_of(snapshot).within(whole(sight)))]
 
     def _ranges_of(self, snapshot: Snapshot) -> Ranges:
         if self._ranges is None or self._ranges[0] is not snapshot:
@@ -211,7 +226,27 @@ def _translated(bounds: Bounds) -> Iterator[None]:
         raise Unavailable(f"the engine gave up: {words[:200]}") from error
 
 
-def _relation(name: str, paths: Sequence[str]) -> str:
+def _source(paths: Sequence[str], relation: str, alias: str, numbers: tuple[int, ...]) -> str:
     """The rows of some files as the one or the other relation."""
+    quads = _stored([paths[number] for number in numbers])
+    made = quads if relation == "quads" else f"(SELECT {HEADERS} FROM {quads} WHERE quad = 0)"
+    return f"{made} AS {alias}"
+
+
+def _in_sight(
+    paths: Sequence[str], whole: Sequence[str], seen: Seen, relation: str, alias: str, numbers: tuple[int, ...]
+) -> str:
+    """What of them is in sight."""
+    quads = _stored([paths[number] for number in numbers])
+    made = seen.quads(quads) if relation == "quads" else seen.events(quads, _stored(whole))
+    return f"({made}) AS {alias}"
+
+
+def _copied_in_sight(seen: Seen, relation: str, alias: str, _: tuple[int, ...]) -> str:
+    made = seen.quads(COPY) if relation == "quads" else seen.events(COPY, COPY)
+    return f"({made}) AS {alias}"
+
+
+def _stored(paths: Sequence[str]) -> str:
     quads = f"SELECT * REPLACE ({_PLAIN}) FROM {parquet(paths)}" if paths else f"SELECT {NOTHING} WHERE false"
-    return quads if name == "quads" else f"SELECT {HEADERS} FROM ({quads}) WHERE quad = 0"
+    return f"({quads})"

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from triplewire.access import Sight
 from triplewire.errors import QueryLimit
 from triplewire.lake.ports import Snapshot
 from triplewire.query.profiles import Profile
@@ -20,7 +21,7 @@ class Elsewhere(Exception):
 
 
 class Engine(Protocol):
-    """Runs one query at a time."""
+    """Runs one query at a time. With a sight it reads what is in that and nothing else."""
 
     def statistics(self, snapshot: Snapshot) -> Statistics | None:
         """What is known of the data, to plan by."""
@@ -31,7 +32,9 @@ class Engine(Protocol):
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
         """The files that hold what a query needs, whether or not there is a copy of them."""
 
-    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds, sight: Sight | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
 
     def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:

@@ -18,6 +18,7 @@ from triplewire.query.compilers import Compiler
 from triplewire.query.engines import Elsewhere, Engine
 from triplewire.query.explanations import Explanation
 from triplewire.query.formats import choose
+from triplewire.query.outlooks import Outlook
 from triplewire.query.requests import EXPLANATIONS, Bounds, QueryRequest
 from triplewire.sparql import Compiled, Statistics
 from triplewire.sparql.depths import ensure_depth
@@ -62,20 +63,25 @@ class History:
         snapshot = self._at(request)
         if self._spark_bytes is not None and request.engine == "spark":
             raise Elsewhere
-        # What is counted is counted of the lake as it is now.
-        statistics = self._engine.statistics(snapshot) if request.moment is None else None
+        # What is counted is counted of the lake as it is now, and tells of what is out of sight.
+        told = request.moment is None and (request.sight is None or request.explain is None)
+        statistics = self._engine.statistics(snapshot) if told else None
         began = perf_counter()
-        plan = self._compiler.compiled(query, bounds, statistics)
+        plan = self._compiler.compiled(query, bounds, statistics, steady=request.sight is not None)
         seconds = perf_counter() - began
         if self._spark_bytes is not None and request.engine == "auto":
             self._ensure_small(plan, snapshot, self._spark_bytes)
+        if request.explain is not None and request.sight is not None:
+            batches = _counted(self._engine.batches(plan, snapshot, bounds, request.sight), bounds.rows, alarm)
+            outlook = Outlook(self._compiler.dialect, query, plan, sum(each.num_rows for each in batches))
+            return Answer(EXPLANATIONS[request.explain], iter([outlook.write(request.explain)]))
         if request.explain is not None:
             profile = self._engine.profile(plan, snapshot, bounds)
             made = planned(query, statistics or Statistics())
             explanation = Explanation(self._compiler.dialect, query, made, plan, seconds, profile)
             return Answer(EXPLANATIONS[request.explain], iter([explanation.write(request.explain)]))
         alarm.check()
-        batches = _counted(self._engine.batches(plan, snapshot, bounds), bounds.rows, alarm)
+        batches = _counted(self._engine.batches(plan, snapshot, bounds, request.sight), bounds.rows, alarm)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return Answer(chosen.content_type, _measured(chunks, bounds.bytes))
 
@@ -89,6 +95,8 @@ class History:
         try:
             return self._lake.files(request.moment)
         except NotFound as error:
+            if request.sight is not None:
+                raise
             raise NotFound(f"{error}; the newest version is {self._lake.files().version}") from error
 
     def prepare(self) -> bool:

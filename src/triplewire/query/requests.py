@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
+from triplewire.access import Sight
 from triplewire.config import Settings, limits
 from triplewire.errors import BadRequest
 from triplewire.lake.ports import Moment
@@ -55,6 +56,8 @@ class QueryRequest:
     version: int | None = None
     as_of: str | None = None
     """On the lake as it was, at one of its versions or at a time: ISO 8601 with a zone."""
+    sight: Sight | None = None
+    """What whoever asks sees; None is everything."""
 
     def __post_init__(self) -> None:
         if self.explain not in (None, *EXPLANATIONS):
@@ -76,7 +79,8 @@ class QueryRequest:
         return self.version if self.as_of is None else _instant(self.as_of)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        made = {name: value for name, value in asdict(self).items() if value is not None}
+        return made if self.sight is None else {**made, "sight": self.sight.to_json()}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> QueryRequest:
@@ -84,6 +88,8 @@ class QueryRequest:
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
         }
+        if "sight" in given:
+            given["sight"] = Sight.from_json(given["sight"])
         return cls(**given)
 
 

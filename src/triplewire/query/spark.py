@@ -11,13 +11,16 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from triplewire.access import Sight
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.quads import QUADS
-from triplewire.query.prunings import Pruning, Scanned
+from triplewire.query.prunings import Pruning, Scanned, Source
 from triplewire.query.ranges import Ranges
+from triplewire.query.sights import Seen, hiding, narrowed, whole
 from triplewire.query.views import HEADERS, READ, TIMES
 from triplewire.sparql import Compiled, Step
 
+_WHOLE, _HIDDEN = "stored_whole", "hidden_instances"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 _TYPES = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
@@ -40,10 +43,12 @@ def configure(session: SparkSession) -> None:
         session.conf.set(name, value)
 
 
-def pruned(session: SparkSession, compiled: Compiled, snapshot: Snapshot) -> tuple[Compiled, Scanned]:
-    """The query over views of its own, each of those files alone that a scan needs; and which these are. The views are
-    there until another query is prepared."""
-    paths = snapshot.paths
+def pruned(
+    session: SparkSession, compiled: Compiled, snapshot: Snapshot, sight: Sight | None = None
+) -> tuple[Compiled, Scanned]:
+    """The query over views of its own, each of those files alone that a scan needs, and of these what is in sight; and
+    which they are. The views are there until another query is prepared."""
+    paths, ranges = snapshot.paths, Ranges(snapshot.files)
 
     def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
         frame = _frame(session, [paths[number] for number in numbers])
@@ -51,7 +56,27 @@ def pruned(session: SparkSession, compiled: Compiled, snapshot: Snapshot) -> tup
         chosen.createOrReplaceTempView(f"{relation}_{alias}")
         return f"{relation}_{alias} AS {alias}"
 
-    return Pruning(snapshot, Ranges(snapshot.files), "spark", source).pruned(compiled)
+    def source_in_sight(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
+        _frame(session, [paths[number] for number in numbers]).createOrReplaceTempView(f"stored_{alias}")
+        made = seen.quads(f"stored_{alias}") if relation == "quads" else seen.events(f"stored_{alias}", _WHOLE)
+        return f"({made}) AS {alias}"
+
+    if sight is None:
+        return Pruning(snapshot, ranges, "spark", source).pruned(compiled)
+    seen = Seen(sight, "spark", _hidden(session, sight, snapshot, source))
+    within = sorted(ranges.within(whole(sight)))
+    _frame(session, [paths[number] for number in within]).createOrReplaceTempView(_WHOLE)
+    return Pruning(snapshot, ranges, "spark", source_in_sight).pruned(narrowed(compiled, sight))
+
+
+def _hidden(session: SparkSession, sight: Sight, snapshot: Snapshot, source: Source) -> str | None:
+    """A view of the instances that are out of sight."""
+    found = hiding(sight, "spark")
+    if found is None:
+        return None
+    placed, _ = Pruning(snapshot, Ranges(snapshot.files), "spark", source).pruned(found)
+    session.sql(placed.sql).createOrReplaceTempView(_HIDDEN)
+    return _HIDDEN
 
 
 def _frame(session: SparkSession, paths: Sequence[str]) -> DataFrame:

@@ -11,6 +11,7 @@ from time import perf_counter
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from triplewire.access import Sight
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.reads import Tally
 from triplewire.query import spark
@@ -45,10 +46,12 @@ class Spark:
     def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
         return scanned_by(compiled, snapshot, Ranges(snapshot.files), "spark")
 
-    def batches(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds, sight: Sight | None = None
+    ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
-            placed, scanned = spark.pruned(self._session, compiled, snapshot)
+            placed, scanned = spark.pruned(self._session, compiled, snapshot, sight)
             if self._reads is not None:
                 self._reads.add(scanned.zones_scanned)
             yield from spark.batches(self._session, placed)

@@ -57,30 +57,40 @@ class Compiled:
 
 
 def compile_query(
-    query: Query, dialect: Dialect, statistics: Statistics | None = None, now: datetime | None = None
+    query: Query,
+    dialect: Dialect,
+    statistics: Statistics | None = None,
+    now: datetime | None = None,
+    *,
+    steady: bool = False,
 ) -> Compiled:
-    """The query over the relations `quads` and `events`. `now` is what NOW() gives."""
+    """The query over the relations `quads` and `events`. `now` is what NOW() gives. If `steady`, an answer is the same
+    byte by byte whatever the plan: wherever SPARQL leaves an order open, that of texts is taken."""
     known = statistics or NOTHING
     lifted = None if dialect == "spark" or Apply("now", ()) in parts(query) else lift(query)
     if lifted is None:
-        return compile_afresh(query, dialect, known, now or datetime.now(UTC))
-    found, sql = _template(lifted.structure, known, frozenset(lifted.fillings))
+        return compile_afresh(query, dialect, known, now or datetime.now(UTC), steady=steady)
+    found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady)
     if sql is None:
-        return compile_afresh(query, dialect, known, datetime.now(UTC))
+        return compile_afresh(query, dialect, known, datetime.now(UTC), steady=steady)
     read = tuple(each.filled(lifted.fillings) for each in found.readings)
     return replace(found, sql=sql.filled(lifted.fillings), readings=read)
 
 
 @lru_cache(maxsize=512)
-def _template(structure: Query, statistics: Statistics, slots: frozenset[str]) -> tuple[Compiled, Template | None]:
+def _template(
+    structure: Query, statistics: Statistics, slots: frozenset[str], steady: bool
+) -> tuple[Compiled, Template | None]:
     """What queries of one structure share, for DuckDB."""
-    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC))
+    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC), steady=steady)
     return compiled, template(compiled.sql, slots)
 
 
-def compile_afresh(query: Query, dialect: Dialect, known: Statistics, now: datetime) -> Compiled:
+def compile_afresh(
+    query: Query, dialect: Dialect, known: Statistics, now: datetime, *, steady: bool = False
+) -> Compiled:
     """The same, without a look at what was compiled before."""
-    build = Build(operated, known, _moment(now))
+    build = Build(operated, known, _moment(now), steady=steady)
     main = formed(planned(query, known), Context(build, query.dataset))
     named = definitions(build)
     read = readings((main, *named.values()), single=known.single)

@@ -41,12 +41,14 @@ from triplewire.sparql.compile.values import NUMERIC, Value, facet_of
 _FLOATING = frozenset({Family.FLOAT, Family.DOUBLE})
 
 
-def aggregate(op: str, value: Value | None, *, separator: str = " ", among: Sql | None = None) -> Value:
+def aggregate(
+    op: str, value: Value | None, *, separator: str = " ", among: Sql | None = None, steady: bool = False
+) -> Value:
     """The value of a set function over a group; of all rows if there is no value, which only COUNT allows.
 
-    `among` is a condition for the rows that count.
+    `among` is a condition for the rows that count. If `steady`, nothing depends on the order of rows.
     """
-    rows = _Rows(truth(True) if among is None else among)
+    rows = _Rows(truth(True) if among is None else among, steady)
     if value is None:
         return _whole(rows.all())
     match op:
@@ -64,6 +66,7 @@ class _Rows:
     """The rows of a group that count."""
 
     among: Sql
+    steady: bool = False
 
     def only(self, sql: Sql) -> Sql:
         return case((self.among, sql))
@@ -163,7 +166,8 @@ def _digits(value: Value) -> Sql:
 def _floating(op: str, value: Value, rows: _Rows, rank: Sql) -> Sql:
     if not value.families & _FLOATING:
         return null()
-    made = call("AVG" if op == "avg" else "SUM", rows.only(value.number()))
+    name = op.upper()
+    made = call(f"TW_{name}_STEADY" if rows.steady else name, rows.only(value.number()))
     if Family.FLOAT not in value.families:
         return made
     return case((equal(rank, number(3)), cast(try_cast(made, FLOAT), DOUBLE)), default=made)
@@ -173,7 +177,8 @@ def _joined(value: Value, separator: str, rows: _Rows) -> Value:
     strings = value.string()
     if is_null(strings):
         return Text(case((equal(rows.all(), number(0)), text(""))))
-    joined = coalesce(call("TW_JOINED", rows.only(strings), text(separator)), text(""))
+    name = "TW_JOINED_STEADY" if rows.steady else "TW_JOINED"
+    joined = coalesce(call(name, rows.only(strings), text(separator)), text(""))
     return Text(case((equal(rows.of(strings), rows.all()), joined)))
 
 

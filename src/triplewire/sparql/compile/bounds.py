@@ -166,7 +166,7 @@ def _starting(value: Sql, start: Sql) -> Found:
         return {}
     if any(each in _ESCAPED or each < " " for each in start.name) or start.name.endswith(_LAST):
         return {}
-    return {key_of(held): (tuple(_prefixed(first + start.name) for first in _FIRST),)}
+    return {key_of(held): (tuple(prefixed(first + start.name) for first in _FIRST),)}
 
 
 def _read(value: Sql) -> exp.Column | None:
@@ -187,7 +187,7 @@ def _results(value: Sql, forms: tuple[Sql, ...]) -> list[Sql]:
     return [each.args["true"] for each in value.args["ifs"]]
 
 
-def _prefixed(start: str) -> Interval:
+def prefixed(start: str) -> Interval:
     """All texts that begin so, and the one that comes next."""
     following = ord(start[-1]) + 1
     after = start[:-1] + chr(0xE000 if following == 0xD800 else following)

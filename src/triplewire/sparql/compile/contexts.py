@@ -51,6 +51,8 @@ class Build:
     names: dict[str, int] = field(default_factory=dict)
     shared: dict[str, Definition] = field(default_factory=dict)
     """Named relations, in an order in which each reads only earlier ones."""
+    steady: bool = False
+    """Is every order that is left open to be that of texts?"""
     _count: int = 0
 
     def alias(self, prefix: str) -> str:

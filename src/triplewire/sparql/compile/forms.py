@@ -61,14 +61,28 @@ def _construct(query: Query, context: Context) -> exp.Query:
     counted = fresh or query.where.limit is not None
     relation = modified(context if counted else context.uncounted(), query.where)
     if fresh:
-        relation = context.build.closed(replace(context.build.settled(relation), keys={"row": row_number()}))
+        settled = context.build.settled(relation)
+        relation = context.build.closed(replace(settled, keys={"row": _numbered(context, settled)}))
     if not query.template:
         return _triples(relation.where(exp.false()), [exp.Null() for _ in TRIPLE])
     structs = [_struct(relation, pattern) for pattern in query.template]
     exploded = rendered(relation, {"t": call("TW_EXPLODE", *structs)})
     parts = [exp.alias_(exp.Dot(this=column("x", "t"), expression=exp.to_identifier(name)), name) for name in TRIPLE]
     found = exp.select(*parts).from_(exploded.subquery("x", copy=False), copy=False)
-    return _valid(found).distinct(copy=False)
+    return _sorted(context, _valid(found).distinct(copy=False))
+
+
+def _sorted(context: Context, triples: exp.Select) -> exp.Select:
+    """In the order of texts, where every order is to be told."""
+    return triples.order_by(*(exp.column(name) for name in TRIPLE), copy=False) if context.build.steady else triples
+
+
+def _numbered(context: Context, relation: Relation) -> Sql:
+    """Which solution it is."""
+    if not context.build.steady:
+        return row_number()
+    texts = [value.text() for value in relation.values.values()]
+    return row_number(order=[exp.Ordered(this=each) for each in texts if each.find(exp.Column) is not None])
 
 
 def _struct(relation: Relation, pattern: Pattern) -> Sql:
@@ -112,7 +126,7 @@ def _describe(query: Query, context: Context) -> exp.Query:
     if names:
         wanted += _among_solutions(query, context, names, alias)
     select = rendered(quads.where(some(*wanted)), {name: column(alias, name) for name in TRIPLE})
-    return select.distinct(copy=False)
+    return _sorted(context, select.distinct(copy=False))
 
 
 def _among_solutions(query: Query, context: Context, names: list[str], alias: str) -> list[Sql]:

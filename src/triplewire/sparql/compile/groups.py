@@ -91,7 +91,8 @@ class _Key(Stored):
 def _closed(context: Context, relation: Relation, group: Group, arguments: Mapping[str, str]) -> Relation:
     keys = {name: relation.values.get(name, Value()) for name, _ in group.keys}
     values = {name: _key(value) for name, value in keys.items()} | {
-        name: _aggregated(relation, name, each, arguments.get(name)) for name, each in group.aggregates
+        name: _aggregated(relation, name, each, arguments.get(name), steady=context.build.steady)
+        for name, each in group.aggregates
     }
     texts = [value.text() for value in keys.values() if not isinstance(value, Known)]
     by = [*(each for each in texts if not is_null(each)), *relation.keys.values()]
@@ -117,7 +118,7 @@ def _key(value: Value) -> Value:
     return value if isinstance(value, Known) else _Key("", "", value.families, certain=certain(value), inner=value)
 
 
-def _aggregated(relation: Relation, name: str, each: Aggregate, argument: str | None) -> Value:
+def _aggregated(relation: Relation, name: str, each: Aggregate, argument: str | None, *, steady: bool) -> Value:
     among = None
     if f".f{name}" in relation.values:
         among = relation.values[f".f{name}"].text()
@@ -125,4 +126,4 @@ def _aggregated(relation: Relation, name: str, each: Aggregate, argument: str | 
         there = present(relation.values[_ROW].text())
         among = there if among is None else exp.and_(there, among)
     value = None if argument is None else relation.values[argument]
-    return aggregate(each.op, value, separator=each.separator, among=among)
+    return aggregate(each.op, value, separator=each.separator, among=among, steady=steady)

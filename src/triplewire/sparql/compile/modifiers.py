@@ -28,13 +28,23 @@ def modified(context: Context, select: Select, *, last: bool = False) -> Relatio
         return _sliced_each(context, relation, keys, select, last=last)
     if not sliced:
         return relation
+    relation, keys = _settled(context, relation, keys)
     return context.build.closed(relation, lambda inner, columns: _cut(rendered(inner, columns), keys, select))
 
 
 def finished(context: Context, select: Select, columns: Callable[[Relation], Columns]) -> exp.Query:
     """The last SELECT of a query with these columns of its solutions, in its order: nothing may stand around that."""
-    relation, keys = _arranged(context, select, select.order)
+    relation, keys = _settled(context, *_arranged(context, select, select.order))
     return _cut(rendered(relation, columns(relation)), keys, select)
+
+
+def _settled(context: Context, relation: Relation, keys: list[exp.Ordered]) -> tuple[Relation, list[exp.Ordered]]:
+    """Where every order is to be told: solutions that the keys leave equal stand by their texts."""
+    if not context.build.steady:
+        return relation, keys
+    relation = relation if keys else context.build.simple(relation)
+    texts = [_ordered(value.text(), False) for value in relation.values.values()]
+    return relation, list(dict.fromkeys([*keys, *(each for each in texts if _orders(each.this))]))
 
 
 def _arranged(context: Context, select: Select, order: Sequence[Order]) -> tuple[Relation, list[exp.Ordered]]:
@@ -120,7 +130,8 @@ def _sliced_each(
 ) -> Relation:
     """A slice for each row of the frame: by number within it. Without an order the texts give one, so that it is the
     same slice each time; the number stays as the rank in the last SELECT, if there is an order."""
-    by = keys or [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
+    texts = [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
+    by = [*keys, *texts] if context.build.steady else keys or texts
     numbered = row_number([*relation.keys.values()], by)
     ranked = context.build.closed(replace(relation, keys={**relation.keys, RANK: numbered}))
     place = ranked.keys[RANK]

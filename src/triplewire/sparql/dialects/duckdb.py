@@ -197,6 +197,11 @@ def _let(name: str, value: Sql, make: Callable[[Sql], Sql]) -> Sql:
     return call("LIST_EXTRACT", listed, number(1))
 
 
+def _steady(value: Sql, function: str, *arguments: Sql) -> Sql:
+    """An aggregate over the values in their own order, whatever that of the rows is."""
+    return call("LIST_AGGREGATE", call("LIST_SORT", call("LIST", value)), text(function), *arguments)
+
+
 def _reversed(value: Sql) -> Sql:
     """By code points; DuckDB's own function keeps what makes up one visible character together."""
     letters = call("REGEXP_EXTRACT_ALL", value, text("(?s)."))
@@ -239,6 +244,9 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_SUM": _sum,
     "TW_MEAN": _mean,
     "TW_JOINED": lambda value, separator: call("STRING_AGG", value, separator),
+    "TW_JOINED_STEADY": lambda value, separator: _steady(value, "string_agg", separator),
+    "TW_SUM_STEADY": lambda value: _steady(value, "sum"),
+    "TW_AVG_STEADY": lambda value: _steady(value, "avg"),
     "TW_AT_LEAST": lambda value, key: call("ARG_MIN_NULL", value, key),
     "TW_AT_MOST": lambda value, key: call("ARG_MAX_NULL", value, key),
     "TW_LIST": lambda value: call("LIST", value),

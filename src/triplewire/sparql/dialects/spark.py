@@ -215,6 +215,12 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
         call("TRY_DIVIDE", total, cast(count, exp.DataType.build("DECIMAL(20, 0)"))), DECIMAL
     ),
     "TW_JOINED": lambda value, separator: call("LISTAGG", value, separator),
+    "TW_JOINED_STEADY": lambda value, separator: call(
+        "ARRAY_JOIN", call("SORT_ARRAY", call("COLLECT_LIST", value)), separator
+    ),
+    # The last digits of a sum of doubles depend on which partitions come first, whatever they are sorted by.
+    "TW_SUM_STEADY": lambda value: call("SUM", value),
+    "TW_AVG_STEADY": lambda value: call("AVG", value),
     "TW_AT_LEAST": lambda value, key: call("MIN_BY", value, key),
     "TW_AT_MOST": lambda value, key: call("MAX_BY", value, key),
     "TW_ROW": lambda *keys: call("STRUCT", *keys),
