@@ -276,3 +276,18 @@ def test_a_relay_does_not_wait_for_a_window() -> None:
             assert (first.manner.priority, first.manner.window) == (True, 0.0)
 
     run(scene())
+
+
+def test_a_token_in_the_address_is_not_sent_on_to_another_edge(tmp_path: Path) -> None:
+    """Threat: a repeater, which anybody may run, is shown what lets into the edge above."""
+
+    async def scene() -> None:
+        async with tree(tmp_path) as at:
+            at.strain()
+            status, location, _ = await redirected(at.above, "/streams/test?format=sse&access_token=s3cret")
+            assert status == 307
+            assert location is not None
+            assert location.startswith(at.address)
+            assert "s3cret" not in location
+
+    run(scene())

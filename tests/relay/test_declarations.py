@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from triplewire.clock import ManualClock
+from triplewire.config.settings import TOKEN
 from triplewire.errors import BadRequest
-from triplewire.relay import Address, Enrichment, Strand, enrichers_of, parse
+from triplewire.relay import Address, Enrichment, Relay, Strand, enrichers_of, parse
 
 FILE = Path("north.toml")
 HERE = "http://localhost:8080"
@@ -127,3 +129,26 @@ def test_what_is_wrong_is_told_with_its_line(text: str, line: int | None, told: 
 def test_an_enricher_that_cannot_be_is_told_before_the_start(enrichment: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         enrichers_of(parse(f"{MIRROR}enrich.{enrichment}", FILE, HERE))
+
+
+def test_each_edge_has_a_token_of_its_own_in_a_file(tmp_path: Path) -> None:
+    text = '[tokens]\n"http://a:8080/" = "keys/a.token"\n[[relay]]\nfrom = "http://a:8080/streams/x"'
+    declared = parse(text, tmp_path / "north.toml", HERE)
+    assert declared.tokens == {"http://a:8080": tmp_path / "keys" / "a.token"}
+
+
+@pytest.mark.parametrize(("tokens", "told"), [('"a" = "f"', "no address of an edge"), ('"http://a" = 1', "a text")])
+def test_tokens_are_files_of_edges(tokens: str, told: str) -> None:
+    with pytest.raises(BadRequest, match=told):
+        parse(f'[tokens]\n{tokens}\n[[relay]]\nfrom = "http://a/streams/x"', FILE, HERE)
+
+
+def test_a_token_is_shown_to_the_edge_that_it_is_for_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN, "mine")
+    (tmp_path / "a.token").write_text("theirs\n")
+    text = '[tokens]\n"http://a" = "a.token"\n[[relay]]\nfrom = ["http://a/streams/x", "http://b/streams/x"]'
+    relay = Relay(parse(text, tmp_path / "north.toml", HERE), ManualClock())
+    shown = [relay._client(edge)._credentials.token for edge in (HERE, "http://a", "http://b")]
+    assert shown == ["mine", "theirs", None]

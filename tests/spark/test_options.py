@@ -7,6 +7,7 @@ import pytest
 from triplewire.errors import BadRequest
 from triplewire.model import token
 from triplewire.spark.options import options_of
+from triplewire.spark.publishers import Publisher
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,13 @@ def test_positions_are_numbers_or_tokens() -> None:
     found = options_of({"PATH": "x", "after": "17", "upto": token(18), "columns": "event, quads"})
     assert (found.after, found.upto, found.columns) == (17, 18, ("event", "quads"))
     assert options_of({"path": "x", "after": "earliest"}).after == 0
+
+
+def test_a_token_is_for_a_broker_and_is_not_shown() -> None:
+    found = options_of({"url": "http://a", "token": "s3cret"})
+    assert found.token == "s3cret"
+    assert "s3cret" not in repr(found)
+    assert "s3cret" not in repr(Publisher("http://a", None, "key", "s3cret"))
+    with pytest.raises(BadRequest, match="token goes with url") as caught:
+        options_of({"path": "lake", "token": "s3cret"})
+    assert "s3cret" not in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from triplewire.relay.strands import Address, Enrichment, Strand
 FILTERS = ("source", "application", "vocabulary", "ask", "filter")
 """What an edge picks events of a stream by, as parameters of its address."""
 
-_TOP = ("name", "to", "address", "positions", "relay")
+_TOP = ("name", "to", "address", "positions", "tokens", "relay")
 _RULE = ("from", "to", "stream", "after", *FILTERS, "enrich", "split")
 
 
@@ -32,6 +32,8 @@ class Declaration:
     to: str = ""
     address: str | None = None
     """Where clients reach the edge that `to` names, if the edge above may send some of its own there."""
+    tokens: Mapping[str, Path] = field(default_factory=dict)
+    """By the address of an edge, the file with the token that is shown to it, and to no other."""
 
 
 def read(path: Path, to: str) -> Declaration:
@@ -65,7 +67,15 @@ class _Checked:
         positions = self._text(document.get("positions", f"{path.stem}.positions"), ("positions",))
         address = self._edge(document["address"], ("address",)) if "address" in document else None
         strands = tuple(self._strands(document.get("relay"), target))
-        return Declaration(name, path.parent / positions, strands, target, address)
+        tokens = self._tokens(document.get("tokens", {}), path)
+        return Declaration(name, path.parent / positions, strands, target, address, tokens)
+
+    def _tokens(self, table: object, path: Path) -> dict[str, Path]:
+        found = self._table(table, ("tokens",))
+        return {
+            self._edge(edge, ("tokens", edge)): path.parent / self._text(file, ("tokens", edge))
+            for edge, file in found.items()
+        }
 
     def _strands(self, rules: object, to: str) -> Iterator[Strand]:
         if not isinstance(rules, list) or not rules:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
 from triplewire.client import AsyncClient
+from triplewire.client.credentials import of_file
 from triplewire.clock import Clock
 from triplewire.relay.announcements import Announcer
 from triplewire.relay.declarations import Declaration
@@ -54,9 +55,15 @@ class Relay:
                 await announcer.withdraw()
 
     async def _clients(self, closing: AsyncExitStack) -> dict[str, AsyncClient]:
-        """One for each edge."""
+        """One for each edge. Raises BadRequest for a file with a token that cannot be read."""
         edges = {end.edge for strand in self.declaration.strands for end in (strand.source, strand.target)}
-        return {edge: await closing.enter_async_context(AsyncClient(edge, attempts=0)) for edge in sorted(edges)}
+        return {edge: await closing.enter_async_context(self._client(edge)) for edge in sorted(edges)}
+
+    def _client(self, edge: str) -> AsyncClient:
+        """The token of the environment is for the edge that streams go to; others get those that are for them."""
+        file = self.declaration.tokens.get(edge)
+        default = None if edge == self.declaration.to else ""
+        return AsyncClient(edge, attempts=0, token=default if file is None else of_file(file))
 
     def _runs(self, ledger: Ledger, clients: Mapping[str, AsyncClient]) -> list[Run]:
         made = zip(self.declaration.strands, enrichers_of(self.declaration), strict=True)

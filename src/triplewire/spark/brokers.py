@@ -40,7 +40,7 @@ class BrokerOrigin:
         return [each for each in filters if not self._takes(each)]
 
     def reach(self, after: int, most: int | None = None) -> int:
-        with _client(self._url) as client:
+        with _client(self._url, self._options.token) as client:
             head = parse_token(client.health()["head"])
             if most is None or head <= after:
                 return max(after, head)
@@ -61,7 +61,7 @@ class BrokerOrigin:
 
     def read(self, part: Part, schema: StructType) -> Iterator[pa.RecordBatch]:
         after = part.after
-        with _client(self._url) as client:
+        with _client(self._url, self._options.token) as client:
             while after < part.upto:
                 page = client.page(after, part.upto, self._stream)
                 found = _quads(page.events, schema) if self._options.what == "quads" else events_of(page.events, schema)
@@ -96,11 +96,11 @@ class BrokerOrigin:
         return True
 
 
-def _client(url: str) -> Client:
+def _client(url: str, token: str | None) -> Client:
     # Whoever reads files does without the client and what it loads.
     from triplewire.client import Client
 
-    return Client(url)
+    return Client(url, token=token)
 
 
 def _quads(entries: pa.Table, schema: StructType) -> pa.Table:

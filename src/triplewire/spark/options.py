@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from triplewire.config import limits
@@ -15,6 +15,7 @@ from triplewire.spark.schemas import SCHEMAS
 KNOWN = (
     "path",
     "url",
+    "token",
     "what",
     "columns",
     "stream",
@@ -50,6 +51,8 @@ class Options:
     """Whether a stream fails if events that it has not read are gone from the broker's log."""
     pushdown: bool = True
     """Whether filters are taken, for which the session must hand them down."""
+    token: str | None = field(default=None, repr=False)
+    """What is shown to a broker."""
 
 
 def options_of(given: Mapping[str, str]) -> Options:
@@ -71,6 +74,7 @@ def options_of(given: Mapping[str, str]) -> Options:
         max_events=_number(said, "max_events", 1) if "max_events" in said else limits.BATCH_EVENTS,
         fail_on_gap=_chosen(said, "fail_on_gap", "true", ("true", "false")) == "true",
         pushdown=_chosen(said, "pushdown", "true", ("true", "false")) == "true",
+        token=said.get("token"),
     )
 
 
@@ -81,6 +85,8 @@ def _check_place(said: Mapping[str, str]) -> None:
         raise BadRequest(f"give path, a lake, or url, a running broker: {given}")
     if "url" in said and (both := [name for name in ("version", "as_of") if name in said]):
         raise BadRequest(f"{both[0]} goes with path: a broker has no versions, the lake does")
+    if "path" in said and "token" in said:
+        raise BadRequest("token goes with url: a lake is read as files, and asks for none")
 
 
 def _chosen(said: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:

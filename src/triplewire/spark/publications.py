@@ -36,6 +36,7 @@ def write_events(
     stream: str | None = None,
     *,
     key: str | None = None,
+    token: str | None = None,
     on_failure: Literal["raise", "report"] = "raise",
 ) -> Report:
     """Publish a frame of events, or of quads, which are put together by their graphs, from the executors.
@@ -51,7 +52,7 @@ def write_events(
     if on_failure not in ("raise", "report"):
         raise BadRequest(f"on_failure must be raise or report, not {on_failure!r}")
     made = events_from(frame, stream)
-    rows = made.mapInArrow(_task(Publisher(url, stream, checked(key))), _TALLY).toArrow().to_pylist()
+    rows = made.mapInArrow(_task(Publisher(url, stream, checked(key), token)), _TALLY).toArrow().to_pylist()
     report = sum((_tally(row) for row in rows), Tally())
     if report.failures and on_failure == "raise":
         raise refused(report)

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,8 @@ class Publisher:
     url: str
     stream: str | None
     key: str
+    token: str | None = field(default=None, repr=False)
+    """What is shown to the broker; by default what the environment of the executor says."""
 
     def publish(self, batches: Iterable[pa.RecordBatch]) -> Tally:
         """Returns when all are durable or refused. Raises Unavailable if the broker does not answer; then some may be
@@ -73,7 +75,7 @@ class Publisher:
 
     async def _publish(self, batches: Iterable[pa.RecordBatch]) -> Tally:
         told = Tally()
-        async with _sender(self.url, self.key) as sender:
+        async with _sender(self.url, self.key, self.token) as sender:
             for batch in batches:
                 events, wrong = _events(batch, self.stream)
                 sent = await asyncio.gather(*(sender.send(each) for each in bodies(events)))
@@ -113,11 +115,11 @@ class Sender:
 
 
 @asynccontextmanager
-async def _sender(url: str, key: str) -> AsyncIterator[Sender]:
+async def _sender(url: str, key: str, token: str | None) -> AsyncIterator[Sender]:
     # Whoever only reads files does without the client and what it loads.
     from triplewire.client import AsyncClient
 
-    async with AsyncClient(url) as client:
+    async with AsyncClient(url, token=token) as client:
         yield Sender(client, key, asyncio.Semaphore(limits.SPARK_REQUESTS))
 
 

@@ -14,7 +14,7 @@ from triplewire.errors import BadRequest
 from triplewire.spark.publications import check_events, checked, refused
 from triplewire.spark.publishers import Publisher, Tally
 
-_KNOWN = ("url", "stream")
+_KNOWN = ("url", "token", "stream")
 _SPARKS_OWN = ("checkpointlocation", "queryname")
 """What is said to Spark about a stream comes here, too."""
 _BATCH = ("sql.streaming.queryId", "streaming.sql.batchId")
@@ -67,7 +67,7 @@ def publisher_of(options: Mapping[str, str], schema: StructType, overwrite: bool
     if overwrite:
         raise BadRequest("what is published stays: the mode must be append, not overwrite")
     check_events(schema, said.get("stream"))
-    return Publisher(said["url"], said.get("stream"), checked(None))
+    return Publisher(said["url"], said.get("stream"), checked(None), said.get("token"))
 
 
 def _check(messages: list[WriterCommitMessage | None]) -> None:

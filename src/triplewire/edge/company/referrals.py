@@ -17,6 +17,7 @@ from triplewire.config import limits
 from triplewire.edge.company.latest import Latest
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.repeaters import Repeaters
+from triplewire.edge.door.credentials import PARAMETER
 from triplewire.edge.formats import SSE, format_of
 from triplewire.edge.intake.doors import said
 from triplewire.edge.ports import Entries
@@ -124,7 +125,8 @@ def _follows(request: web.Request) -> bool:
 
 
 def _others(request: web.Request) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in request.query.items() if name not in ("after", MOVED)]
+    """What else was asked for, but a token: that is for this edge, and for no other to see."""
+    return [(name, value) for name, value in request.query.items() if name not in ("after", MOVED, PARAMETER)]
 
 
 def link(app: web.Application) -> None:

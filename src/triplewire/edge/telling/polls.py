@@ -10,6 +10,7 @@ import zstandard
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.edge.door.credentials import PARAMETER
 from triplewire.edge.intake.doors import number_of
 from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.readers import Batch, Reader
@@ -72,7 +73,9 @@ def _response(request: web.Request, reader: Reader, batch: Batch, manner: Manner
     position = reader.id(batch.mark)
     headers = {"Cache-Control": "no-store", "Position": position}
     if len(reader) or not batch.ends:
-        headers["Link"] = f'<{request.rel_url.update_query(after=position)}>; rel="next"'
+        # Without a token that was in the address: answers end up in more places than requests.
+        following = request.rel_url.without_query_params(PARAMETER).update_query(after=position)
+        headers["Link"] = f'<{following}>; rel="next"'
     if not messages:
         return web.Response(status=204, headers=headers)
     encoding = manner.encoding.name
