@@ -76,6 +76,7 @@ OURS = tuple(
         "SELECT * { ?s ?p ?o } ORDER BY ?p LIMIT 3 OFFSET 1",
         "SELECT * { { SELECT ?s { ?s ?p ?o } LIMIT 1 } ?s ?q ?x }",
         "SELECT (SAMPLE(?o) AS ?one) (GROUP_CONCAT(?s) AS ?all) { ?s ?p ?o }",
+        "SELECT * { ?s ?p ?o BIND(REGEX('te', STR(?o)) AS ?found) BIND(1 / ?o + STRLEN(?o) AS ?made) }",
         "CONSTRUCT { ?s :has [ :is ?o ] } WHERE { ?s ?p ?o }",
         "DESCRIBE n:a",
         "DESCRIBE ?s { ?s :one ?o }",
