@@ -43,9 +43,11 @@ from triplewire.lake.entries import LakeEntries
 from triplewire.lake.retentions import Retention
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
 from triplewire.matching.chronicles import Chronicle
+from triplewire.query.censuses import census
 from triplewire.query.pools import Pool
 from triplewire.query.processes import Launch
 from triplewire.query.queries import Queries
+from triplewire.query.records import Records
 from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import pending
@@ -142,6 +144,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
+            census=lambda: census(lake.files().quads, Records(settings.statistics).read()),
             ages=Retention.parsed(settings.keep, settings.keep_bytes).of,
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),

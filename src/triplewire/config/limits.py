@@ -451,6 +451,27 @@ long caches may still have that."""
 LEAF_OPEN_SECONDS = 2
 """For how long one may be cached that is not full yet: who follows by pages is behind by so much."""
 
+SAMPLE_SECONDS = 60.0
+"""For how long it is taken as known what is in the newest page of a stream: it costs some 10 ms to look."""
+
+SAMPLES = 1_000
+"""Streams of which that is remembered, for each who sees them differently: some 10 MB."""
+
+SAMPLE_TERMS = 100
+"""Predicates, and classes, that are told of a stream or of all: the most frequent."""
+
+CATALOGUE_STREAMS = 100
+"""Streams in one answer of a catalogue: a second at worst, if nobody has asked before."""
+
+CATALOGUE_SECONDS = 10
+"""For how long a catalogue may be cached."""
+
+ABOUT_CHARACTERS = 4_000
+"""Of a text that is said about a stream, which stands in every catalogue."""
+
+ABOUT_KEYWORDS = 100
+"""Keywords of a stream."""
+
 LEAF_FAN = 100
 """Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
 three. Some 40 kB of relations."""

@@ -27,6 +27,11 @@ from triplewire.edge.company.repeaters import Repeaters
 from triplewire.edge.company.standings import Standings
 from triplewire.edge.contracts import Contracts
 from triplewire.edge.deliveries import Deliveries
+from triplewire.edge.discovery import links
+from triplewire.edge.discovery.listings import Listings
+from triplewire.edge.discovery.profiles import Profiles
+from triplewire.edge.discovery.samples import Samples
+from triplewire.edge.discovery.sightings import Sightings
 from triplewire.edge.door import Door
 from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.lanes import Lanes
@@ -126,6 +131,12 @@ class Edge:
         self.standings = Standings(
             parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
         )
+        sightings = Sightings(self.policies)
+        promises = Promises(parts.registry, parts.ages)
+        self.pages = Histories(parts.log, backlog, self.historians, promises, sightings)
+        samples = Samples(self.pages.newest, parts.clock)
+        profiles = Profiles(parts.log, parts.registry, samples, parts.ages, parts.clock)
+        self.listings = Listings(profiles, sightings, self.standings, parts.registry, parts.census, self.historians)
 
         reception, lanes = self.reception, Lanes(self.matches, self.slow)
         self.ways = Ways(reception, Conversations(reception))
@@ -146,7 +157,8 @@ class Edge:
             self.streams,
             Announcements(self.repeaters, parts.clock),
             Pages(parts.log, self.policies, read),
-            Histories(parts.log, self.backlog, self.historians, Promises(parts.registry, parts.ages)),
+            self.pages,
+            self.listings,
             self.deliveries,
             Gatherings(self.streams, self.deliveries, self.reception, self.ways),
             Letters(parts.outbound.books, parts.registry, read),
@@ -155,7 +167,12 @@ class Edge:
             Health(sources, read, parts.metrics, self.listeners, self.who, self.standings),
             self.standings,
         )
-        served = [*index.routes(), *(route for each in resources for route in each.routes()), *parts.routes]
+        served = [
+            *index.routes(),
+            *links.routes(),
+            *(route for each in resources for route in each.routes()),
+            *parts.routes,
+        ]
         return [*served, *Contracts(served).routes()]
 
     def who(self) -> dict[str, Any]:
@@ -277,6 +294,7 @@ def application(parts: Parts) -> web.Application:
     tell(app, parts.identity)
     link(app)
     announce(app)
+    links.lead(app)
     app.add_routes(edge.routes())
     app.cleanup_ctx.append(edge.running)
     app.on_response_prepare.append(origins.mark)

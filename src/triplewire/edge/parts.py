@@ -23,6 +23,7 @@ from triplewire.edge.telling.windows import Windows
 from triplewire.log import MemoryOutbox
 from triplewire.log.ports import Outbox
 from triplewire.matching.chronicles import Archive
+from triplewire.query.censuses import Census
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
@@ -89,5 +90,7 @@ class Parts:
     """Sends those away who came in and are welcome no more."""
     witness: Witness | None = None
     """Writes down who did what."""
+    census: Callable[[], Census | None] = lambda: None
+    """What was counted of all that is kept."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

@@ -89,10 +89,3 @@ READ = Operation(
     answers={200: Content({"application/vnd.apache.arrow.stream": None}, "An Arrow stream")},
     problems=(400,),
 )
-STREAMS = Operation(
-    "listStreams",
-    "See the streams",
-    (Verb.CONSUME,),
-    description="What flows out of all edges together, by stream.",
-    answers={200: Content({"application/json": "Streams"})},
-)

@@ -20,6 +20,7 @@ from triplewire.contract.schemas.forms import (
 from triplewire.contract.schemas.shared import POSITION
 
 _FRACTION: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_SAID: Schema = {"type": "string", "minLength": 1, "maxLength": limits.ABOUT_CHARACTERS}
 _ADDRESSES: Schema = {
     "type": "object",
     "additionalProperties": {"type": "string", "format": "uri"},
@@ -62,6 +63,31 @@ RUNNING: dict[str, Schema] = {
         about="What flows out of one stream.",
     ),
     "Streams": record({"streams": some(OBJECT), "notifications": ref("Flow")}),
+    "Profile": record(
+        {"stream": STRING, "title": STRING, "url": STRING, "about": STRING, "history": STRING, "listen": OBJECT},
+        optional={
+            "events": COUNT,
+            "bytes": COUNT,
+            "rate": NUMBER,
+            "since": TIME,
+            "until": TIME,
+            "kept": maybe(STRING),
+            "vocabularies": some(STRING),
+            "sample": OBJECT,
+        },
+        about="What is known of one stream.",
+    ),
+    "About": record(
+        {},
+        optional={
+            "title": _SAID,
+            "description": _SAID,
+            "licence": {"type": "string", "format": "iri"},
+            "keywords": some(_SAID, most=limits.ABOUT_KEYWORDS),
+            "version_of": {"type": "string", "format": "iri"},
+        },
+        about="What people say about a stream.",
+    ),
     "Edge": record(
         {
             "name": STRING,

@@ -1,4 +1,4 @@
-"""`/edges` and `/streams`: how each edge over the same directory stands, told by any of them."""
+"""`/edges`: how each edge over the same directory stands, told by any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -16,9 +16,9 @@ from aiohttp import web
 
 from triplewire.clock import Clock
 from triplewire.contract import serves
-from triplewire.contract.catalogue import consuming, running
+from triplewire.contract.catalogue import running
 from triplewire.edge.workers import Workers
-from triplewire.telemetry.flows import NOTIFICATIONS, Flow, together
+from triplewire.telemetry.flows import Flow
 from triplewire.telemetry.metrics import Metrics
 from triplewire.telemetry.standings import STANDING_SECONDS, Standing, by_name, tell, told, withdraw
 
@@ -59,7 +59,7 @@ class Standings:
         self._others: list[Standing] = []
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/edges", self.edges), web.get("/streams", self.streams)]
+        return [web.get("/edges", self.edges)]
 
     def own(self) -> Standing:
         """As it is at this moment, without what a scrape gets."""
@@ -123,15 +123,6 @@ class Standings:
         """Every edge by itself."""
         found = [self.own(), *await asyncio.to_thread(self.others)]
         return _json({"edges": [each.document() for each in sorted(found, key=by_name)]})
-
-    @serves(consuming.STREAMS)
-    async def streams(self, request: web.Request) -> web.Response:
-        """What flows out of all edges together, by stream."""
-        found = [self.own(), *await asyncio.to_thread(self.others)]
-        flows = together(flow for each in found for flow in each.streams)
-        told = {flow.stream: asdict(flow) for flow in flows}
-        notifications = told.pop(NOTIFICATIONS, asdict(Flow(NOTIFICATIONS)))
-        return _json({"streams": list(told.values()), "notifications": notifications})
 
 
 def _json(value: object) -> web.Response:

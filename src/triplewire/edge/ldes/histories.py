@@ -8,12 +8,14 @@ from typing import Any
 
 from aiohttp import web
 
+from triplewire.access import EVERYONE, Principal, Sight
 from triplewire.codec import TRIG, Syntax
 from triplewire.codec.documents import accepted, document
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import reading
+from triplewire.edge.discovery.sightings import Sightings
 from triplewire.edge.freshness import Fresh, fresh
 from triplewire.edge.ldes import statements
 from triplewire.edge.ldes.statements import Addresses, Promise
@@ -40,11 +42,14 @@ class Page:
 class Histories:
     """Writes the nodes of histories, each in bounded time, wherever their events lie."""
 
-    def __init__(self, log: Bound, backlog: Backlog, workers: Workers, promises: Promises) -> None:
+    def __init__(
+        self, log: Bound, backlog: Backlog, workers: Workers, promises: Promises, sightings: Sightings
+    ) -> None:
         self._log = log
         self._backlog = backlog
         self._workers = workers
         self._promises = promises
+        self._sightings = sightings
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -65,15 +70,15 @@ class Histories:
     async def _answer(self, request: web.Request, place: Node | None) -> web.Response:
         syntax = accepted(request.headers.get("Accept"), TRIG)
         at = Addresses(str(request.url.origin()), stream_name(request.match_info["stream"]))
-        page = await self._workers.run(self.page, at, place, syntax)
+        page = await self._workers.run(self.page, at, place, syntax, caller(request))
         seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
         kept = Fresh(page.body, syntax.media_type, seconds, fixed=page.complete)
         return fresh(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
 
-    def page(self, at: Addresses, place: Node | None, syntax: Syntax) -> Page:
-        """The first node, or another. Raises NotFound or Gone."""
-        volume = self._log.volume(at.name)
-        if volume is None:
+    def page(self, at: Addresses, place: Node | None, syntax: Syntax, principal: Principal = EVERYONE) -> Page:
+        """The first node, or another, as somebody sees it. Raises NotFound or Gone."""
+        volume, sight = self._log.volume(at.name), self._sightings.of(principal)
+        if volume is None or (sight is not None and at.name not in sight.streams):
             raise NotFound(f"nothing was ever published to {at.name}")
         tree, lost = Tree(volume), self._backlog.lost(at.name)
         if place is None:
@@ -83,7 +88,9 @@ class Histories:
         self._check(at.name, place, tree, lost)
         complete = tree.is_complete(place)
         lines = [*statements.node(at, place, complete=complete)]
-        lines += self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number)
+        lines += (
+            self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number, sight)
+        )
         return Page(document("".join(lines), syntax), complete)
 
     def _check(self, stream: str, place: Node, tree: Tree, lost: int) -> None:
@@ -97,16 +104,25 @@ class Histories:
         branches = tree.branches(node, lambda numbers: self._log.leaves(at.name, numbers), lost)
         return statements.relations(at, place, branches)
 
-    def _members(self, at: Addresses, volume: Volume, number: int) -> Iterator[str]:
-        return statements.members(at, self._entries(at.name, self._leaf(volume, number)))
+    def newest(self, stream: str, sight: Sight | None) -> Iterator[dict[str, Any]]:
+        """The events of the newest page, as somebody sees them."""
+        volume = self._log.volume(stream)
+        if volume is not None and volume.leaves:
+            yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), sight)
 
-    def _entries(self, stream: str, leaf: Leaf) -> Iterator[dict[str, Any]]:
+    def _members(self, at: Addresses, volume: Volume, number: int, sight: Sight | None) -> Iterator[str]:
+        return statements.members(at, self._entries(at.name, self._leaf(volume, number), sight))
+
+    def _entries(self, stream: str, leaf: Leaf, sight: Sight | None) -> Iterator[dict[str, Any]]:
         for first, last in leaf.stretches:
             after = first - 1
             while after < last:
                 # Nobody is told of gaps here: what is gone is not on the page.
                 found = self._backlog.older(stream, after, last, limits.LEAF_EVENTS, told=END)
-                yield from found.entries.to_pylist()
+                for entry in found.entries.to_pylist():
+                    text = entry["text"] if sight is None else sight.redacted(stream, entry["event"], entry["text"])
+                    if text is not None:
+                        yield {**entry, "text": text}
                 after = found.reached
 
     def _leaf(self, volume: Volume, number: int) -> Leaf:

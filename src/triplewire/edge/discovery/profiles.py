@@ -1,0 +1,102 @@
+"""Profiles: what there is to know of a stream, as somebody sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from triplewire.access import Sight
+from triplewire.clock import Clock
+from triplewire.codec.headers import written
+from triplewire.edge.discovery.samples import Sample, Samples
+from triplewire.edge.formats.choices import FORMATS
+from triplewire.edge.ldes.statements import duration
+from triplewire.log.leaves import Volume
+from triplewire.log.ports import Bound
+from triplewire.registry.abouts import NOTHING, About, about_of
+from triplewire.registry.ports import Registry
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One stream. Counts are None for those who see only some of its events, or of these only parts."""
+
+    stream: str
+    about: About = NOTHING
+    volume: Volume | None = None
+    rate: float | None = None
+    """Events a second, of late."""
+    age: float | None = None
+    """For how many seconds events are kept."""
+    sample: Sample | None = None
+
+    @property
+    def title(self) -> str:
+        return self.about.title or self.stream
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Of all streams. Any thread may ask; it may take some milliseconds for each."""
+
+    log: Bound
+    registry: Registry
+    samples: Samples
+    ages: Callable[[str], float | None]
+    clock: Clock
+
+    def page(self, after: str, limit: int, sight: Sight | None) -> tuple[list[Profile], str | None]:
+        """Of streams after a name that are in sight, and the name after which others follow."""
+        found: list[Profile] = []
+        while len(found) < limit:
+            volumes = self.log.volumes(after, limit)
+            seen = [each for each in volumes if sight is None or each.stream in sight.streams][: limit - len(found)]
+            found += [self._made(each.stream, each, sight) for each in seen]
+            if len(volumes) < limit and (not volumes or not seen or seen[-1] is volumes[-1]):
+                return found, None
+            after = seen[-1].stream if len(found) == limit else volumes[-1].stream
+        return found, after
+
+    def of(self, stream: str, sight: Sight | None) -> Profile | None:
+        """None where nothing was ever published to it, and nothing is said about it."""
+        volume, about = self.log.volume(stream), about_of(self.registry, stream)
+        if (volume is None and about == NOTHING) or (sight is not None and stream not in sight.streams):
+            return None
+        return self._made(stream, volume, sight)
+
+    def _made(self, stream: str, volume: Volume | None, sight: Sight | None) -> Profile:
+        about, age = about_of(self.registry, stream), self.ages(stream)
+        if volume is None:
+            return Profile(stream, about, age=age)
+        sample = self.samples.of(stream, sight)
+        if sight is not None and not (sight.graphs.is_all and sight.leaves_events):
+            return Profile(stream, about, age=age, sample=sample)
+        return Profile(stream, about, volume, self._rate(volume), age, sample)
+
+    def _rate(self, volume: Volume) -> float:
+        """Of the newest page, and of the one before where that has just begun."""
+        leaves = [*self.log.leaves(volume.stream, [volume.closed - 1]), *([volume.open] if volume.open else [])]
+        seconds = max(self.clock.now() - leaves[0].since, 1_000_000) / 1_000_000
+        return round(sum(each.events for each in leaves) / seconds, 3)
+
+
+def told(profile: Profile, base: str) -> dict[str, Any]:
+    """As JSON."""
+    about, volume, sample, address = profile.about, profile.volume, profile.sample, f"{base}/streams/{profile.stream}"
+    said = {name: value for name, value in asdict(about).items() if value}
+    found: dict[str, Any] = {"stream": profile.stream, **said, "title": profile.title}
+    if volume is not None:
+        counted = {"events": volume.events, "bytes": volume.size, "rate": profile.rate}
+        found |= counted | {"since": written(volume.since), "until": written(volume.until)}
+    found["kept"] = None if profile.age is None else duration(profile.age)
+    if sample is not None:
+        counts = {"events": sample.events, "triples": sample.triples, "subjects": sample.subjects}
+        terms = {"predicates": _plain(sample.predicates), "classes": _plain(sample.classes)}
+        found |= {"vocabularies": sample.vocabularies, "sample": counts | terms}
+    listening = {each.name: {"type": each.media_type, "url": f"{address}?format={each.name}"} for each in FORMATS}
+    return found | {"url": address, "about": f"{address}/about", "history": f"{address}/ldes", "listen": listening}
+
+
+def _plain(counted: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    return {term.removeprefix("<").removesuffix(">"): count for term, count in counted}
