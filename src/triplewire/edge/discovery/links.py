@@ -26,7 +26,6 @@ _LED: dict[str, tuple[str, ...]] = {
         '</.well-known/void>; rel="describedby"',
     ),
     "/streams/{stream}": (
-        '</streams/{stream}>; rel="self"',
         '</streams/{stream}/about>; rel="describedby"',
         '</streams/{stream}/ldes>; rel="https://w3id.org/tree#view"',
     ),
