@@ -26,9 +26,15 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Clients from npm that some tests let listen; where they cannot be had those are skipped.
+NODES := tests/ldes/node_modules/.package-lock.json
+$(NODES): tests/ldes/package-lock.json
+	@npm ci --prefix tests/ldes --ignore-scripts --no-audit --no-fund --silent \
+	  || echo "no packages from npm: tests with them are skipped"
+
 # Those that start no process but their own, spread over the cores.
-unit: $(STAMP)
-	$(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
+unit: $(STAMP) $(NODES)
+	TRIPLEWIRE_N3=$(CURDIR)/tests/ldes $(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
 
 test: lint unit
 	$(BIN)/pytest -q -n 3 --dist loadfile --durations=10 -m "spark or processes"

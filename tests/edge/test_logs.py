@@ -132,7 +132,10 @@ def test_other_versions_are_not_given() -> None:
     run(scene())
 
 
-@pytest.mark.skipif(not (N3 and shutil.which("node")), reason="TRIPLEWIRE_N3 names no folder with N3.js")
+@pytest.mark.skipif(
+    not ((Path(N3) / "node_modules" / "n3").is_dir() and shutil.which("node")),
+    reason="TRIPLEWIRE_N3 names no folder with N3.js",
+)
 @ALL
 def test_n3_reads_what_is_told(syntax: Syntax) -> None:
     async def scene() -> bytes:

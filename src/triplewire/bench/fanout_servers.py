@@ -69,7 +69,7 @@ def edges(processes: int, manner: Manner, logs: int = 1) -> Iterator[Server]:
                 child.settings.data.mkdir(exist_ok=True)
                 child.start()
             for child in children:
-                _wait_listening(child)
+                wait_listening(child)
             yield Server([_target(home.port, manner) for home in homes], [child.pid or 0 for child in children])
         finally:
             stop_all(children)
@@ -111,7 +111,8 @@ def bare(processes: int) -> Iterator[tuple[Server, Bares]]:
         yield Server([Target((HOST, port), request("/", port))], [link.pid for link in links]), Bares(links)
 
 
-def _wait_listening(child: Child) -> None:
+def wait_listening(child: Child) -> None:
+    """Until an edge takes requests. Raises Unavailable, with what it said last."""
     end = time.monotonic() + _START_SECONDS
     while child.pid is None or not _listens(child.pid, child.settings.port):
         if child.pid is None or time.monotonic() > end:
