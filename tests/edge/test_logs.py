@@ -20,6 +20,7 @@ from triplewire.model import Kind
 ALL = pytest.mark.parametrize("syntax", [TURTLE, TRIG, N_TRIPLES, N_QUADS], ids=lambda each: each.name)
 N3 = os.environ.get("TRIPLEWIRE_N3", "")
 """A folder in which `npm install n3` was called."""
+HAS_N3 = shutil.which("node") is not None and (Path(N3) / "node_modules" / "n3").is_dir()
 
 
 async def polled(at: House, path: str, syntax: Syntax) -> bytes:

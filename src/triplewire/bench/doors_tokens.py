@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -100,8 +100,9 @@ def visitors() -> Iterator[dict[str, Visitor]]:
     with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as closing:
         home = Path(directory)
         keys, signed = _signed(home)
-        jwt = {"jwt_keys": str(keys), "jwt_issuer": _ISSUER, "jwt_audience": _AUDIENCE}
-        children = [_child(home / "open"), _child(home / "token"), _child(home / "jwt", **jwt)]
+        plain = [_settings(home / name) for name in ("open", "token", "jwt")]
+        plain[2] = replace(plain[2], jwt_keys=str(keys), jwt_issuer=_ISSUER, jwt_audience=_AUDIENCE)
+        children = [Child("edge", each, SystemClock()) for each in plain]
         closing.callback(stop_all, children)
         for child in children:
             child.settings.data.mkdir()
@@ -116,8 +117,8 @@ def visitors() -> Iterator[dict[str, Visitor]]:
         }
 
 
-def _child(data: Path, **others: str) -> Child:
-    return Child("edge", Settings(data=data, host=HOST, port=free_port(), **others), SystemClock())
+def _settings(data: Path) -> Settings:
+    return Settings(data=data, host=HOST, port=free_port())
 
 
 def _token(child: Child) -> str:
