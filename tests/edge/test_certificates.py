@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import aiohttp
@@ -18,10 +18,14 @@ from cryptography import x509
 
 from tests.edge.houses import Ear, Echo, Restless, body, data, event, run
 from triplewire.certificates import Certificates
+from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import Parts, application
+from triplewire.edge.door import Guests
+from triplewire.edge.door.tokens import TokenAuthenticator
 from triplewire.edge.server import serve_on
 from triplewire.errors import BadRequest
 from triplewire.log import GroupCommit
+from triplewire.registry.tokens import Ring
 from triplewire.sockets import listening
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.testing import twin
@@ -70,7 +74,9 @@ def office(authority: trustme.CA, tmp_path: Path) -> Office:
 
 
 @asynccontextmanager
-async def serving(certificates: Certificates) -> AsyncIterator[int]:
+async def serving(
+    certificates: Certificates, change: Callable[[Parts], Parts] = lambda parts: parts
+) -> AsyncIterator[int]:
     """The port of an edge that speaks TLS, on two sockets of one port as `up` opens them."""
     with twin("memory") as stores:
         commits = GroupCommit(stores.log)
@@ -82,7 +88,7 @@ async def serving(certificates: Certificates) -> AsyncIterator[int]:
         sockets = listening("127.0.0.1", 0)
         sockets += listening("127.0.0.1", sockets[0].getsockname()[1])
         task = asyncio.create_task(
-            serve_on(application(parts), sockets, stop=stop, ready=port.set_result, certificates=certificates)
+            serve_on(application(change(parts)), sockets, stop=stop, ready=port.set_result, certificates=certificates)
         )
         try:
             yield await port
@@ -114,6 +120,36 @@ def test_a_stream_is_told_over_tls(office: Office, loop: object) -> None:
             async with session.post("/streams/test", data=body(event(1), event(2)), headers=NQUADS) as published:
                 assert published.status == 201
             assert [data(each)["event"] for each in await ear.take(2)] == [event(1).id, event(2).id]
+
+    with asyncio.Runner(loop_factory=loop) as runner:  # type: ignore[arg-type]
+        runner.run(asyncio.wait_for(scene(), 30))
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_who_listens_over_tls_is_sent_away_when_the_token_is_revoked(office: Office, loop: object) -> None:
+    async def scene() -> None:
+        made: list[Tokens] = []
+
+        def shut(parts: Parts) -> Parts:
+            made.append(Tokens(parts.registry, parts.clock))
+            ring = Ring(parts.registry, lambda: True)
+            knows = TokenAuthenticator(ring, parts.clock)
+            return replace(parts, authenticators=(knows,), guests=Guests(parts.clock, ring.newest, knows.good))
+
+        connector = aiohttp.TCPConnector(ssl=office.trust)
+        async with (
+            serving(Certificates(*office.files), shut) as port,
+            aiohttp.ClientSession(f"https://localhost:{port}", connector=connector) as session,
+        ):
+            token, text = made[0].create(Order("screen", ("consume",)))
+            headers = {"Authorization": f"Bearer {text}"}
+            async with session.get("/streams/test", headers=headers) as response:
+                await Ear(response).position()
+                made[0].revoke(token.id)
+                with pytest.raises(aiohttp.ClientError):
+                    await response.read()
+            async with session.get("/streams/test", headers=headers) as response:
+                assert response.status == 401
 
     with asyncio.Runner(loop_factory=loop) as runner:  # type: ignore[arg-type]
         runner.run(asyncio.wait_for(scene(), 30))

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from triplewire.access import Principal
 from triplewire.clock import Clock
@@ -24,6 +23,8 @@ class Connection(Protocol):
     """What a guest came by."""
 
     def abort(self) -> None: ...
+
+    def is_closing(self) -> bool: ...
 
 
 class Guests:
@@ -40,7 +41,8 @@ class Guests:
         self._clock = clock
         self._version = version
         self._good = good
-        self._here: WeakKeyDictionary[Connection, Principal] = WeakKeyDictionary()
+        self._here: dict[Connection, Principal] = {}
+        """Those that have gone are in it until the next look: connections over TLS cannot be referred to weakly."""
         self._looked = clock.ticks(), 0
 
     def __len__(self) -> int:
@@ -51,14 +53,16 @@ class Guests:
             self._here[connection] = principal
 
     def look(self) -> int:
-        """Send those away who are welcome no more; how many. Whether one has expired is looked at now and then."""
+        """Forget those who have gone, and send those away who are welcome no more; how many. This is done now and then,
+        and at once where the version is new."""
         now, version = self._clock.ticks(), self._version()
         if version == self._looked[1] and now - self._looked[0] < limits.EXPIRY_LOOK_SECONDS:
             return 0
         self._looked = now, version
-        gone = [each for each, principal in list(self._here.items()) if not self._welcome(principal)]
+        here = {each: principal for each, principal in self._here.items() if not each.is_closing()}
+        self._here = {each: principal for each, principal in here.items() if self._welcome(principal)}
+        gone = here.keys() - self._here.keys()
         for each in gone:
-            del self._here[each]
             each.abort()
         return len(gone)
 
