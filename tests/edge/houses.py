@@ -17,6 +17,7 @@ from aiohttp import web
 from triplewire.client.sse import Message, Parser
 from triplewire.edge import Parts, application
 from triplewire.edge.app import EDGE, Edge
+from triplewire.edge.protocols import Runner
 from triplewire.edge.server import runner_of
 from triplewire.errors import TriplewireError
 from triplewire.log import GroupCommit, MemoryOutbox
@@ -75,7 +76,7 @@ class House:
     twin: Twin
     outbox: MemoryOutbox
     edge: Edge
-    runner: web.AppRunner
+    runner: Runner
     session: aiohttp.ClientSession
     batches: int = field(default=0)
 
@@ -182,7 +183,7 @@ async def house(
             commits, stores.log, stores.registry, outbox, Echo(), Restless(), Restless(), heartbeat, stores.clock
         )
         app = application(change(parts if buffer is None else replace(parts, buffer=buffer)))
-        runner = runner_of(app)
+        runner = runner_of(app, stores.clock)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"

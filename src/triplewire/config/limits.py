@@ -537,6 +537,31 @@ ACK_BYTES = 1024 * 1024
 ACK_SECONDS = 60.0
 """How long a client that acknowledges may stand still with all of that before it is told that it is too slow."""
 
+HEAD_SECONDS = 30.0
+"""From the first byte of a request, or from the opening of a connection, to the end of the first head: a client that
+lets it trickle holds a connection. Any real one sends it at once."""
+
+HEADERS = 128
+"""Headers of one request; with their limit of length at worst a megabyte."""
+
+BODY_SECONDS = 30.0
+"""For a body, beside what it has for its length; not for those who keep publishing, of whom there are few."""
+
+BODY_RATE = 1024
+"""Bytes of a body in a second, at least, on the average: slower than any line that is in use. The longest body may take
+some four hours then, of which it sends all the time."""
+
+READING_SECONDS = 60.0
+"""For how long a client need not take a byte of an answer that waits for it: at worst a page of 8 MiB and more for
+each of its connections. Listeners have a limit of their own in bytes."""
+
+PATIENCE_LOOK_SECONDS = 5.0
+"""How often connections are looked at for these: some 5 ms for 15,000."""
+
+KEEP_ALIVE_SECONDS = 75.0
+"""For how long a connection stays open on which nothing is asked: longer than the minute of most proxies, which so are
+the ones to close it."""
+
 FAREWELL_SECONDS = 5.0
 """How long a connection that is being closed may take to read what it was sent last."""
 

@@ -10,17 +10,26 @@ from socket import socket
 from aiohttp import web
 
 from triplewire.certificates import Certificates
+from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
 from triplewire.edge.company.drains import DRAIN, accepted, emptied
 from triplewire.edge.protocols import Runner
 from triplewire.sockets import BACKLOG, close, listening
 
 
-def runner_of(app: web.Application) -> web.AppRunner:
+def runner_of(app: web.Application, clock: Clock | None = None) -> Runner:
     """No access log; what a client that left was waiting for is given up, so that a listener that left is gone. Bodies
     are inflated by those who read them, within their limits."""
-    patience = 2 * limits.FAREWELL_SECONDS
-    return Runner(app, access_log=None, handler_cancellation=True, shutdown_timeout=patience, auto_decompress=False)
+    return Runner(
+        app,
+        SystemClock() if clock is None else clock,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=2 * limits.FAREWELL_SECONDS,
+        keepalive_timeout=limits.KEEP_ALIVE_SECONDS,
+        max_headers=limits.HEADERS,
+        auto_decompress=False,
+    )
 
 
 async def serve(

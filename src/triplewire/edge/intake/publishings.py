@@ -23,6 +23,7 @@ from triplewire.contract import serves
 from triplewire.contract.catalogue import publishing
 from triplewire.edge.clients.allowances import paced
 from triplewire.edge.clients.origins import Origins
+from triplewire.edge.clients.patience import LASTING
 from triplewire.edge.intake.doors import headers_of
 from triplewire.edge.intake.inflations import pieces_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, Unpacking
@@ -112,6 +113,7 @@ class Publishings:
         unpacking = Unpacking(lasting(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
         pieces = pieces_of(request)
         with self._publisher() as closing:
+            request[LASTING] = True
             response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: MEDIA_TYPE})
             await response.prepare(request)
             # The head goes out with the first line: who waits for it before sending more would wait for long.
