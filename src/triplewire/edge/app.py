@@ -61,6 +61,7 @@ from triplewire.edge.past.memories import Memories
 from triplewire.edge.past.pasts import Pasts
 from triplewire.edge.past.resumptions import Asked, Resumptions
 from triplewire.edge.problems import middleware
+from triplewire.edge.protocols import framed
 from triplewire.edge.sieves import Sieves
 from triplewire.edge.streams import Streams
 from triplewire.edge.telling.conversations import Conversations
@@ -285,7 +286,7 @@ def _entrance(parts: Parts) -> list[Middleware]:
 def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
-    middlewares = [drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
+    middlewares = [framed, drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
     middlewares += _entrance(parts)

@@ -10,8 +10,10 @@ import logging
 from typing import Any
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
+from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.typedefs import Handler
 
 from triplewire.clock import Clock
 from triplewire.config import limits
@@ -108,6 +110,18 @@ def _late(lapse: Lapse) -> bytes:
     body = orjson.dumps(document(408, "RequestTimeout", "Request Timeout", lapse.value))
     head = "HTTP/1.1 408 Request Timeout", f"Content-Type: {MEDIA_TYPE}", f"Content-Length: {len(body)}"
     return "\r\n".join((*head, "Connection: close", "", "")).encode() + body
+
+
+@web.middleware
+async def framed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses framing that the web framework lets pass, and of which a proxy before us may think otherwise: codings of
+    the transfer beside chunks, chunks of HTTP/1.0, requests without a head."""
+    codings = [each.strip().lower() for each in request.headers.getall(hdrs.TRANSFER_ENCODING, ())]
+    if request.version < (HttpVersion11 if codings else HttpVersion10) or codings not in ([], ["chunked"]):
+        response = _refused(400, None)
+        response.force_close()
+        return response
+    return await handler(request)
 
 
 class Front(web.Server):
