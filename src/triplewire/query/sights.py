@@ -12,7 +12,13 @@ from triplewire.access import Sight
 from triplewire.query.views import HEADERS
 from triplewire.sparql import Compiled, Dialect, to_sql
 from triplewire.sparql.compile.readings import readings
-from triplewire.sparql.compile.sights import event_in_sight, instances, quad_in_sight, sight_bounds
+from triplewire.sparql.compile.sights import (
+    end_is_hidden,
+    event_in_sight,
+    instances,
+    quad_in_sight,
+    sight_bounds,
+)
 from triplewire.sparql.compile.sql import column, equal, every, number
 from triplewire.sparql.readings import Reading
 
@@ -30,7 +36,7 @@ class Seen:
 
     def quads(self, stored: str) -> str:
         """Of a relation that stands in FROM, all quads in sight."""
-        return f"SELECT {_ROW}.* FROM {stored} AS {_ROW} WHERE {self._condition()}"
+        return f"SELECT {_ROW}.* FROM {self._seen_of(stored)}"
 
     def events(self, stored: str, whole: str) -> str:
         """Of a relation, the headers of all events in sight; `whole` has all quads of these, wherever they lie."""
@@ -38,10 +44,16 @@ class Seen:
         found = f"SELECT {HEADERS} FROM {stored} AS {_ROW} WHERE {to_sql(first, self.dialect)}"
         if self.sight.leaves_events:
             return found
-        return f"{found} AND position IN (SELECT {_ROW}.position FROM {whole} AS {_ROW} WHERE {self._condition()})"
+        return f"{found} AND position IN (SELECT {_ROW}.position FROM {self._seen_of(whole)})"
 
-    def _condition(self) -> str:
-        return to_sql(quad_in_sight(self.sight, _ROW, self.hidden), self.dialect)
+    def _seen_of(self, stored: str) -> str:
+        """What stands in FROM, and the condition."""
+        joins = "".join(self._without(end) for end in ("subject", "object")) if self.hidden else ""
+        return f"{stored} AS {_ROW}{joins} WHERE {to_sql(quad_in_sight(self.sight, _ROW), self.dialect)}"
+
+    def _without(self, end: str) -> str:
+        hidden = f"{_ROW}_{end}"
+        return f" ANTI JOIN {self.hidden} AS {hidden} ON {to_sql(end_is_hidden(_ROW, end, hidden), self.dialect)}"
 
 
 def narrowed(compiled: Compiled, sight: Sight) -> Compiled:

@@ -14,7 +14,7 @@ from triplewire.access.scopes import ALL, Scope, parted
 from triplewire.access.sights import TRIPLE_TERM, Sight
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.compile.bounds import points, prefixed
-from triplewire.sparql.compile.sql import Sql, among, call, column, equal, every, negate, number, some, text, truth
+from triplewire.sparql.compile.sql import Sql, among, call, column, equal, every, negate, some, text, truth
 from triplewire.sparql.readings import Bound, Constant
 
 _OF_EVENTS = ("stream", "graph")
@@ -26,15 +26,20 @@ def event_in_sight(sight: Sight, alias: str) -> Sql:
     return every(*(within(scope, column(alias, name)) for name, scope in scopes))
 
 
-def quad_in_sight(sight: Sight, alias: str, hidden: str | None) -> Sql:
-    """Is a row of `quads` in sight? `hidden` is the relation of instances out of sight; None where there are none."""
+def quad_in_sight(sight: Sight, alias: str) -> Sql:
+    """Is a row of `quads` in sight, unless an end of it is an instance out of sight?"""
     conditions = [event_in_sight(sight, alias)]
     if not sight.leaves_events:
         conditions.append(within(sight.predicates, column(alias, "predicate")))
         conditions.append(negate(call("TW_STARTS", column(alias, "object"), text(TRIPLE_TERM))))
-    if hidden is not None:
-        conditions += [negate(_is_hidden(hidden, alias, end)) for end in ("subject", "object")]
     return every(*conditions)
+
+
+def end_is_hidden(alias: str, end: str, hidden: str) -> Sql:
+    """Is the subject, or the object, of a row of `quads` that of a row of instances? To be the condition of an ANTI
+    JOIN: that takes half the time that NOT EXISTS does."""
+    at = equal(column(hidden, "position"), column(alias, "position"))
+    return every(at, equal(column(hidden, "node"), column(alias, end)))
 
 
 def instances(sight: Sight, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
@@ -77,8 +82,3 @@ def _covered(patterns: tuple[str, ...], value: Sql) -> Sql:
     exact, starts = parted(patterns)
     listed = [among(value, sorted(exact))] if exact else []
     return some(*listed, *(call("TW_STARTS", value, text(each)) for each in starts)) if patterns else truth(False)
-
-
-def _is_hidden(hidden: str, alias: str, end: str) -> Sql:
-    same = [equal(column("h", "position"), column(alias, "position")), equal(column("h", "node"), column(alias, end))]
-    return exp.Exists(this=exp.select(number(1)).from_(exp.to_table(hidden, alias="h")).where(every(*same)))
