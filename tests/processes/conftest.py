@@ -7,15 +7,24 @@ from threading import Event as Flag
 
 import pytest
 
+from tests.telemetry.collectors import Collector, collecting
 from triplewire.bench.broker import free_port
 from triplewire.compose.up import Up
 from triplewire.config import Settings
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def collector() -> Iterator[Collector]:
+    """Hears of the traces that publishers ask for, and of no others."""
+    with collecting() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Up]:
     """Edge and pipeline, ready."""
-    up = Up(Settings(data=tmp_path_factory.mktemp("broker"), port=free_port()))
+    data = tmp_path_factory.mktemp("broker")
+    up = Up(Settings(data=data, port=free_port(), traces=collector.url, trace_ratio=0.0, log_format="json"))
     up.start()
     try:
         up.wait_ready(Flag(), attempts=1)

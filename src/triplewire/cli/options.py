@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from triplewire.config import Settings
+from triplewire.config.settings import LOG_FORMATS
 
 Data = Annotated[
     Optional[Path],  # noqa: UP045 - typer reads the annotation
@@ -27,6 +28,10 @@ TlsKey = Annotated[
 Open = Annotated[
     bool, typer.Option("--open", help="Let everyone do everything, whatever the address. For networks that you trust.")
 ]
+LogFormat = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--log-format", help="How logs are written: `text`, or `json` for an object on each line."),
+]
 Url = Annotated[str, typer.Option("--url", envvar="TRIPLEWIRE_URL", help="Address of the broker.", show_default=True)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -37,6 +42,13 @@ def settings_of(data: Path | None, host: str | None = None, port: int | None = N
     """What the environment says, and the command line above it. `others` are fields of the settings."""
     given = {"data": data, "host": host, "port": port, **others}
     try:
-        return replace(Settings.from_environment(), **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+        said = {key: value for key, value in given.items() if value is not None}
+        return _checked(replace(Settings.from_environment(), **said))  # type: ignore[arg-type]
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _checked(settings: Settings) -> Settings:
+    if settings.log_format not in LOG_FORMATS:
+        raise ValueError(f"the log format is {' or '.join(LOG_FORMATS)}, not {settings.log_format!r}")
+    return settings

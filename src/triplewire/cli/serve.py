@@ -9,7 +9,19 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.console import Console
 
-from triplewire.cli.options import DEFAULT_URL, Data, Host, Json, Open, Port, TlsCertificate, TlsKey, Url, settings_of
+from triplewire.cli.options import (
+    DEFAULT_URL,
+    Data,
+    Host,
+    Json,
+    LogFormat,
+    Open,
+    Port,
+    TlsCertificate,
+    TlsKey,
+    Url,
+    settings_of,
+)
 from triplewire.imports import hide
 
 
@@ -37,14 +49,18 @@ def up(
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
     open_: Open = False,
+    log_format: LogFormat = None,
     demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
 ) -> None:
     """Start the whole broker on this machine, and watch over it until Ctrl-C. SIGHUP replaces its edges, as
     `triplewire restart` does."""
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
+    from triplewire.telemetry.logs import write_logs
 
-    settings = settings_of(data, host, port, edges=edges, **_door(tls_certificate, tls_key, open_))
+    door = _door(tls_certificate, tls_key, open_)
+    settings = settings_of(data, host, port, edges=edges, log_format=log_format, **door)
+    write_logs(settings.log_format, "up")
     console = Console()
     broker = Up(settings)
     stop = _stop_flag()
@@ -73,23 +89,24 @@ def edge(
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
     open_: Open = False,
+    log_format: LogFormat = None,
 ) -> None:
     """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
     hide("pandas")
     from triplewire.compose.edge import run_edge
 
-    run_edge(settings_of(data, host, port, **_door(tls_certificate, tls_key, open_)))
+    run_edge(settings_of(data, host, port, log_format=log_format, **_door(tls_certificate, tls_key, open_)))
 
 
 def _door(certificate: str | None, key: str | None, open_: bool) -> dict[str, str | None]:
     return {"tls_certificate": certificate, "tls_key": key, "door": "open" if open_ else None}
 
 
-def pipeline(data: Data = None) -> None:
+def pipeline(data: Data = None, log_format: LogFormat = None) -> None:
     """Start the Spark pipeline alone, over the log in the data directory."""
     from triplewire.compose.pipeline import run_pipeline
 
-    run_pipeline(settings_of(data, None, None))
+    run_pipeline(settings_of(data, log_format=log_format))
 
 
 def restart(

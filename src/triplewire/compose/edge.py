@@ -54,7 +54,9 @@ from triplewire.registry.erasures import pending
 from triplewire.registry.policies import Policies
 from triplewire.sockets import adopted, listening
 from triplewire.telemetry.heartbeats import last
+from triplewire.telemetry.logs import write_logs
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import opened
 
 ORPHAN_SECONDS = 2.0
 
@@ -63,6 +65,7 @@ def run_edge(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, or until whoever started the process is gone. Raises BadRequest where everyone
     could come in, though nobody said that they may."""
     check_door(settings)
+    write_logs(settings.log_format, "edge")
     uvloop.run(_serve(settings))
 
 
@@ -117,6 +120,9 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         commits = GroupCommit(log)
         closing.callback(commits.close)
         metrics = Metrics()
+        traces = opened(settings.traces, "edge", settings.trace_ratio)
+        if traces is not None:
+            closing.callback(traces.close)
         metrics.cpu.watch("log", lambda: commits.counts.cpu)
         metrics.cpu.watch("all", time.process_time)
         chronicle = Chronicle(log, archive)
@@ -158,6 +164,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             windows=Windows.parsed(settings.windows),
             recall=Recall.parsed(settings.memory),
             metrics=metrics,
+            traces=traces,
             identity=identity_of(settings.identity),
             allowances=Allowances.from_settings(settings, clock),
             authenticators=entrance.authenticators,

@@ -12,6 +12,7 @@ from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.pipeline.application import Application
 from triplewire.pipeline.ports import Ports
+from triplewire.telemetry.logs import write_logs
 
 
 def run_pipeline(settings: Settings) -> None:
@@ -21,6 +22,7 @@ def run_pipeline(settings: Settings) -> None:
 
 def run_application(settings: Settings, ports: Ports) -> None:
     """The same over any twins."""
+    write_logs(settings.log_format, "pipeline")
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.imports import hide
+from triplewire.telemetry.logs import write_logs
 
 if TYPE_CHECKING:
     from triplewire.lake.reads import Tally
@@ -71,7 +72,9 @@ def _ontologies(settings: Settings) -> Ontologies:
 def main() -> None:
     engine, handle = sys.argv[1:]
     make = {"duckdb": duckdb_history, "spark": spark_history}[engine]
-    history = make(Settings.from_environment())
+    settings = Settings.from_environment()
+    write_logs(settings.log_format, "query")
+    history = make(settings)
     from triplewire.query.worker import Worker
 
     Worker(socket.socket(fileno=int(handle)), history).run()

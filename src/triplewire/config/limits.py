@@ -501,6 +501,10 @@ SPARK_ATTEMPTS = 5
 SPARK_FAILURES = 20
 """Refused events that a report names, with the reason; the others it counts."""
 
+TRACED_EVENTS = 128
+"""Events of one batch, or of one pass of a feed, of which spans are told: a collector is told of examples. A batch of
+20,000 traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
+
 HISTORY_EVENTS = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
 

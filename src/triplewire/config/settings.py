@@ -11,6 +11,7 @@ from typing import Any
 from triplewire.config import limits
 
 PREFIX = "TRIPLEWIRE_"
+LOG_FORMATS = ("text", "json")
 
 TOKEN, TOKEN_FILE, CACERT = "TRIPLEWIRE_TOKEN", "TRIPLEWIRE_TOKEN_FILE", "TRIPLEWIRE_CACERT"
 """Where clients look for the token to show, for a file with it, and for one with the certificates to go by. They are no
@@ -80,6 +81,12 @@ class Settings:
     """A file with a certificate and its chain (PEM): with it, and its key, the edge speaks TLS alone."""
     tls_key: str = ""
     """The file with its key (PEM); by default that of the certificate."""
+    traces: str = ""
+    """Where a collector takes spans by OTLP over HTTP, such as `http://localhost:4318`; without, none are made."""
+    trace_ratio: float = 0.01
+    """Which part of publications is traced whose publisher says nothing of a trace: 1 is all, 0 none."""
+    log_format: str = "text"
+    """How processes write their logs: `text`, or `json` for an object on each line."""
     edges: str = "1"
     """How many edges `up` starts on one port: a number, `auto` for as many as the load asks for, or `auto:8` for eight
     of them at most."""

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from triplewire.config import limits
-from triplewire.edge import index
+from triplewire.edge import index, tracings
 from triplewire.edge.answers import Questions
 from triplewire.edge.clients.origins import Origins
 from triplewire.edge.company.announcements import Announcements
@@ -70,6 +70,7 @@ from triplewire.edge.telling.rooms import Addressee
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.telling.windows import Load
+from triplewire.edge.tracings import Delivered, TracedCommits
 from triplewire.edge.workers import Workers
 from triplewire.errors import TriplewireError
 from triplewire.model import START
@@ -119,8 +120,12 @@ class Edge:
             self.repeaters, self.pressure, self.events.latest, parts.log, self.readers, parts.metrics
         )
         self.moves = Moves(self.events, self.repeaters, self.pressure, parts.metrics)
-        self.publications = Publications(parts.commits, self.decoders, parts.metrics, parts.clock, self._published)
+        commits = parts.commits if parts.traces is None else TracedCommits(parts.commits, parts.traces)
+        self.publications = Publications(commits, self.decoders, parts.metrics, parts.clock, self._published)
         self.publishings = Publishings(self.publications, Origins(parts.origins))
+        if parts.traces is not None:
+            for feed in (self.events, self.strains, self.matches, self.slow):
+                feed.traced = Delivered(parts.traces).told
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
         self.gauges = Gauges()
@@ -287,6 +292,8 @@ def application(parts: Parts) -> web.Application:
     """An application that serves every route of an edge, and those that came with the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
     middlewares = [framed, drain.middleware(), middleware(parts.metrics), origins.middleware(), inflations.middleware]
+    if parts.traces is not None:
+        middlewares.append(tracings.middleware(parts.traces))
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
     middlewares += _entrance(parts)

@@ -27,6 +27,7 @@ from triplewire.query.censuses import Census
 from triplewire.registry.ports import Registry
 from triplewire.telemetry.heartbeats import Heartbeat
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import Traces
 
 
 class Idle:
@@ -92,5 +93,7 @@ class Parts:
     """Writes down who did what."""
     census: Callable[[], Census | None] = lambda: None
     """What was counted of all that is kept."""
+    traces: Traces | None = None
+    """Where spans are told; None where nobody hears them."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

@@ -32,6 +32,8 @@ from triplewire.pipeline.session import start_session
 from triplewire.pipeline.tasks import run
 from triplewire.pipeline.warmup import keep_warm, warm
 from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
+from triplewire.telemetry.logs import JSON
+from triplewire.telemetry.traces import opened
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +67,11 @@ class Application:
 
     def _serve(self, stop: Flag) -> None:
         settings, began = self.settings, self.clock.now()
-        spark = start_session("triplewire", settings.master, settings.driver_memory)
-        work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext))
+        spark = start_session(
+            "triplewire", settings.master, settings.driver_memory, objects=settings.log_format == JSON
+        )
+        traces = opened(settings.traces, "pipeline", settings.trace_ratio)
+        work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext), traces=traces)
         try:
             queries = self._started(work, stop)
             _give_back(spark)
@@ -81,6 +86,8 @@ class Application:
             for query in spark.streams.active:
                 query.stop()
             spark.stop()
+            if traces is not None:
+                traces.close()
 
     def _eraser(self, house: House, began: int) -> Eraser:
         memory = self.settings.query_seconds + PREPARE_SECONDS

@@ -14,6 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.config import limits
 from triplewire.lake.ports import Batch
+from triplewire.log.ports import Log
+from triplewire.model import token
 from triplewire.pipeline.accounts import Accounts
 from triplewire.pipeline.checkpoints import Checkpoint
 from triplewire.pipeline.costs import Costs
@@ -25,6 +27,8 @@ from triplewire.pipeline.store import stored
 from triplewire.pipeline.tasks import made
 from triplewire.registry.lanes import LANE, Lane, to_value
 from triplewire.registry.ports import Registry
+from triplewire.telemetry.parents import parents
+from triplewire.telemetry.traces import Traces, now
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +47,8 @@ class Work:
     reached: Counter[str] = field(default_factory=Counter)
     """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
     accounts: Accounts = field(default_factory=Accounts)
+    traces: Traces | None = None
+    """Where spans are told; None where nobody hears them."""
 
     @property
     def cores(self) -> int:
@@ -51,6 +57,21 @@ class Work:
     @cached_property
     def registry(self) -> Registry:
         return self.ports.open_registry()
+
+    @cached_property
+    def log(self) -> Log:
+        return self.ports.open_log()
+
+    def trace(self, name: str, after: int, upto: int, began: int) -> None:
+        """Tell the traces of events, where there are any, what was done for them in a batch."""
+        if self.traces is None:
+            return
+        entries = self.log.read(after, upto, limits.PAGE_EVENTS)
+        found = parents(entries["extensions"].to_pylist(), limits.TRACED_EVENTS)
+        if found:
+            self.traces.batch(
+                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": token(upto)}
+            )
 
 
 @dataclass(frozen=True)
@@ -74,9 +95,11 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
     streaming = Streaming("match", checkpoint, Batching(done[0], work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
+        began = now()
         matches = collected(matched(entries, ports, work.costs))
         upto = checkpoint.upto(number)
         outbox(checkpoint.id).write(number, upto, matches)
+        work.trace("match", done[0], upto, began)
         work.reached.update(matches["limit"].drop_null().to_pylist())
         move(work.registry, work.accounts.settle(work.costs.shapes.value, upto - done[0]))
         done[0] = upto

@@ -36,7 +36,6 @@ SMALL: Mapping[str, str] = {
     "spark.python.daemon.module": "triplewire.pipeline.daemon",
     # Its threads would only be in the way of Spark's tasks, one on each core, and of a fork.
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
-    "spark.log.structuredLogging.enabled": "false",
 }
 
 JVM_OPTIONS = (
@@ -50,8 +49,11 @@ JVM_OPTIONS = (
 )
 
 
-def start_session(name: str, master: str, driver_memory: str, home: Path | None = None) -> SparkSession:
-    """Start Spark, on `home` as Java where it is given. Workers run this interpreter."""
+def start_session(
+    name: str, master: str, driver_memory: str, home: Path | None = None, *, objects: bool = False
+) -> SparkSession:
+    """Start Spark, on `home` as Java where it is given. Workers run this interpreter. `objects` has Spark write its own
+    log as lines of JSON."""
     os.environ["JAVA_HOME"] = str(home or java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -60,6 +62,7 @@ def start_session(name: str, master: str, driver_memory: str, home: Path | None 
         **STREAMING,
         **SMALL,
         "spark.driver.memory": driver_memory,
+        "spark.log.structuredLogging.enabled": str(objects).lower(),
         "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -80,6 +80,10 @@ class Pieces:
         others = self._column("extensions")[row]
         return told + b',"headers":' + others.encode() if others else told
 
+    def headers(self) -> list[str | None]:
+        """What publishers said of each event beside that, as JSON; None where they said nothing."""
+        return self._column("extensions") if "extensions" in self._table.column_names else []
+
     def members(self, position: int) -> bytes:
         """All of that, as the members of a JSON object."""
         found = self._whole.get(position)

@@ -23,6 +23,7 @@ from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import Traced, now
 
 
 class Events:
@@ -46,6 +47,7 @@ class Events:
         self._delivered = metrics.delivered.labels("event")
         self._limit = limit
         self.latest = Latest()
+        self.traced: Traced | None = None
 
     async def step(self) -> None:
         """Bring the room to the head of the log. Where nobody listens, and nobody is expected back, nothing is read."""
@@ -100,7 +102,11 @@ class Events:
         for stream, table in parts.items():
             tap = Tap(stream)
             if tap in self.room:
-                self._delivered.inc(self.room.push(tap, Once(partial(events, Pieces(table)))))
+                pieces, began = Pieces(table), now()
+                written = self.room.push(tap, Once(partial(events, pieces)))
+                self._delivered.inc(written)
+                if self.traced is not None:
+                    self.traced(pieces.headers(), began, written)
 
 
 def page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int] | None:

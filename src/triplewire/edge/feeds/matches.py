@@ -25,6 +25,7 @@ from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
 from triplewire.model import START, Subscription
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import Traced, now
 
 _BREATH = 250
 """Notifications between two turns of the event loop: at most 40 µs each, so that nobody waits longer than 10 ms."""
@@ -54,6 +55,7 @@ class Matches:
         self._workers = workers
         self._delivered = metrics.delivered.labels("notification")
         self._limit = limit
+        self.traced: Traced | None = None
 
     async def step(self) -> None:
         """Hand out every new chunk, then see off those whose subscription has ended. Nobody there: nothing is read."""
@@ -89,7 +91,7 @@ class Matches:
         return grouped(chunk.matches, self.subscriptions.wanted(self.room, slow=self.slow))
 
     async def _push(self, speaker: Speaker, groups: Sequence[Group]) -> None:
-        written = spoken = 0
+        written, spoken, began = 0, 0, now()
         for page in (page for group in groups for page in group.pages(self._limit)):
             subscription = self.subscriptions.at(page.since)
             if subscription is None:
@@ -102,6 +104,8 @@ class Matches:
                 spoken = 0
                 await asyncio.sleep(0)
         self._delivered.inc(written)
+        if self.traced is not None:
+            self.traced(speaker.pieces.headers(), began, written)
 
     def _send_over(self) -> None:
         """Those whose matches come by another lane have had all that comes by this one: they are to come back."""

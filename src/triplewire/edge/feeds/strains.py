@@ -30,6 +30,7 @@ from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import Traced, now
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class Strains:
         self._sieves = sieves
         self._delivered = metrics.delivered.labels("event")
         self._limit = limit
+        self.traced: Traced | None = None
 
     def idle(self) -> bool:
         """Whether nobody is here; whoever comes begins where the whole streams are."""
@@ -133,7 +135,11 @@ class Strains:
             left = sifted.undecided.get(tap, ())
             if (table.num_rows or left) and tap in self.room:
                 telling = tellings.setdefault(id(table), Once(partial(events, Pieces(table))))
-                self._delivered.inc(self.room.push(tap, Once(partial(_with_open, telling, left)) if left else telling))
+                began = now()
+                written = self.room.push(tap, Once(partial(_with_open, telling, left)) if left else telling)
+                self._delivered.inc(written)
+                if self.traced is not None:
+                    self.traced(Pieces(table).headers(), began, written)
         for tap, detail in sifted.failed.items():
             self.room.memories.pop(tap, None)
             self.room.finish(tap, partial(_failed, detail))
