@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import orjson
 import pytest
 
 from tests.query.lakes import E, Growing, asked, iri, triple, typed
@@ -124,3 +125,10 @@ def test_triple_terms_are_hidden_where_a_predicate_is(tmp_path: Path) -> None:
     assert rows(None) == rows(Sight(streams=Scope.of(["test"]))) == 2
     assert rows(Sight(predicates=Scope.of(["*"], [iri("r")]))) == rows(SECRET) == 1
     assert len(asked(engine, found, "SELECT ?o { ?s ?p ?o }")) == 2
+
+
+def test_a_request_takes_its_sight_to_another_process() -> None:
+    sight = Sight(streams=Scope.of(["a", "b*"], ["bc"]), classes=Scope.of(["*"], [iri("Secret")]))
+    request = QueryRequest("ASK {}", default_graphs=("urn:g",), sight=sight)
+    assert QueryRequest.from_json(orjson.loads(orjson.dumps(request.to_json()))) == request
+    assert "sight" not in QueryRequest("ASK {}").to_json()
