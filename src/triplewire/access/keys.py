@@ -1,8 +1,8 @@
 """Keys: signed tokens of somebody else (JWT, RFC 7519), checked with the public keys that they publish (RFC 7517).
 
 `scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says of
-others is passed over. `roles` has the roles, `sub` says who it is. A token must say when it expires: it cannot be
-revoked here.
+others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A token must
+say when it expires: it cannot be revoked here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import orjson
 
 from triplewire.access.grants import Grant
 from triplewire.access.principals import Principal
+from triplewire.access.topics import pattern_of
+from triplewire.access.verbs import Verb
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.errors import BadRequest, Unauthenticated
@@ -157,7 +159,7 @@ def _principal(claims: Mapping[str, Any]) -> Principal:
     roles = claims.get("roles", [])
     said = [each for each in roles if isinstance(each, str)] if isinstance(roles, list) else []
     scope = claims.get("scope", "")
-    grants = frozenset(_granted(scope.split() if isinstance(scope, str) else ()))
+    grants = frozenset(_granted(scope.split() if isinstance(scope, str) else ())) | _by_topics(claims.get("mercure"))
     return Principal(f"jwt:{claims['sub']}", grants, frozenset(said), float(claims["exp"]))
 
 
@@ -168,6 +170,18 @@ def _granted(texts: Iterable[str]) -> Iterable[Grant]:
         except BadRequest:
             # `openid`, `profile` and the like are for others.
             continue
+
+
+def _by_topics(claim: object) -> frozenset[Grant]:
+    """What the claim `mercure` grants: to publish to topics, and to subscribe to them, which is to consume."""
+    said = claim if isinstance(claim, dict) else {}
+    pairs = ((verb, said.get(name)) for name, verb in (("publish", Verb.PUBLISH), ("subscribe", Verb.CONSUME)))
+    named = ((verb, pattern_of(each)) for verb, topics in pairs for each in _texts(topics))
+    return frozenset(Grant(verb, pattern) for verb, pattern in named if pattern is not None)
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _is_time(value: object) -> bool:

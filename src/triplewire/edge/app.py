@@ -54,6 +54,7 @@ from triplewire.edge.intake.publications import Publications
 from triplewire.edge.intake.publishings import Publishings
 from triplewire.edge.ldes.histories import Histories
 from triplewire.edge.ldes.promises import Promises
+from triplewire.edge.mercure.hubs import Mercure
 from triplewire.edge.pages import Pages
 from triplewire.edge.parts import Idle, Parts
 from triplewire.edge.past.backlogs import Backlog
@@ -165,6 +166,7 @@ class Edge:
             Pages(parts.log, self.policies, read),
             self.pages,
             self.listings,
+            Mercure(self.streams, self.reception, self.ways, parts.log, self.publications, read),
             self.deliveries,
             Gatherings(self.streams, self.deliveries, self.reception, self.ways),
             Letters(parts.outbound.books, parts.registry, read),

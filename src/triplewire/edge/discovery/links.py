@@ -24,9 +24,11 @@ _LED: dict[str, tuple[str, ...]] = {
         '</streams>; rel="self"',
         '</streams>; rel="alternate"; type="text/turtle"',
         '</.well-known/void>; rel="describedby"',
+        '</.well-known/mercure>; rel="mercure"',
     ),
     "/streams/{stream}": (
         '</streams/{stream}/about>; rel="describedby"',
+        '</.well-known/mercure>; rel="mercure"',
         '</streams/{stream}/ldes>; rel="https://w3id.org/tree#view"',
     ),
     "/streams/{stream}/about": (

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from triplewire.edge.formats import MESSAGES
+from triplewire.edge.formats import MESSAGES, Format
 from triplewire.edge.telling.conversations import Conversations, Find, window_of
 from triplewire.edge.telling.manners import Manner, manner_of
 from triplewire.edge.telling.marks import Mark
@@ -43,6 +43,10 @@ class Ways:
             return await self.reception.welcome(request, subject)
         manner = manner_of(request, subject.window)
         return await self._answer(request, poll, manner, [subject], Reader(Mark(subject.after), manner.format))
+
+    async def told_in(self, request: web.Request, subjects: Subjects, mark: Mark, format: Format) -> web.StreamResponse:
+        """Of many, in one order, in a format that does not depend on what the client accepts."""
+        return await self._tell(request, Manner(format), subjects, Reader(mark, format, many=True))
 
     async def many(self, request: web.Request, subjects: Subjects, mark: Mark, find: Find) -> web.StreamResponse:
         """Of many, in one order. Over a WebSocket others can be found later."""

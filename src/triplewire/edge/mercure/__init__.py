@@ -1,0 +1,1 @@
+"""Mercure: streams for those who speak its protocol."""

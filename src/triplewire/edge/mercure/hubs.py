@@ -1,0 +1,116 @@
+"""`/.well-known/mercure`: listen to streams, and publish, as a hub of Mercure lets do."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from triplewire.access import EVERYONE, Grant, Principal, Verb
+from triplewire.access.grants import ALL
+from triplewire.access.topics import pattern_of
+from triplewire.codec import new_id
+from triplewire.codec.headers import clean
+from triplewire.codec.ztreamy import id_of
+from triplewire.config import limits
+from triplewire.contract import serves
+from triplewire.contract.callers import caller
+from triplewire.contract.catalogue import mercure
+from triplewire.edge.intake.parcels import Parcel
+from triplewire.edge.intake.publications import Publications
+from triplewire.edge.mercure.updates import UPDATES, events_of
+from triplewire.edge.past.resumptions import Asked
+from triplewire.edge.streams import Streams
+from triplewire.edge.telling.marks import Mark
+from triplewire.edge.telling.receptions import Reception
+from triplewire.edge.telling.ways import Ways
+from triplewire.edge.workers import Workers
+from triplewire.errors import BadRequest, TriplewireError
+from triplewire.log.ports import Bound, Publication
+from triplewire.model import token
+from triplewire.registry.streams import stream_name
+
+_TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/city-{id}, or *"
+
+
+class Mercure:
+    """Topics are streams; all else is as it is for others who listen and publish."""
+
+    def __init__(
+        self,
+        streams: Streams,
+        reception: Reception,
+        ways: Ways,
+        log: Bound,
+        publications: Publications,
+        workers: Workers,
+    ) -> None:
+        self._streams = streams
+        self._reception = reception
+        self._ways = ways
+        self._log = log
+        self._publications = publications
+        self._workers = workers
+
+    def routes(self) -> list[web.RouteDef]:
+        address = "/.well-known/mercure"
+        return [web.get(address, self.subscribe, allow_head=False), web.post(address, self.publish)]
+
+    @serves(mercure.SUBSCRIBE)
+    async def subscribe(self, request: web.Request) -> web.StreamResponse:
+        """Updates of all topics, in one order, from the last id or from now on."""
+        patterns = [_pattern(topic) for topic in request.query.getall("topic", [])]
+        if not patterns:
+            raise BadRequest(f"name what to listen to: ?topic=, as often as you like; {_TOPICS}")
+        names = await self._named(patterns, caller(request))
+        self._reception.check_space()
+        text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
+        asked, mark = (None, None) if text is None else _place(text)
+        subjects = [await self._streams.subject(name, asked) for name in names]
+        head = min([each.after for each in subjects], default=None)
+        if mark is None:
+            mark = Mark(await self._reception.head() if head is None else head)
+        return await self._ways.told_in(request, subjects, mark, UPDATES)
+
+    async def _named(self, patterns: list[str], principal: Principal) -> list[str]:
+        """The streams that topics name. One that is named must be granted; of many, those are told that are."""
+        single = [stream_name(each) for each in patterns if not each.endswith(ALL)]
+        for name in single:
+            principal.require(Verb.CONSUME, name)
+        wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL)]
+        known = [each.stream for each in await self._workers.run(self._log.volumes)] if wide else []
+        found = (name for name in known if any(each.covers(name) for each in wide))
+        names = list(dict.fromkeys([*single, *(name for name in found if principal.may(Verb.CONSUME, name))]))
+        if len(names) > limits.GATHERED:
+            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {limits.GATHERED}")
+        return names
+
+    @serves(mercure.PUBLISH)
+    async def publish(self, request: web.Request) -> web.Response:
+        """An update, stored as an event of the stream that its first topic names. Raises InputError."""
+        form = await request.post()
+        said = {name: value for name, value in form.items() if isinstance(value, str)}
+        if "topic" not in said or "data" not in said:
+            raise BadRequest(f"`topic` and `data` must be there; {_TOPICS}")
+        stream = stream_name(_pattern(str(form.getall("topic")[0])))
+        caller(request).require(Verb.PUBLISH, stream)
+        if "private" in said and caller(request) == EVERYONE:
+            raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
+        id = id_of(said["id"]) if said.get("id") else None
+        type = clean("type", said["type"]) if said.get("type") else None
+        events = events_of(said["data"], id, type, new_id())
+        given = frozenset({id} if id else ())
+        (outcome,) = await self._publications.stored([Parcel(1, 0, Publication(stream, events, given=given))])
+        if isinstance(outcome.answer, TriplewireError):
+            raise outcome.answer
+        return web.Response(text=token(outcome.positions[-1]))
+
+
+def _pattern(topic: str) -> str:
+    found = pattern_of(topic)
+    if found is None:
+        raise BadRequest(f"{topic!r} names no stream; {_TOPICS}")
+    return found
+
+
+def _place(text: str) -> tuple[Asked, Mark]:
+    mark = Mark.parse(text)
+    return Asked(text, position=mark.cursor), mark
