@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from getpass import getuser
 from pathlib import Path
 
 import orjson
@@ -13,7 +14,7 @@ from triplewire.access.tokens import parsed
 from triplewire.cli.app import app
 from triplewire.config import limits
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.errors import BadRequest, NotFound
+from triplewire.errors import BadRequest, NotFound, StorageFull
 from triplewire.telemetry.audits import ACTS, REFUSALS, Audits
 
 
@@ -61,6 +62,9 @@ def test_one_is_saved_in_a_file_of_its_owner_and_not_printed(tmp_path: Path) -> 
         assert id in out + err
         assert secret not in out + err
         assert file.stat().st_mode & 0o077 == 0
+    with pytest.raises(BadRequest, match="grants nothing"):
+        said("token", "create", "--name", "me", "--allow", "fly", "--save", str(tmp_path / "none"), *data)
+    assert not (tmp_path / "none").exists()
     with pytest.raises(BadRequest, match="exists"):
         said("token", "create", "--name", "me", "--allow", "*", "--save", str(file), *data)
     assert len(orjson.loads(said("token", "list", "--json", *data)[0])) == 2
@@ -71,6 +75,33 @@ def test_one_that_was_found_somewhere_is_revoked_by_its_text(tmp_path: Path) -> 
     out, _ = said("token", "create", "--name", "lost", "--allow", "*", *data)
     said("token", "revoke", out.strip(), *data)
     assert orjson.loads(said("token", "list", "--json", *data)[0])[0]["state"] == "revoked"
+
+
+def test_what_is_done_to_the_directory_is_in_its_audit_log(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    out, _ = said("token", "create", "--name", "me", "--allow", "*", *data)
+    id, secret = parsed(out.strip()) or ("", "")
+    said("token", "revoke", id, *data)
+    with pytest.raises(NotFound):
+        said("token", "revoke", "nothing", *data)
+    log, _ = said("audit", "--json", *data)
+    told = [orjson.loads(line) for line in log.splitlines()]
+    assert [(each["what"], each["outcome"]) for each in told] == [
+        *(("createToken", each) for each in ("begun", "done")),
+        *(("revokeToken", each) for each in ("begun", "done")),
+        *(("revokeToken", each) for each in ("begun", "failed")),
+    ]
+    assert told[1]["made"] == told[2]["on"] == f"/tokens/{id}"
+    assert {each["who"] for each in told} == {f"local:{getuser()}"}
+    assert secret not in log
+
+
+def test_a_token_that_cannot_be_written_down_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "audit").write_text("in the way")
+    data = ("--data", str(tmp_path))
+    with pytest.raises(StorageFull):
+        said("token", "create", "--name", "me", "--allow", "*", *data)
+    assert "no token" in said("token", "list", *data)[0]
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def audit(
     last: Annotated[int, typer.Option("--last", help="How many lines at most, the newest.", min=1)] = 100,
     who: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation
-        typer.Option("--who", help="Only of one: `token:ID`, `jwt:SUBJECT`, `everyone`, or `nobody`."),
+        typer.Option("--who", help="Only of one: `token:ID`, `jwt:SUBJECT`, `local:USER`, `everyone`, `nobody`."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on, and show what is added.")] = False,
     data: Data = None,

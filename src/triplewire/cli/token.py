@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from getpass import getuser
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -119,7 +121,7 @@ def revoke(
     # Who has found a token somewhere has its text.
     id, _ = parsed(token) or (token, "")
     if url is None:
-        with _opened(data) as kept:
+        with _opened(data) as kept, _witnessed(data, "revokeToken", f"/tokens/{id}"):
             kept.revoke(id)
     else:
         with Client(url) as client:
@@ -138,7 +140,11 @@ def _saving(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     except OSError as error:
         raise BadRequest(f"{path} cannot be made: {error.strerror}") from None
     with os.fdopen(descriptor, "w") as file:
-        yield lambda made: print(made.pop("token"), file=file)
+        try:
+            yield lambda made: print(made.pop("token"), file=file)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 @contextmanager
@@ -155,11 +161,38 @@ def _opened(data: Path | None) -> Iterator[Tokens]:
         access.close()
 
 
+@contextmanager
+def _witnessed(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]]:
+    """Writes down what is done to the directory itself, before and after, as edges do; what is put into the dictionary
+    meanwhile is told with it. Raises StorageFull, and then nothing is done."""
+    from triplewire.clock import SystemClock
+    from triplewire.config import limits
+    from triplewire.matching.expansion import timestamp
+    from triplewire.telemetry.audits import ACTS, Audits
+
+    audits = Audits(settings_of(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    record = {"who": f"local:{getuser()}", "what": what, "on": on, "act": token_hex(8)}
+
+    def write(outcome: str) -> None:
+        at = timestamp(SystemClock().now())
+        audits.write(ACTS, [{"at": at, **record, "outcome": outcome, **told}], sync=True)
+
+    told: dict[str, str] = {}
+    write("begun")
+    try:
+        yield told
+    except BaseException:
+        write("failed")
+        raise
+    write("done")
+
+
 def _made(order: Order, data: Path | None) -> dict[str, Any]:
     from triplewire.control.issuances import document
 
-    with _opened(data) as kept:
+    with _opened(data) as kept, _witnessed(data, "createToken", "/tokens") as told:
         made, text = kept.create(order)
+        told["made"] = f"/tokens/{made.id}"
         return {**document(made, kept.now()), "token": text}
 
 
