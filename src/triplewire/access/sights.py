@@ -100,10 +100,10 @@ class Sight:
 
     def _concerns(self, text: str) -> bool:
         """May something of the text be out of sight? A look for what is denied is far quicker than to take it apart."""
-        return self._marks is None or any(mark in text for mark in self._marks)
+        return self.marks is None or any(mark in text for mark in self.marks)
 
     @cached_property
-    def _marks(self) -> tuple[str, ...] | None:
+    def marks(self) -> tuple[str, ...] | None:
         """What stands in every text of which something is out of sight; None where all may be of such."""
         if self.predicates.allowed != (ALL,):
             return None

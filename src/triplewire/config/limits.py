@@ -64,6 +64,13 @@ EXPRESSION_TERMS = 10_000
 REMEMBERED_SKELETONS = 4_096
 """Texts of subscriptions, without their constants, whose shape is remembered: at worst 16 kB of text each, 100 MB."""
 
+REMEMBERED_SIGHTS = 4_096
+"""What owners of subscriptions see, as it is remembered: a policy has some dozens of roles; at worst 100 MB."""
+
+VIEWERS = 10_000
+"""Different callers that are told apart among those who listen to the same: at most 10 MB. Where there are more, all of
+them come in again when the policy changes, whether they see something else or not."""
+
 SKELETON_CHOICES = 4
 """Sets of parameters that are remembered for one such text: each is a look-up more for every subscription."""
 

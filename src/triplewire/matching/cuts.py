@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Protocol
 
+from triplewire.access.sights import Sight
 from triplewire.matching.narrowings import NONE, Narrowing
 from triplewire.sparql import Query
 
@@ -66,6 +67,8 @@ class Asked:
     """Terms that stand for variables of the text, by their names, or that fill the form, in order."""
     query: Query | None = None
     form: Form | None = None
+    sight: Sight | None = None
+    """What who asks sees of events; None is everything."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Cut:
     def skeleton(self) -> Hashable:
         counts = tuple(map(len, self.asked.narrowing.fields))
         names = tuple([name for name, _ in self.asked.values])
-        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names, self.asked.form
+        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names, self.asked.form, self.asked.sight
 
     @cached_property
     def equal(self) -> tuple[int, ...]:

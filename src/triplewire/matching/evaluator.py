@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.access.sights import Sight
 from triplewire.config.limits import EVALUATOR_MEMORY
 from triplewire.matching.ontologies import Closures
-from triplewire.matching.portions import Patience, Portions
+from triplewire.matching.portions import Patience, Portions, together
 from triplewire.matching.shapes import Shape
+from triplewire.matching.sights import redacted
 from triplewire.matching.tables import Making, Table, plainly
 from triplewire.model import MATCHES
 from triplewire.model.cargoes import without_cargoes
@@ -50,6 +52,7 @@ class Evaluator:
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """The CPU seconds that shapes took, until somebody clears it."""
     _shapes: dict[str, Table] = field(default_factory=dict)
+    _sights: dict[str, Sight | None] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Where subscriptions were made → their shape, and where they ended; in the order in which they ended."""
@@ -63,6 +66,7 @@ class Evaluator:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
                 shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
                 self._shapes[change.key] = self._making(self._duck, self._ontologies, shape, name)
+                self._sights[change.key] = shape.sight
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
             else:
@@ -78,7 +82,15 @@ class Evaluator:
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         self._ontologies.prepare()
-        return self.holding(Portions(self._duck, self._patience, self._clock, self.spent).match(entries, live))
+        portions = Portions(self._duck, self._patience, self._clock, self.spent)
+        found = [portions.match(redacted(entries, sight), part) for sight, part in self._by_sight(live)]
+        return self.holding(found[0] if len(found) == 1 else together(found))
+
+    def _by_sight(self, live: Mapping[str, Table]) -> Iterable[tuple[Sight | None, dict[str, Table]]]:
+        parts = defaultdict[Sight | None, dict[str, Table]](dict)
+        for key, each in live.items():
+            parts[self._sights[key]][key] = each
+        return parts.items()
 
     def forget(self, before: int) -> int:
         """Drop subscriptions that ended below a position; no later batch can concern them. Where the last of them

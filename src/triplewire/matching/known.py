@@ -5,11 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from triplewire.access.sights import Sight
 from triplewire.matching.index import Guards, Memberships
 from triplewire.matching.index.store import Addition
 from triplewire.matching.shapes import Shape
 from triplewire.matching.singles import Single, single_of
 from triplewire.registry.ports import Change
+
+
+class _Undecided(Memberships):
+    """Of a shape that the index does not decide, though it could if it were about all of an event."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.program = None
+        self._key = shape.key
+
+
+def memberships_of(shape: Shape) -> Memberships:
+    """There are none where a shape is about what is in sight: the index looks at whole events."""
+    return Memberships(shape) if shape.sight is None else _Undecided(shape)
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,7 @@ class Known:
 
     @cached_property
     def memberships(self) -> Memberships:
-        return Memberships(self._shape)
+        return memberships_of(self._shape)
 
     @cached_property
     def guards(self) -> Guards:
@@ -31,6 +45,11 @@ class Known:
     def single(self) -> Single | None:
         """How it is decided one by one; None where it is not."""
         return single_of(self._shape)
+
+    @property
+    def sight(self) -> Sight | None:
+        """What of events it is asked of; None is everything."""
+        return self._shape.sight
 
     @property
     def additions(self) -> list[Addition]:

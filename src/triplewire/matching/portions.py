@@ -95,7 +95,7 @@ class Portions:
         found = [self._found()]
         for key, heavy in apart.items():
             found += self._bearable(key, self._apart(shapes[key], entries, heavy))
-        return found[0] if len(found) == 1 else _together(found)
+        return found[0] if len(found) == 1 else together(found)
 
     @contextmanager
     def _counted(self, key: str) -> Iterator[None]:
@@ -200,7 +200,8 @@ class Portions:
         return pa.table(self.duck.sql(_SORTED)).cast(MATCHES)
 
 
-def _together(found: Sequence[pa.Table]) -> pa.Table:
+def together(found: Sequence[pa.Table]) -> pa.Table:
+    """Matches of several kinds, in the order of all."""
     return pa.concat_tables(found).sort_by([("position", "ascending"), ("subscription", "ascending")])
 
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 
+from triplewire.access.sights import Sight
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import timestamp
-from triplewire.matching.index import Memberships
+from triplewire.matching.known import memberships_of
 from triplewire.matching.plans import plan_of
-from triplewire.matching.retrospects import Events, backwards, since
+from triplewire.matching.retrospects import Events, Seen, backwards, since
 from triplewire.matching.shapes import Lifted, Shape, lift
 from triplewire.matching.solos import solo
 from triplewire.model import START, Kind, Subscription, token
@@ -74,10 +75,11 @@ def rehearse(
     clock: Clock,
     ontologies: Sequence[Change] = (),
     begins: int | None = None,
+    sight: Sight | None = None,
 ) -> Rehearsal:
     """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
-    that loaded those which count now; `begins` is a first position in the place of the last hour. It blocks, for some
-    seconds at most: call it from a thread.
+    that loaded those which count now; `begins` is a first position in the place of the last hour; of events only what
+    is in sight counts. It blocks, for some seconds at most: call it from a thread.
 
     Raises Unsupported for what no subscription may ask.
     """
@@ -88,7 +90,7 @@ def rehearse(
     after = max(asked, head - limits.RETROSPECT_POSITIONS)
     deadline = clock.ticks() + limits.REHEARSAL_SECONDS
     complete = after == asked
-    for batch in backwards(log, after, head):
+    for batch in backwards(Seen(log, sight), after, head):
         if clock.ticks() > deadline:
             complete = False
             break
@@ -121,7 +123,7 @@ def _evaluator(lifted: Lifted, ontologies: Sequence[Change]) -> Evaluator:
 
 def _indexed(lifted: Lifted) -> dict[str, Any] | None:
     """Who is in a group with it, and what the group is tested for. A threshold tells members of a group apart."""
-    memberships = Memberships(lifted.shape)
+    memberships = memberships_of(lifted.shape)
     program, membership = memberships.program, memberships.of(lifted.constants)
     if program is None or membership is None:
         return None

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.access.sights import Sight
 from triplewire.config.limits import SINGLE_PAIRS
 from triplewire.matching.bags import tabled
 from triplewire.matching.evaluator import Evaluator
@@ -91,7 +92,7 @@ class Remainders:
         """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
         programs; of those that are `away` nothing is told."""
         found = [self._evaluator.match(entries, self._open - away)]
-        batch, many = Batch(entries, self._ontologies), dict[str, np.ndarray]()
+        batches, many = dict[Sight | None, Batch](), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
             known = shapes.get(program)
             if known is None or known.change.key not in self._shapes or known.change.key in self._open:
@@ -101,7 +102,9 @@ class Remainders:
             if known.single is None or len(few) > SINGLE_PAIRS:
                 many[known.change.key] = its.event
             else:
-                found += self._one_by_one(entries, batch, few, known)
+                if known.sight not in batches:
+                    batches[known.sight] = Batch(entries, self._ontologies, known.sight)
+                found += self._one_by_one(entries, batches[known.sight], few, known)
         if many:
             places = np.unique(np.concatenate([*many.values()]))
             found.append(self._evaluator.match(entries.take(pa.array(places)), many))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.access.sights import Sight
 from triplewire.config import limits
 from triplewire.errors import NotFound
+from triplewire.matching.sights import redacted
 
 
 class Events(Protocol):
@@ -20,6 +23,21 @@ class Events(Protocol):
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         """At most `limit` entries at positions p with `after < p <= upto`, in order."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What somebody sees of others. Of entries that are left out nothing is told, nor that they are."""
+
+    events: Events
+    sight: Sight | None = None
+
+    def head(self) -> int:
+        return self.events.head()
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries: fewer does not mean that there are no more."""
+        return redacted(self.events.read(after, upto, limit), self.sight)
 
 
 def backwards(log: Events, after: int, upto: int) -> Iterator[pa.Table]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from triplewire.access.sights import Sight
 from triplewire.matching.graphs import selecting
 from triplewire.matching.wholes import Lifting, check
 from triplewire.model.terms import RDF_TYPE, literal
@@ -41,6 +42,8 @@ class Shape:
     stream: bool = False
     template: tuple[Pattern, ...] = ()
     """What is built of the solutions, where they are not what is asked for."""
+    sight: Sight | None = None
+    """What it is asked of, where that is not all of an event: what is in sight."""
 
     @cached_property
     def key(self) -> str:
@@ -59,11 +62,14 @@ class Shape:
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
         asked = {"query": to_value(self.query), "template": to_value(self.template)}
-        return {**asked, "solutions": self.solutions, "stream": self.stream}
+        seen = {} if self.sight is None else {"sight": self.sight.to_json()}
+        return {**asked, "solutions": self.solutions, "stream": self.stream, **seen}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        return cls(from_value(value["query"]), value["solutions"], value["stream"], from_value(value["template"]))
+        sight = Sight.from_json(value["sight"]) if "sight" in value else None
+        asked, template = from_value(value["query"]), from_value(value["template"])
+        return cls(asked, value["solutions"], value["stream"], template, sight)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 
@@ -24,6 +24,7 @@ from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
 from triplewire.matching.shapes import Lifted, Shape, lift
+from triplewire.matching.sights import seen
 from triplewire.sparql import Const, Family, Query, family_of, parse_query
 from triplewire.sparql.algebra import Values
 from triplewire.sparql.rewriting import parts
@@ -44,7 +45,14 @@ def lift_asked(asked: Asked) -> Lifted:
 
     Queries that mean the same up to the names of variables and the order of patterns have the same shape.
     """
-    return lift(canonical(query_of(asked), solutions=asked.solutions), solutions=asked.solutions)
+    return lifted_as(query_of(asked), asked)
+
+
+def lifted_as(query: Query, asked: Asked) -> Lifted:
+    """The same of a query that stands for what is asked."""
+    query, sight = seen(query, asked.sight)
+    made = lift(canonical(query, solutions=asked.solutions), solutions=asked.solutions)
+    return made if sight is None else replace(made, shape=replace(made.shape, sight=sight))
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,22 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Owner:
+    """Who made a subscription, with what was granted to them then, and the roles that they had."""
+
+    name: str
+    grants: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Subscription:
     """A standing question, from the position at which it was made to the one at which it ended.
 
     It sees the events at positions p with `since < p < until`, and those from `begins` on that came before it was made.
-    One that follows ontologies has a version for each of theirs, of which each begins where the one before it ends; the
-    first was made at `made`. `shape` is the key of its shape, `constants` the terms that fill the shape's parameters;
-    together they say all that matching needs.
+    One that follows ontologies has a version for each of theirs, and one whose owner comes to see more or less has
+    another from there on; each begins where the one before it ends, and the first was made at `made`. `shape` is the
+    key of its shape, `constants` the terms that fill the shape's parameters; together they say all that matching needs.
     """
 
     id: str
@@ -63,6 +72,10 @@ class Subscription:
     """Where its earlier versions began, the last of them, in order."""
     first: int | None = None
     """Where its first version began; None for that itself."""
+    owner: Owner | None = None
+    """Who alone may see it, listen to it and end it; None for everyone."""
+    sight: str | None = None
+    """The name of what its owner sees of events; None for everything."""
     created: int = 0
     since: int = 0
     until: int = END

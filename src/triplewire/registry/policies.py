@@ -6,12 +6,15 @@ before, so that the way back does not lead through all other changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from triplewire.access import Policy, parse_policy
 from triplewire.errors import NotFound
 from triplewire.registry.ports import Change, Registry
+
+Entry = tuple[str, str, Mapping[str, Any] | None]
 
 POLICY = "policy"
 IN_FORCE = "in-force"
@@ -34,20 +37,29 @@ NONE = Enacted(0)
 """What holds before there ever was one."""
 
 
+class Followers(Protocol):
+    """What is to change with the policy."""
+
+    def following(self, policy: Policy | None) -> Sequence[Entry]:
+        """What is to be put with it, in one transaction."""
+
+    def settle(self) -> int:
+        """Have those follow that came while it was put; the position from which on all do."""
+
+
 class Policies:
     """What the registry holds. Any thread may ask; it waits for the disk. A version is read once."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, followers: Followers | None = None) -> None:
         self._registry = registry
+        self._followers = followers
         self._newest = NONE
 
     def current(self) -> Enacted:
         """What holds now."""
-        change = self._registry.get(POLICY, IN_FORCE)
-        if change is None:
-            return NONE
         newest = self._newest
-        if newest.version != change.position:
+        # Mostly there is nothing newer, and then nothing of it is read.
+        for change in self._registry.list(POLICY, after=newest.version, limit=1):
             newest = self._newest = from_change(change)
         return newest
 
@@ -83,7 +95,10 @@ class Policies:
 
     def _put(self, text: str | None) -> Enacted:
         value = {"text": text, "before": self.current().version}
-        (position,) = self._registry.put([(POLICY, IN_FORCE, value)])
+        following = () if self._followers is None else self._followers.following(_policy(text))
+        position, *_ = self._registry.put([(POLICY, IN_FORCE, value), *following])
+        if self._followers is not None:
+            self._followers.settle()
         return from_change(Change(position, POLICY, IN_FORCE, value))
 
 
@@ -91,5 +106,8 @@ def from_change(change: Change) -> Enacted:
     """The version that a change put."""
     assert change.value is not None, "a policy that goes is a version, too"
     text = change.value["text"]
-    policy = None if text is None else parse_policy(text)
-    return Enacted(change.position, text, policy, change.value["before"])
+    return Enacted(change.position, text, _policy(text), change.value["before"])
+
+
+def _policy(text: str | None) -> Policy | None:
+    return None if text is None else parse_policy(text)

@@ -30,9 +30,11 @@ class Stretch:
 
 
 def past(registry: Registry, subscription: Subscription) -> Stretch:
-    """The stretch before a subscription was made, which is asked what was asked first."""
+    """The stretch before a subscription was made, which is asked what was asked first; or, where its owner has come to
+    see more or less since, what is asked now."""
     first = original(registry, subscription)
-    return Stretch(first.floor, first.made, first, first.ontologies)
+    asked = first if first.sight == subscription.sight else subscription
+    return Stretch(first.floor, first.made, asked, first.ontologies)
 
 
 def present(registry: Registry, versions: Sequence[Subscription], upto: int) -> Iterator[Stretch]:

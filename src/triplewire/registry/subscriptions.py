@@ -9,7 +9,7 @@ from typing import Any
 
 from triplewire.config import limits
 from triplewire.model import Kind, Subscription
-from triplewire.model.subscriptions import Names
+from triplewire.model.subscriptions import Names, Owner
 from triplewire.registry.ports import Change, Registry
 
 SUBSCRIPTION = "subscription"
@@ -18,6 +18,11 @@ ENTAILED = "entailed"
 """The kind of an entry beside each subscription that follows ontologies, under its id, to find them by."""
 
 NARROWING = ("stream", "source", "application", "vocabulary")
+
+
+def owned_by(name: str) -> str:
+    """The kind of an entry beside each subscription of somebody, under its id, to find them by."""
+    return f"subscription of {name}"
 
 
 def to_value(subscription: Subscription) -> Mapping[str, Any]:
@@ -34,6 +39,8 @@ def to_value(subscription: Subscription) -> Mapping[str, Any]:
         **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
         **({} if subscription.begins is None else {"from": subscription.begins, "ontologies": subscription.ontologies}),
         **({} if subscription.first is None else {"first": subscription.first, "earlier": subscription.earlier}),
+        **({} if subscription.owner is None else {"owner": vars(subscription.owner)}),
+        **({} if subscription.sight is None else {"sight": subscription.sight}),
         **({} if subscription.template is None else {"template": subscription.template}),
         **({} if subscription.template is None else {"values": subscription.values}),
     }
@@ -59,6 +66,8 @@ def from_change(change: Change) -> Subscription:
         ontologies=tuple(value.get("ontologies", ())),
         earlier=tuple(value.get("earlier", ())),
         first=value.get("first"),
+        owner=_owner(value.get("owner")),
+        sight=value.get("sight"),
         created=value["created"],
         since=change.position,
         stream=_names(value.get("stream")),
@@ -73,10 +82,13 @@ def asked_of(subscription: Subscription) -> dict[str, Any]:
     return {name: given for name in NARROWING if (given := getattr(subscription, name)) is not None}
 
 
-def revised(subscription: Subscription, shape: str, constants: tuple[str, ...]) -> Subscription:
-    """Its next version, which begins where it is stored."""
+def revised(
+    subscription: Subscription, shape: str, constants: tuple[str, ...], sight: str | None = None
+) -> Subscription:
+    """Its next version, which begins where it is stored, and shows what is in a sight."""
     earlier = (*subscription.earlier, subscription.since)[-limits.VERSIONS :]
-    return replace(subscription, shape=shape, constants=constants, earlier=earlier, first=subscription.made)
+    asked = replace(subscription, shape=shape, constants=constants, sight=sight)
+    return replace(asked, earlier=earlier, first=subscription.made)
 
 
 def versions(registry: Registry, newest: Subscription) -> list[Subscription]:
@@ -95,6 +107,10 @@ def original(registry: Registry, newest: Subscription) -> Subscription:
 def ended(subscription: Subscription, position: int) -> Subscription:
     """The same subscription, ended at a position."""
     return replace(subscription, until=position)
+
+
+def _owner(value: Mapping[str, Any] | None) -> Owner | None:
+    return None if value is None else Owner(value["name"], tuple(value["grants"]), tuple(value["roles"]))
 
 
 def _names(value: str | list[str] | None) -> Names:

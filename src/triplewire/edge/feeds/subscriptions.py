@@ -11,17 +11,20 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+from triplewire.access import Sight
 from triplewire.config import limits
-from triplewire.edge.feeds.notifications import Wanted
+from triplewire.edge.feeds.notifications import Shown, Wanted
 from triplewire.edge.ports import Entries
 from triplewire.edge.telling.rooms import Room
 from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.known import memberships_of
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, START, Subscription
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change, Registry
+from triplewire.registry.sights import Sights
 from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change, versions
 
 
@@ -41,6 +44,7 @@ class Subscriptions:
         """All versions that are known, by where they began."""
         self._ended: set[str] = set()
         self._shapes: dict[str, Shape] = {}
+        self._sights = Sights(registry)
         self._lanes: dict[str, int | None] = {}
         """Of each shape: where it went to the slow lane, if it did."""
         self._groups: dict[str, Memberships] = {}
@@ -99,9 +103,14 @@ class Subscriptions:
         """Whether one has ended, as far as is known here."""
         return id in self._ended
 
-    def shape(self, subscription: Subscription) -> Shape:
-        """What its matches are expanded with."""
-        return self._shapes[subscription.shape]
+    def shown(self, subscription: Subscription) -> Shown:
+        """What its matches are expanded with, and shown of."""
+        newest = self._known.get(subscription.id, subscription)
+        return Shown(self._shapes[subscription.shape], self.sight(subscription), self.sight(newest))
+
+    def sight(self, subscription: Subscription) -> Sight | None:
+        """What its owner sees of events; None is everything."""
+        return self._sights.find(subscription.sight)
 
     @property
     def laned(self) -> bool:
@@ -161,10 +170,11 @@ class Subscriptions:
     async def _note(self, found: Subscription) -> None:
         if found.shape not in self._shapes:
             shape = await self._workers.run(self._load_shape, found.shape)
-            self._shapes[found.shape], self._groups[found.shape] = shape, Memberships(shape)
+            self._shapes[found.shape], self._groups[found.shape] = shape, memberships_of(shape)
         if self._lanes.get(found.shape) is None:
             lane = await self._workers.run(self._registry.get, LANE, found.shape)
             self._lanes[found.shape] = None if lane is None else lane.position
+        await self._workers.run(self._sights.find, found.sight)
         self._known[found.id] = found
         self._by_made[found.made] = found.id
         self._by_since[found.since] = found

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from triplewire.access.sights import Sight
 from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.runs import Known
 from triplewire.matching.singles.singles import Rows, Single
@@ -19,13 +20,14 @@ NOTHING: pa.Table = MATCHES.empty_table()
 
 
 class Batch:
-    """A batch of `ENTRIES`, with the ontologies that hold for all of them. Events are taken apart when they are first
-    asked for, once for all shapes."""
+    """A batch of `ENTRIES`, with the ontologies that hold for all of them, or what is in sight of it. Events are taken
+    apart when they are first asked for, once for all shapes."""
 
-    def __init__(self, entries: pa.Table, ontologies: Known | None = None) -> None:
+    def __init__(self, entries: pa.Table, ontologies: Known | None = None, sight: Sight | None = None) -> None:
         self._ontologies = ontologies
+        self._sight = sight
         self._columns = [(name, entries.column(name)) for name in MATTER]
-        self._events = dict[int, Parsed]()
+        self._events = dict[int, Parsed | None]()
 
     def decide(self, pairs: Sequence[Pair], single: Single | None) -> tuple[pa.Table, list[Pair]]:
         """The matches among some pairs, all of one shape, as a `MATCHES` table sorted by position and subscription; and
@@ -36,6 +38,8 @@ class Batch:
         found, left = list[tuple[int, int, Rows]](), list[Pair]()
         for pair in pairs:
             event, subscription = self._event(pair[0]), pair[1]
+            if event is None:
+                continue
             rows = single.solve(event, subscription.constants, self._ontologies)
             if rows is None:
                 left.append(pair)
@@ -43,9 +47,13 @@ class Batch:
                 found.append((event.position, subscription.since, rows))
         return _table(found), left
 
-    def _event(self, place: int) -> Parsed:
+    def _event(self, place: int) -> Parsed | None:
+        """None for one that is out of sight."""
         if place not in self._events:
-            self._events[place] = Parsed({name: column[place].as_py() for name, column in self._columns})
+            entry = {name: column[place].as_py() for name, column in self._columns}
+            if self._sight is not None:
+                entry["text"] = self._sight.redacted(entry["stream"], entry["event"], entry["text"])
+            self._events[place] = None if entry["text"] is None else Parsed(entry)
         return self._events[place]
 
 

@@ -1,0 +1,123 @@
+"""Sights: what a subscription asks of an event of which somebody sees a part.
+
+```
+patterns alone, each with a predicate ── one out of sight ──────────▶ never has a solution
+                                      └─ all in sight, no class out ─▶ the same question: the index decides it as ever
+anything else ───────────────────────────────────────────────────────▶ asked of what is in sight, by the evaluator
+```
+
+Streams and graphs are not looked at here: an event out of sight is not told, whatever was found on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import compress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.access.scopes import EVERYTHING
+from triplewire.access.sights import TRIPLE_TERM, Sight
+from triplewire.matching.graphs import selecting
+from triplewire.matching.narrowings import Narrowing, narrowed
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, conjunction
+from triplewire.sparql.algebra import Filter, Select
+from triplewire.sparql.compile.scans import virtual
+
+_NOWHERE = Narrowing(stream=("",))
+"""Events of a stream without a name: there are none."""
+
+
+def seen(query: Query, sight: Sight | None) -> tuple[Query, Sight | None]:
+    """The question to ask in the place of a query, so that it has the solutions that the query has on what is in sight:
+    of whole events, or, where there is a sight, of what that leaves of them."""
+    inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
+    if inside is None or inside.leaves_events:
+        return query, None
+    flat = conjunction(selecting(query) if query.form == "construct" else query)
+    stored = () if flat is None else tuple(each for each in flat.patterns if virtual(each) is None)
+    if any(_never(each, inside) for each in stored):
+        return narrowed(query, _NOWHERE, solutions=True), None
+    if flat is None or not stored or not inside.classes.is_all or not all(map(_named, stored)):
+        return query, inside
+    return _of_terms(query, flat, stored), None
+
+
+def redacted(entries: pa.Table, sight: Sight | None) -> pa.Table:
+    """What of a table of entries is in sight: rows are left out, and texts shortened."""
+    if sight is None or not entries.num_rows:
+        return entries
+    entries = _in_sight(entries, sight)
+    concerned = _concerned(entries["text"], sight)
+    if concerned is not None and not concerned:
+        return entries
+    texts = entries["text"].to_pylist()
+    rows = range(len(texts)) if concerned is None else concerned
+    left = {row: sight.visible(texts[row]) for row in rows}
+    changed = {row: text for row, text in left.items() if text is not texts[row]}
+    if not changed:
+        return entries
+    told = [changed.get(row, text) for row, text in enumerate(texts)]
+    place = entries.schema.get_field_index("text")
+    made = entries.set_column(place, pa.field("text", pa.string()), pa.array(told, pa.string()))
+    gone = [text is None for text in changed.values()]
+    shown = made.filter(pc.is_valid(made["text"])) if any(gone) else made
+    return shown.cast(entries.schema)
+
+
+def _in_sight(entries: pa.Table, sight: Sight) -> pa.Table:
+    """Those whose stream and graph are."""
+    if not sight.streams.is_all:
+        names = pc.unique(entries["stream"]).to_pylist()
+        seen = [each for each in names if each in sight.streams]
+        if len(seen) < len(names):
+            entries = entries.filter(pc.is_in(entries["stream"], pa.array(seen, pa.string())))
+    if not sight.graphs.is_all:
+        mask = [f"<{each}>" in sight.graphs for each in entries["event"].to_pylist()]
+        entries = entries if all(mask) else entries.filter(pa.array(mask, pa.bool_()))
+    return entries
+
+
+def _concerned(texts: pa.ChunkedArray, sight: Sight) -> list[int] | None:
+    """Rows of which something may be out of sight; None where all may be of such."""
+    if sight.leaves_events:
+        return []
+    if sight.marks is None:
+        return None
+    found = reduce(pc.or_, (pc.match_substring(texts, mark) for mark in sight.marks))
+    return list(compress(range(len(found)), found.to_pylist()))
+
+
+def _never(pattern: Pattern, sight: Sight) -> bool:
+    """Does no quad in sight match it?"""
+    hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in sight.predicates
+    return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))
+
+
+def _named(pattern: Pattern) -> bool:
+    return isinstance(pattern.predicate, Const)
+
+
+def _of_terms(query: Query, flat: Conjunction, stored: Sequence[Pattern]) -> Query:
+    """The query, without those solutions in which an object is a triple term."""
+    conditions = tuple(_is_term(each) for each in _objects(flat, stored))
+    if not conditions:
+        return query
+    if isinstance(query.where, Select):
+        return replace(query, where=replace(query.where, inner=Filter(query.where.inner, conditions)))
+    return replace(query, where=Filter(query.where, conditions))
+
+
+def _objects(flat: Conjunction, stored: Sequence[Pattern]) -> Iterator[Var]:
+    """Variables that stand for objects alone; what stands elsewhere, too, is an IRI."""
+    elsewhere = {node for each in flat.patterns for node in (each.subject, each.predicate, each.graph)}
+    yield from dict.fromkeys(
+        each.object for each in stored if isinstance(each.object, Var) and each.object not in elsewhere
+    )
+
+
+def _is_term(variable: Var) -> Expression:
+    return Apply("||", (Apply("isiri", (variable,)), Apply("isliteral", (variable,))))
