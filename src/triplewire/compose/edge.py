@@ -155,7 +155,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),
-                *policies.routes(Policies(registry)),
+                *policies.routes(Policies(registry, subscriptions.sightings)),
                 *issuances.routes(Tokens(access, clock)),
             ],
             services=settings.services,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from triplewire.access import EVERYONE, Principal
 from triplewire.config import limits
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
@@ -91,9 +92,9 @@ class _Portion:
         return taken
 
 
-def answered(subscriptions: Subscriptions, lines: Sequence[Line]) -> bytes:
+def answered(subscriptions: Subscriptions, lines: Sequence[Line], by: Principal = EVERYONE) -> bytes:
     """Makes what can be made of the lines; a line of the answer for each. It blocks."""
-    outcomes = subscriptions.make_each([_wish(line) for line in lines])
+    outcomes = subscriptions.make_each([_wish(line) for line in lines], by)
     return _told(zip((line.number for line in lines), outcomes, strict=True))
 
 

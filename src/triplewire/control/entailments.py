@@ -17,15 +17,15 @@ from typing import Any
 from triplewire.config import limits
 from triplewire.control.wishes import Wish
 from triplewire.errors import Conflict, QueryLimit, TriplewireError, Unfit
-from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import NONE, narrowed
-from triplewire.matching.shapes import Lifted, lift
-from triplewire.matching.texts import Texts, query_of
+from triplewire.matching.shapes import Lifted
+from triplewire.matching.texts import Texts, lifted_as, query_of
 from triplewire.model import Subscription
 from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded
 from triplewire.registry.ontologies import from_change as loaded_by
 from triplewire.registry.ports import Registry
+from triplewire.registry.sights import Sights
 from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, revised, to_value
 from triplewire.sparql.entailments import entailed
 from triplewire.sparql.ontologies import Ontology, ontology_of
@@ -40,6 +40,7 @@ class Entailments:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._sights = Sights(registry)
         self._turn = Lock()
         self._version = -1
         self._ontology = ontology_of(())
@@ -98,14 +99,14 @@ class Entailments:
 
     def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[Entry]:
         try:
-            lifted = _lifted(asked_by(found), ontology)
+            lifted = _lifted(replace(asked_by(found), sight=self._sights.find(found.sight)), ontology)
         except TriplewireError as error:
             raise Conflict(f"subscription {found.id} cannot follow: {error}") from None
         if (lifted.shape.key, lifted.constants) == (found.shape, found.constants):
             return
         if self._registry.get(SHAPE, lifted.shape.key) is None:
             yield SHAPE, lifted.shape.key, lifted.shape.to_value()
-        yield SUBSCRIPTION, found.id, to_value(revised(found, lifted.shape.key, lifted.constants))
+        yield SUBSCRIPTION, found.id, to_value(revised(found, lifted.shape.key, lifted.constants, found.sight))
 
     def _current(self, version: int) -> tuple[Ontology, Texts]:
         """The ontologies together, and what was lifted by them. Those of a version, or of one after it."""
@@ -121,7 +122,7 @@ class Entailments:
 
 
 def asked_by(made: Subscription) -> Asked:
-    """What a subscription was made of, but for what it entails."""
+    """What a subscription was made of, but for what it entails, and of what is in sight."""
     wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
     asked = replace(wish, filter=made.filter).asked
     return asked if made.template is None else replace(asked, values=made.values)
@@ -130,8 +131,7 @@ def asked_by(made: Subscription) -> Asked:
 def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
     """Only the query is entailed, not what narrows it: the ontology itself is of no stream and no vocabulary."""
     meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
-    query = narrowed(meant, asked.narrowing, solutions=asked.solutions)
-    return lift(canonical(query, solutions=asked.solutions), solutions=asked.solutions)
+    return lifted_as(narrowed(meant, asked.narrowing, solutions=asked.solutions), asked)
 
 
 def _texts(ontology: Ontology) -> Texts:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from triplewire.access import EVERYONE, Principal, Sight
 from triplewire.clock import Clock
 from triplewire.control.entailments import asked_by
 from triplewire.control.subscriptions import Subscriptions
@@ -17,7 +18,7 @@ from triplewire.matching.cuts import Asked
 from triplewire.matching.explanations import explain
 from triplewire.matching.narrowings import NONE, narrowed
 from triplewire.matching.rehearsals import Rehearsal, rehearse
-from triplewire.matching.retrospects import Events, at, newest
+from triplewire.matching.retrospects import Events, Seen, at, newest
 from triplewire.matching.steps import Explanation
 from triplewire.matching.texts import query_of
 from triplewire.model import Subscription, parse_token, token
@@ -61,17 +62,19 @@ class Insights:
         self._log = log
         self._clock = clock
 
-    def rehearse(self, wish: Wish) -> Rehearsal:
-        """What would become of it. Raises what making it would raise."""
+    def rehearse(self, wish: Wish, by: Principal = EVERYONE) -> Rehearsal:
+        """What would become of it, for somebody. Raises what making it would raise."""
         asked, loaded = self._subscriptions.asked(wish), self._registry.list(ONTOLOGY)
+        sight = self._subscriptions.sightings.of(by).sight
         query = query_of(asked) if wish.entailment is None else _meant(asked, _ontology(loaded))
         begins, meant = self._subscriptions.begins(wish), canonical(query, solutions=asked.solutions)
-        return rehearse(meant, wish.kind, self._log, self._clock, loaded, begins)
+        return rehearse(meant, wish.kind, self._log, self._clock, loaded, begins, sight)
 
-    def explain(self, id: str, event: str) -> Insight:
-        """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now. Raises
-        NotFound, or QueryLimit where the event is too much to explain."""
-        subscription, entry = self._subscriptions.find(id), self._entry(event)
+    def explain(self, id: str, event: str, by: Principal = EVERYONE) -> Insight:
+        """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now, of what
+        its owner sees. Raises NotFound, or QueryLimit where the event is too much to explain."""
+        subscription = self._subscriptions.find(id, by)
+        entry = self._entry(event, self._subscriptions.sightings.shown_by(subscription))
         asked, loaded = asked_by(subscription), self._registry.list(ONTOLOGY)
         query, ontology = query_of(asked), _ontology(() if subscription.entailment is None else loaded)
         if asked.narrowing.vocabulary:
@@ -80,12 +83,14 @@ class Insights:
         told = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
         return Insight(subscription, entry, told)
 
-    def _entry(self, event: str) -> dict[str, Any]:
+    def _entry(self, event: str, sight: Sight | None) -> dict[str, Any]:
+        """What is in sight of it. One of which nothing is is not found, in the words for one that is not there."""
+        seen = Seen(self._log, sight)
         try:
             position = parse_token(event)
         except BadRequest:
-            return newest(self._log, event)
-        return at(self._log, position)
+            return newest(seen, event)
+        return at(seen, position)
 
 
 def _meant(asked: Asked, ontology: Ontology) -> Query:

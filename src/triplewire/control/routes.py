@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from triplewire.access import Principal, Verb
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import querying, subscribing
 from triplewire.control import bulks, documents
 from triplewire.control.insights import Insights
@@ -60,22 +62,22 @@ class _Subscriptions:
         run of an object makes none."""
         if _dry_run(request):
             wish = Wish.from_json(await _json(request))
-            return reply((await asyncio.to_thread(self._insights.rehearse, wish)).value())
+            return reply((await asyncio.to_thread(self._insights.rehearse, wish, caller(request))).value())
         if request.content_type == bulks.MEDIA_TYPE:
             return await self._bulk(request)
         given = await _json(request)
         if isinstance(given, list):
             wishes = [Wish.from_json(each) for each in given]
-            made = await self._make(wishes)
+            made = await self._make(wishes, caller(request))
             return reply([documents.made(*each) for each in zip(made, wishes, strict=True)], status=201)
         wish = Wish.from_json(given)
-        (one,) = await self._make([wish])
+        (one,) = await self._make([wish], caller(request))
         return reply(documents.made(one, wish), status=201, headers={"Location": f"/subscriptions/{one.id}"})
 
     @serves(subscribing.PAGE)
     async def page(self, request: web.Request) -> web.Response:
         cursor = parse_token(request.query.get("cursor", "earliest"))
-        page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request))
+        page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request), caller(request))
         following = None if page.next is None else token(page.next)
         return reply(
             {"subscriptions": [documents.subscription(each) for each in page.subscriptions], "next": following}
@@ -83,12 +85,14 @@ class _Subscriptions:
 
     @serves(subscribing.FIND)
     async def find(self, request: web.Request) -> web.Response:
-        return reply(await asyncio.to_thread(self._found, request.match_info["id"]))
+        return reply(await asyncio.to_thread(self._found, request.match_info["id"], caller(request)))
 
-    def _found(self, id: str) -> dict[str, Any]:
+    def _found(self, id: str, by: Principal) -> dict[str, Any]:
         """With what is told of one alone: how many ask the same, in which lane it is, and until when it stays."""
-        found, lease = self._subscriptions.find(id), self._subscriptions.lease(id)
-        told = {**documents.subscription(found), "sharing": self._subscriptions.sharing.count(id)}
+        found, lease = self._subscriptions.find(id, by), self._subscriptions.lease(id)
+        # How many others ask the same is nothing that they have said to each other.
+        shared = {"sharing": self._subscriptions.sharing.count(id)} if by.may(Verb.ADMIN) else {}
+        told = {**documents.subscription(found), **shared}
         lane = self._subscriptions.lane(found)
         told |= {} if lane is None else {"lane": documents.lane(lane)}
         hook = self._subscriptions.hook(id)
@@ -97,7 +101,7 @@ class _Subscriptions:
 
     @serves(subscribing.END)
     async def end(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._subscriptions.end, request.match_info["id"])
+        await asyncio.to_thread(self._subscriptions.end, request.match_info["id"], caller(request))
         return web.Response(status=204)
 
     @serves(subscribing.EXPLAIN)
@@ -106,7 +110,7 @@ class _Subscriptions:
         event = request.query.get("event")
         if not event:
             raise BadRequest("event must name an event: ?event= with its id, or with its position")
-        insight = await asyncio.to_thread(self._insights.explain, request.match_info["id"], event)
+        insight = await asyncio.to_thread(self._insights.explain, request.match_info["id"], event, caller(request))
         if "text/plain" in request.headers.get("Accept", ""):
             return web.Response(text=insight.text())
         return reply(insight.value())
@@ -116,7 +120,7 @@ class _Subscriptions:
         with SpooledTemporaryFile(max_size=limits.BULK_BYTES) as told:
             async with aclosing(bulks.portions(request.content.iter_any())) as portions:
                 async for lines in portions:
-                    told.write(await asyncio.to_thread(bulks.answered, self._subscriptions, lines))
+                    told.write(await asyncio.to_thread(bulks.answered, self._subscriptions, lines, caller(request)))
             told.seek(0)
             response = web.StreamResponse(headers={"Content-Type": bulks.MEDIA_TYPE})
             await response.prepare(request)
@@ -124,10 +128,10 @@ class _Subscriptions:
                 await response.write(piece)
             return response
 
-    async def _make(self, wishes: Sequence[Wish]) -> list[Subscription]:
+    async def _make(self, wishes: Sequence[Wish], by: Principal) -> list[Subscription]:
         if not wishes:
             raise BadRequest("the array holds no subscription")
-        return await asyncio.to_thread(self._subscriptions.make, wishes)
+        return await asyncio.to_thread(self._subscriptions.make, wishes, by)
 
 
 class _Ontologies:

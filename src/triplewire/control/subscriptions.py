@@ -8,15 +8,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from triplewire.access import EVERYONE, Principal, Verb
+from triplewire.access.owners import may_see, owner_of
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.entailments import Entailments
 from triplewire.control.sharing import Sharing
+from triplewire.control.sights import Seen, Sightings
 from triplewire.control.templates import Templates, filled
 from triplewire.control.webhooks import Webhooks
 from triplewire.control.wishes import Instance, Wish
-from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError, Unfit
+from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError, Unavailable, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
 from triplewire.matching.symmetries import Symmetries
@@ -27,7 +30,7 @@ from triplewire.registry.hooks import HOOK, Hook, State
 from triplewire.registry.lanes import LANE, Lane
 from triplewire.registry.leases import EXPIRY, LEASE, Lease
 from triplewire.registry.ports import Registry
-from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, to_value
+from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, owned_by, to_value
 from triplewire.registry.templates import Template
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
@@ -64,25 +67,29 @@ class Subscriptions:
         self._webhooks = webhooks
         self.templates = Templates(registry)
         self._entailments = Entailments(registry)
+        self.sightings = Sightings(registry)
         self._texts = Texts()
         self._symmetries = Symmetries()
         self._shapes: set[str] = set()
         """Keys of some that are in the registry; shapes stay there."""
 
-    def make(self, wishes: Sequence[Wish]) -> list[Subscription]:
+    def make(self, wishes: Sequence[Wish], by: Principal = EVERYONE) -> list[Subscription]:
         """All of them, or none: raises SparqlSyntax or Unsupported for the first that cannot be.
 
-        Each sees every event whose publish is answered after this returns, and those at positions above its `since`.
+        Each sees every event whose publish is answered after this returns, and those at positions above its `since`, as
+        far as who makes it does.
         """
-        once = self._once()
+        once = self._once(by)
         drafts = [self._drafted(wish, once) for wish in wishes]
         return [replace(each.made, since=at) for each, at in zip(drafts, self._registered(drafts), strict=True)]
 
-    def make_each(self, wishes: Sequence[Wish | TriplewireError]) -> list[tuple[str, int] | TriplewireError]:
+    def make_each(
+        self, wishes: Sequence[Wish | TriplewireError], by: Principal = EVERYONE
+    ) -> list[tuple[str, int] | TriplewireError]:
         """Those that can be, in one transaction: the id of each and its position; in the place of another is what is
         wrong with it. What was an error before stays one. If the registry fails, none is made, and each has that
         error."""
-        once = self._once()
+        once = self._once(by)
         drafts = [self._attempted(wish, once) for wish in wishes]
         try:
             positions = iter(self._registered([each for each in drafts if not isinstance(each, TriplewireError)]))
@@ -104,27 +111,34 @@ class Subscriptions:
             raise Unfit("from", "from is not possible here: no events are kept")
         return self._beginnings.position(wish.begins)
 
-    def find(self, id: str) -> Subscription:
-        """Raises NotFound for one that is not there or was ended."""
+    def find(self, id: str, by: Principal = EVERYONE) -> Subscription:
+        """Raises NotFound for one that is not there or was ended, or is somebody else's."""
         change = self._registry.get(SUBSCRIPTION, id)
-        if change is None:
+        found = None if change is None else from_change(change)
+        if found is None or not may_see(by, found.owner):
             raise NotFound(f"there is no subscription {id}")
-        return from_change(change)
+        return found
 
-    def page(self, after: int = START, limit: int = limits.PAGE) -> Page:
-        """Those made after a position."""
-        later = self._registry.list(SUBSCRIPTION, after=after, limit=limit + 1)
-        found = [from_change(change) for change in later[:limit]]
-        return Page(found, found[-1].since if len(later) > limit else None)
+    def page(self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE) -> Page:
+        """Those made after a position, as far as they are there for who asks."""
+        if by.may(Verb.ADMIN):
+            later = self._registry.list(SUBSCRIPTION, after=after, limit=limit + 1)
+            found = [from_change(change) for change in later[:limit]]
+            return Page(found, found[-1].since if len(later) > limit else None)
+        markers = self._registry.list(owned_by(by.name), after=after, limit=limit + 1)
+        changes = (self._registry.get(SUBSCRIPTION, each.key) for each in markers[:limit])
+        own = [from_change(change) for change in changes if change is not None]
+        return Page(own, markers[limit - 1].position if len(markers) > limit else None)
 
-    def end(self, id: str) -> None:
-        """From here on it sees no more events. Raises NotFound for one that is not there."""
-        found = self.find(id)
+    def end(self, id: str, by: Principal = EVERYONE) -> None:
+        """From here on it sees no more events. Raises NotFound for one that is not there, or is somebody else's."""
+        found = self.find(id, by)
         leased: list[Entry] = [] if found.ttl is None else [(LEASE, id, None)]
         entailed: list[Entry] = [] if found.entailment is None else [(ENTAILED, id, None)]
         hook = self.hook(id)
         hooked: list[Entry] = [] if hook is None else [(HOOK, id, hooks.to_value(replace(hook, state=State.ENDED)))]
-        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed, *hooked])
+        owned: list[Entry] = [] if found.owner is None else [(owned_by(found.owner.name), id, None)]
+        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed, *owned, *hooked])
 
     def hook(self, id: str) -> Hook | None:
         """Where its notifications are sent; None for one that is listened to."""
@@ -144,7 +158,7 @@ class Subscriptions:
     def _registered(self, drafts: Sequence[_Draft]) -> list[int]:
         """The positions of the drafts, which are subscriptions now."""
         shapes = {each.shape.key: each.shape for each in drafts}
-        missing = list(self._missing(shapes))
+        missing = [*self._missing(shapes), *self.sightings.missing([each.seen.sight for each in drafts])]
         self._keep_secrets(drafts)
         made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
         positions = self._registry.put([*missing, *made, *_beside(drafts)])[len(missing) : len(missing) + len(drafts)]
@@ -152,6 +166,11 @@ class Subscriptions:
         versions = {each.version for each in drafts} - {None}
         if versions and versions != {self._entailments.version()}:
             self._entailments.settle()
+        if any(each.seen.version != self.sightings.version() for each in drafts[:1]):
+            # Nobody knows of them yet, and nobody is to hear what they found by what is no longer in sight.
+            for each in drafts:
+                self.end(each.made.id)
+            raise Unavailable("the policy changed while the subscriptions were made; make them again")
         return positions
 
     def _keep_secrets(self, drafts: Sequence[_Draft]) -> None:
@@ -175,8 +194,8 @@ class Subscriptions:
             self._shapes = set()
         self._shapes |= shapes.keys()
 
-    def _once(self) -> _Once:
-        return _Once(cache(self.templates.find), cache(self._entailments.version))
+    def _once(self, by: Principal) -> _Once:
+        return _Once(cache(self.templates.find), cache(self._entailments.version), by, self.sightings.of(by))
 
     def _attempted(self, wish: Wish | TriplewireError, once: _Once) -> _Draft | TriplewireError:
         try:
@@ -187,6 +206,7 @@ class Subscriptions:
     def _drafted(self, wish: Wish, once: _Once) -> _Draft:
         template = None if wish.instance is None else _template(wish.instance, once.find)
         asked = wish.asked if wish.instance is None or template is None else _asked(wish, wish.instance, template)
+        asked = replace(asked, sight=once.seen.sight)
         version = None if wish.entailment is None else once.version()
         if version is None:
             lifted = self._symmetries.settled(self._texts.lift(asked))
@@ -209,18 +229,22 @@ class Subscriptions:
             entailment=wish.entailment,
             begins=self.begins(wish),
             ontologies=() if wish.begins is None else self._entailments.loaded(),
+            owner=owner_of(once.by),
+            sight=once.seen.name,
             created=self._clock.now(),
         )
         secret = "" if wish.webhook is None else wish.webhook.secret
-        return _Draft(made, lifted.shape, version, self._hooked(made, wish), secret)
+        return _Draft(made, lifted.shape, once.seen, version, self._hooked(made, wish), secret)
 
 
 @dataclass(frozen=True)
 class _Once:
-    """What is looked up once for many: templates by name, and the version of the ontologies."""
+    """What is looked up once for many: templates by name, the version of the ontologies, who asks and what they see."""
 
     find: Find
     version: Callable[[], int]
+    by: Principal
+    seen: Seen
 
 
 @dataclass(frozen=True)
@@ -229,6 +253,7 @@ class _Draft:
 
     made: Subscription
     shape: Shape
+    seen: Seen
     version: int | None = None
     """Of the ontologies by which it was lifted; None for one that goes by none."""
     hook: Hook | None = None
@@ -242,6 +267,8 @@ def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
             yield ENTAILED, each.made.id, {}
         if each.hook is not None:
             yield HOOK, each.hook.id, hooks.to_value(each.hook)
+        if each.made.owner is not None:
+            yield owned_by(each.made.owner.name), each.made.id, {}
         if each.made.ttl is not None:
             lease = Lease.begun(each.made.id, each.made.ttl, each.made.created)
             yield LEASE, lease.id, leases.to_value(lease)
