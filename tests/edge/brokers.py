@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.edge.houses import House, Restless, house
-from triplewire.control import Insights, Ontologies, Subscriptions, routes
+from triplewire.control import Insights, Ontologies, Subscriptions, policies, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
+from triplewire.edge.door import Authenticator
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.lake.ports import Batch
@@ -22,6 +23,7 @@ from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.evaluator import Evaluator
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD
+from triplewire.registry.policies import Policies
 
 CLASSES = ("Animal", "Dog", "Cat")
 STREAMS = ("even", "odd")
@@ -103,7 +105,7 @@ class Broker:
 
 
 @asynccontextmanager
-async def broker(folder: Path) -> AsyncIterator[Broker]:
+async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[Broker]:
     lake = DeltaLake(folder)
     archive, slow = LakeEntries(lake), MemoryOutbox()
 
@@ -111,8 +113,12 @@ async def broker(folder: Path) -> AsyncIterator[Broker]:
         chronicle = Chronicle(parts.log, archive)
         subscriptions = Subscriptions(parts.registry, parts.clock, beginnings=Beginnings(chronicle, parts.clock))
         insights = Insights(subscriptions, parts.registry, chronicle, parts.clock)
-        served = routes(subscriptions, Ontologies(parts.registry), insights)
-        return replace(parts, routes=served, archive=archive, slow_outbox=slow, slow_watch=Restless())
+        served = [
+            *routes(subscriptions, Ontologies(parts.registry), insights),
+            *policies.routes(Policies(parts.registry, subscriptions.sightings)),
+        ]
+        parts = replace(parts, routes=served, archive=archive, slow_outbox=slow, slow_watch=Restless())
+        return replace(parts, authenticators=authenticators)
 
     async with house(change=whole) as at:
         yield Broker(at, lake, folder, slow)

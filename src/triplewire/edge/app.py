@@ -12,6 +12,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from triplewire.access import EVERYONE
+from triplewire.access.owners import principal_of
 from triplewire.config import limits
 from triplewire.edge import index, tracings
 from triplewire.edge.answers import Questions
@@ -41,6 +43,7 @@ from triplewire.edge.feeds.strains import Strains
 from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.feeds.tails import Tail
 from triplewire.edge.feeds.taps import Taps
+from triplewire.edge.feeds.views import Views
 from triplewire.edge.formats.ports import closing
 from triplewire.edge.gatherings import Gatherings
 from triplewire.edge.gauges import Gauges
@@ -97,7 +100,8 @@ class Edge:
         memories = Memories(parts.recall, parts.clock, partial(latest, parts.registry))
         self.backlog = backlog = Backlog(parts.log, parts.archive, memories)
         self.resumptions = Resumptions(backlog, parts.clock, self.readers, self.historians)
-        self.events = Events(backlog, self.readers, self.historians, parts.metrics, load=load)
+        self.views = Views(self.policies)
+        self.events = Events(backlog, self.readers, self.historians, parts.metrics, load=load, views=self.views)
         self.sieves = Sieves(parts.metrics, parts.filters)
         self.strains = Strains(self.events, parts.log, self.readers, self.sieves, parts.metrics, load=load)
         subscriptions = Subscriptions(parts.registry, parts.log, self.readers)
@@ -122,7 +126,9 @@ class Edge:
         )
         self.moves = Moves(self.events, self.repeaters, self.pressure, parts.metrics)
         commits = parts.commits if parts.traces is None else TracedCommits(parts.commits, parts.traces)
-        self.publications = Publications(commits, self.decoders, parts.metrics, parts.clock, self._published)
+        self.publications = Publications(
+            commits, self.decoders, parts.metrics, parts.clock, self._published, self.views
+        )
         self.publishings = Publishings(self.publications, Origins(parts.origins))
         if parts.traces is not None:
             for feed in (self.events, self.strains, self.matches, self.slow):
@@ -233,8 +239,11 @@ class Edge:
     async def _told(self, hook: Hook, position: int | None) -> Subject[Any]:
         """What a hook is told, after a position. Raises NotFound."""
         if hook.stream is None:
-            return await self.deliveries.subject(hook.id, None if position is None else Asked(position=position))
-        return await self.streams.subject(hook.stream, Asked(position=max(position or START, hook.begin)))
+            # Whoever may not see the subscription does not have it delivered either: the hook is its owner's.
+            asked = None if position is None else Asked(position=position)
+            return await self.deliveries.subject(hook.id, asked, EVERYONE)
+        asked = Asked(position=max(position or START, hook.begin))
+        return await self.streams.subject(hook.stream, asked, principal_of(hook.owner))
 
     def _published(self) -> None:
         if len(self.events.room) or len(self.strains.room):

@@ -6,7 +6,10 @@ from functools import partial
 
 from aiohttp import web
 
+from triplewire.access import Principal
+from triplewire.access.owners import may_see
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import subscribing
 from triplewire.edge.feeds.lanes import Lanes
 from triplewire.edge.feeds.leases import Leases
@@ -16,6 +19,7 @@ from triplewire.edge.past.resumptions import Asked, Resumptions
 from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
+from triplewire.errors import NotFound
 
 
 class Deliveries:
@@ -47,10 +51,10 @@ class Deliveries:
         """Messages until the client goes or the subscription ends."""
         asked = resumption(request)
         self._reception.check_space()
-        return await self._ways.one(request, await self.subject(request.match_info["id"], asked))
+        return await self._ways.one(request, await self.subject(request.match_info["id"], asked, caller(request)))
 
-    async def subject(self, id: str, asked: Asked | None) -> Subject[int]:
-        """A subscription. Raises NotFound.
+    async def subject(self, id: str, asked: Asked | None, by: Principal) -> Subject[int]:
+        """A subscription. Raises NotFound, also for one of somebody else.
 
         Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
         before that the past, where the subscription asks for it.
@@ -58,7 +62,9 @@ class Deliveries:
         resuming = asked is not None and asked != Asked()
         known = self._lanes.main.subscriptions
         subscription = await known.find(id, resuming=resuming)
-        start = await self._resumptions.of_subscription(asked, subscription)
+        if not may_see(by, subscription.owner):
+            raise NotFound(f"there is no subscription {id}")
+        start = await self._resumptions.of_subscription(asked, subscription, known.sight(subscription))
         versions = partial(known.versions, subscription.made)
         room, present = self._lanes.of(subscription)
         return Subject(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
+from triplewire.access import Principal, Verb
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import consuming
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.intake.doors import said
@@ -46,17 +49,20 @@ class Gatherings:
             raise BadRequest(f"{len(named)} are too many for one connection; name at most {limits.GATHERED}")
         self._reception.check_space()
         asked, mark = _asked(said(request))
-        subjects = [await self.find(kind, name, asked) for kind, name in named]
+        find = partial(self.find, caller(request))
+        subjects = [await find(kind, name, asked) for kind, name in named]
         if mark is None:
             begin = min([each.after for each in subjects], default=None)
             mark = Mark(await self._reception.head() if begin is None else begin)
-        return await self._ways.many(request, subjects, mark, self.find)
+        return await self._ways.many(request, subjects, mark, find)
 
-    async def find(self, kind: str, name: str, asked: Asked | None) -> Subject[Any]:
-        """A subject by its kind and name. Raises NotFound or BadRequest."""
+    async def find(self, by: Principal, kind: str, name: str, asked: Asked | None) -> Subject[Any]:
+        """A subject by its kind and name. Raises NotFound, Forbidden or BadRequest."""
         if kind == "stream":
-            return await self._streams.subject(stream_name(name), asked)
-        return await self._deliveries.subject(name, asked)
+            by.require(Verb.CONSUME, stream_name(name))
+            return await self._streams.subject(stream_name(name), asked, by)
+        by.require(Verb.SUBSCRIBE)
+        return await self._deliveries.subject(name, asked, by)
 
 
 def _asked(text: str | None) -> tuple[Asked | None, Mark | None]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from triplewire.access import Principal
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import consuming
 from triplewire.edge.company.referrals import Referrals
 from triplewire.edge.feeds.taps import Taps
@@ -45,16 +47,25 @@ class Streams:
     @serves(consuming.CONSUME)
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
-        stream = stream_name(request.match_info["stream"])
-        await self._referrals.refer(request, stream)
-        arrived = await self._referrals.arrived(request, stream)
+        stream, by = stream_name(request.match_info["stream"]), caller(request)
+        arrived = None
+        if await self._taps.sight(by) is None:
+            # Others are not led elsewhere, where nobody knows what they see here, and do not come from there.
+            await self._referrals.refer(request, stream)
+            arrived = await self._referrals.arrived(request, stream)
         asked = resumption(request) if arrived is None else Asked(position=arrived)
         self._reception.check_space()
-        return await self._ways.one(request, await self.subject(stream, asked, request.query.items()))
+        return await self._ways.one(request, await self.subject(stream, asked, by, request.query.items()))
 
-    async def subject(self, stream: str, asked: Asked | None, query: Iterable[tuple[str, str]] = ()) -> Subject[Tap]:
-        """A stream, or what of it is asked for, after a place in the past or from now on."""
-        start = await self._resumptions.of_stream(asked, stream)
-        tapped = await self._taps.of(stream, query, start.told)
+    async def subject(
+        self, stream: str, asked: Asked | None, by: Principal, query: Iterable[tuple[str, str]] = ()
+    ) -> Subject[Tap]:
+        """A stream, or what of it is asked for and somebody sees, after a place in the past or from now on. Of one that
+        is out of sight nothing was ever said."""
+        sight = await self._taps.sight(by)
+        if sight is not None and stream not in sight.streams:
+            asked = None
+        start = await self._resumptions.of_stream(asked, stream, sight)
+        tapped = await self._taps.of(stream, query, start.told, by)
         name, window = f"streams/{stream}", self._windows.of(stream)
         return Subject(name, tapped.key, tapped.room, tapped.history, start.after, start.earliest, window=window)

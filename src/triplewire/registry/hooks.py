@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from triplewire.model import END
+from triplewire.model.subscriptions import Owner
 from triplewire.registry.ports import Change
+from triplewire.registry.subscriptions import owner_in
 
 HOOK = "hook"
 
@@ -50,6 +52,8 @@ class Hook:
     """The position after which the stream is told."""
     until: int = END
     """When its lease is over, in microseconds of the wall clock."""
+    owner: Owner | None = None
+    """Who had a stream delivered, and hears of it what they see; None for everyone."""
     since: int = 0
     """Where it was set last."""
 
@@ -61,7 +65,8 @@ def to_value(hook: Hook) -> Mapping[str, Any]:
     if hook.stream is None:
         return value
     topic = {"stream": hook.stream, "format": hook.format, "topic": hook.topic, "hub": hook.hub}
-    return {**value, **topic, "begin": hook.begin, "until": hook.until}
+    owner = {} if hook.owner is None else {"owner": vars(hook.owner)}
+    return {**value, **topic, **owner, "begin": hook.begin, "until": hook.until}
 
 
 def from_change(change: Change) -> Hook:
@@ -70,4 +75,5 @@ def from_change(change: Change) -> Hook:
         raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
     value = dict(change.value)
     dialect, state = Dialect(value.pop("dialect")), State(value.pop("state"))
-    return Hook(change.key, dialect=dialect, state=state, since=change.position, **value)
+    owner = owner_in(value.pop("owner", None))
+    return Hook(change.key, dialect=dialect, state=state, owner=owner, since=change.position, **value)

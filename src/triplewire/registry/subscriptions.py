@@ -66,7 +66,7 @@ def from_change(change: Change) -> Subscription:
         ontologies=tuple(value.get("ontologies", ())),
         earlier=tuple(value.get("earlier", ())),
         first=value.get("first"),
-        owner=_owner(value.get("owner")),
+        owner=owner_in(value.get("owner")),
         sight=value.get("sight"),
         created=value["created"],
         since=change.position,
@@ -109,7 +109,8 @@ def ended(subscription: Subscription, position: int) -> Subscription:
     return replace(subscription, until=position)
 
 
-def _owner(value: Mapping[str, Any] | None) -> Owner | None:
+def owner_in(value: Mapping[str, Any] | None) -> Owner | None:
+    """Who is kept so in an entry."""
     return None if value is None else Owner(value["name"], tuple(value["grants"]), tuple(value["roles"]))
 
 

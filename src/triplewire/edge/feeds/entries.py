@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from triplewire.access import Sight
 from triplewire.codec import nquads
 from triplewire.edge.telling.frames import members
 from triplewire.matching.expansion import timestamp
@@ -27,10 +28,12 @@ def _second(seconds: int) -> str:
 
 
 class Pieces:
-    """The entries of one table, by position."""
+    """The entries of one table, by position, or what is in sight of them."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, sight: Sight | None = None) -> None:
         self._table = table
+        self._sight = sight
+        self._seen: dict[int, str | None] = {}
         self._columns: dict[str, list[Any]] = {}
         self._briefs: dict[int, bytes] = {}
         self._bodies: dict[int, bytes] = {}
@@ -40,6 +43,10 @@ class Pieces:
     def rows(self) -> dict[int, int]:
         """The row of each position, in order; a position that is not in it was trimmed away."""
         return {position: row for row, position in enumerate(self._column("position"))}
+
+    def shows(self, position: int) -> bool:
+        """Whether anything of it is in sight; of one that is not in the table nothing is."""
+        return position in self.rows and (self._sight is None or self._text_in_sight(position) is not None)
 
     def brief(self, position: int) -> bytes:
         """Where and when it happened: `"position", "stream", "event", "time"`."""
@@ -71,7 +78,22 @@ class Pieces:
         return found
 
     def nquads(self, position: int) -> str:
-        return nquads(self._text("event", position), self._text("text", position))
+        return nquads(self._text("event", position), self.text(position))
+
+    def text(self, position: int) -> str:
+        """What of it is in sight."""
+        if self._sight is None:
+            return self._text("text", position)
+        found = self._text_in_sight(position)
+        assert found is not None, "nobody tells of what is out of sight"
+        return found
+
+    def _text_in_sight(self, position: int) -> str | None:
+        assert self._sight is not None
+        if position not in self._seen:
+            told = (self._text(name, position) for name in ("stream", "event", "text"))
+            self._seen[position] = self._sight.redacted(*told)
+        return self._seen[position]
 
     def origin(self, position: int) -> bytes:
         """Who said so: `"source", "application"`, and `"headers"` where there are others."""
@@ -94,7 +116,8 @@ class Pieces:
 
     def entry(self, position: int) -> dict[str, Any]:
         """The entry as a row."""
-        return {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
+        told = {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
+        return told if self._sight is None else {**told, "text": self.text(position)}
 
     def _text(self, name: str, position: int) -> str:
         found: str = self._column(name)[self.rows[position]]

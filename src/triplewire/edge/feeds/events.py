@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from triplewire.config import limits
 from triplewire.edge.company.latest import Latest
 from triplewire.edge.feeds.entries import Pieces
+from triplewire.edge.feeds.views import Views, come_in_again
 from triplewire.edge.formats.ports import closing
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.histories import StreamHistory
@@ -37,8 +38,10 @@ class Events:
         metrics: Metrics,
         limit: int = limits.HISTORY_EVENTS,
         load: Load | None = None,
+        views: Views | None = None,
     ) -> None:
         """What takes long, of those who come from far back, is read by `historians`."""
+        self.views = views or Views()
         self.room: Room[Tap] = Room(backlog.log.head(), load)
         self._backlog = backlog
         self._memories = backlog.memories
@@ -51,10 +54,10 @@ class Events:
 
     async def step(self) -> None:
         """Bring the room to the head of the log. Where nobody listens, and nobody is expected back, nothing is read."""
-        head = await self._workers.run(self._backlog.log.head)
+        head = await self._workers.run(self.head)
         while self.room.place < head and not self._nobody(head):
             after = self.room.place
-            mark, found = await self._workers.run(self._read, after, head)
+            mark, found, turn = await self._workers.run(self._read, after, head)
             if self.room.place != after:
                 # All had left, and somebody came who needs nothing of this.
                 continue
@@ -62,17 +65,30 @@ class Events:
                 self.room.place = head
                 self.room.close(come_back)
                 return
-            table, self.room.place = found
+            table, self.room.place = turned(*found, turn)
             self.latest.note(table)
             parts = self._parts(table)
             self._memories.keep(parts, after, self.room.place, mark, {tap.stream for tap in self.room})
             self._push(parts)
             self.room.settle()
+            if turn is not None:
+                self.renew(self.room)
             await asyncio.sleep(0)
 
     async def rouse(self) -> None:
         """Somebody comes: a room where nobody is need not go through what it has slept over, but its history does."""
-        self._nobody(await self._workers.run(self._backlog.log.head))
+        self._nobody(await self._workers.run(self.head))
+
+    def head(self) -> int:
+        """The newest position. Every change of the policy up to there is known from then on."""
+        head = self._backlog.log.head()
+        self.views.look()
+        return head
+
+    def renew(self, room: Room[Tap]) -> None:
+        """Send those back who see something else from here on."""
+        for tap in self.views.outdated([*room]):
+            room.finish(tap, come_in_again)
 
     def history(self, stream: str, place: Callable[[], int] | None = None, told: int = START) -> StreamHistory:
         """The past of a stream up to a place, which is that of the room unless another is given; for a listener who
@@ -88,9 +104,10 @@ class Events:
         self.room.settle()
         return True
 
-    def _read(self, after: int, head: int) -> tuple[int, tuple[pa.Table, int] | None]:
+    def _read(self, after: int, head: int) -> tuple[int, tuple[pa.Table, int] | None, int | None]:
         mark = self._memories.look()
-        return mark, page(self._backlog.log, after, head, self._limit)
+        found = page(self._backlog.log, after, head, self._limit)
+        return mark, found, None if found is None else self.views.turn(after, found[1])
 
     def _parts(self, table: pa.Table) -> dict[str, pa.Table]:
         """By streams that are listened to, or remembered for those who come back."""
@@ -116,6 +133,11 @@ def page(log: Entries, after: int, upto: int, limit: int) -> tuple[pa.Table, int
     if log.gone() > after:
         return None
     return table, upto if table.num_rows < limit else table.column("position")[-1].as_py()
+
+
+def turned(table: pa.Table, reached: int, turn: int | None) -> tuple[pa.Table, int]:
+    """What comes of a page before the policy changes, if it does."""
+    return (table, reached) if turn is None else (table.filter(pc.less(table["position"], turn)), turn)
 
 
 def come_back(listener: Addressee) -> bytes:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.feeds.notifications import Group, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.formats import Format
@@ -96,7 +95,7 @@ class Matches:
             subscription = self.subscriptions.at(page.since)
             if subscription is None:
                 continue
-            telling = Once(partial(speaker.frames, subscription, self.subscriptions.shape(subscription), page))
+            telling = Once(partial(speaker.frames, subscription, self.subscriptions.shown(subscription), page))
             written += self.room.push(subscription.made, telling)
             spoken += len(page.positions)
             if spoken >= _BREATH:
@@ -105,7 +104,7 @@ class Matches:
                 await asyncio.sleep(0)
         self._delivered.inc(written)
         if self.traced is not None:
-            self.traced(speaker.pieces.headers(), began, written)
+            self.traced(speaker.pieces(None).headers(), began, written)
 
     def _send_over(self) -> None:
         """Those whose matches come by another lane have had all that comes by this one: they are to come back."""
@@ -166,14 +165,13 @@ class MatchHistory:
         if subscription is None:
             return NOTHING, chunk.upto
         speaker, positions = _speaker(self._log, chunk.matches, pages[:1]), pages[0].positions
-        frames = speaker.frames(subscription, self._subscriptions.shape(subscription), pages[0], format)
+        frames = speaker.frames(subscription, self._subscriptions.shown(subscription), pages[0], format)
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.upto
 
 
 def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speaker:
     positions = np.unique(np.concatenate([group.positions for group in groups]))
-    pieces = Pieces(log.entries(positions.tolist()))
-    return Speaker(pieces, Solutions(matches), log.begin())
+    return Speaker(log.entries(positions.tolist()), Solutions(matches), log.begin())
 
 
 def _moved(listener: Addressee) -> bytes:

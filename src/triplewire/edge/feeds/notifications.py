@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from triplewire.access import Sight
 from triplewire.config.limits import PAIR_CPU_SECONDS, SOLUTIONS
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats import Finding, Format
@@ -155,29 +156,52 @@ def _whole(matches: pa.Table, name: str) -> pa.ListArray:
     return column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
 
 
+def _shows_all(now: Pieces, then: Pieces, position: int) -> bool:
+    """Whether all that was in sight of an event still is."""
+    return now.shows(position) and {*then.text(position).split("\n")} <= {*now.text(position).split("\n")}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How matches of a subscription are told: by its shape, what its owner saw of events when they were matched, and
+    what it sees now. What was matched on something that is out of sight by now is told no more."""
+
+    shape: Shape
+    sight: Sight | None = None
+    now: Sight | None = None
+
+
 @dataclass(frozen=True)
 class Speaker:
     """Puts matches of one chunk into words."""
 
-    pieces: Pieces
+    entries: pa.Table
     solutions: Solutions
     begin: int = START
     """Where the log begins: what is not there before it was trimmed away, and after it erased."""
+    _pieces: dict[Sight | None, Pieces] = field(default_factory=dict)
 
-    def frames(self, subscription: Subscription, shape: Shape, group: Group, format: Format) -> Frames:
-        """One message for each match."""
-        known = self.pieces.rows
+    def frames(self, subscription: Subscription, shown: Shown, group: Group, format: Format) -> Frames:
+        """One message for each match on an event that is in sight."""
+        known, seen = self.pieces(None).rows, self.pieces(shown.sight)
+        now = None if shown.now in (None, shown.sight) else self.pieces(shown.now)
         told: list[int] = []
         parts: list[bytes] = []
         for position, rows in zip(group.positions, group.rows, strict=True):
-            if position in known:
+            if seen.shows(position) and (now is None or _shows_all(now, seen, position)):
                 told.append(position)
-                parts.append(format.finding(self.pieces, self._finding(subscription, shape, position, rows)))
-            elif position < self.begin:
+                parts.append(format.finding(seen, self._finding(subscription, shown.shape, position, rows)))
+            elif position < self.begin and position not in known:
                 # The log let the event go before this listener came for it.
                 told.append(position)
                 parts.append(gap(format, position - 1, position))
         return Frames(told, parts)
+
+    def pieces(self, sight: Sight | None) -> Pieces:
+        """What is in sight, made once for all who see the same."""
+        if sight not in self._pieces:
+            self._pieces[sight] = Pieces(self.entries, sight)
+        return self._pieces[sight]
 
     def _finding(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> Finding:
         said = self._said(subscription, shape, position, rows)
@@ -190,10 +214,10 @@ class Speaker:
             return {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}
         if subscription.kind is not Kind.BINDINGS:
             return {}
-        if shape.template:
-            entry, quads, terms = self.pieces.entry(position), self.solutions.at(rows), self.solutions.terms(rows)
-            return graph(shape, subscription, entry, quads, terms)
-        if isinstance(shape.query, Query):
+        if not shape.template and isinstance(shape.query, Query):
             return {"results": tabulated(shape, self.solutions.terms(rows))}
-        entry = self.pieces.entry(position)
+        # Quads are numbered as matching has seen them.
+        entry = self.pieces(shape.sight).entry(position)
+        if shape.template:
+            return graph(shape, subscription, entry, self.solutions.at(rows), self.solutions.terms(rows))
         return {"results": bindings(shape, subscription.constants, entry, self.solutions.at(rows))}

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.feeds.events import Events, come_back, page
+from triplewire.edge.feeds.events import Events, come_back, page, turned
 from triplewire.edge.formats import Format
 from triplewire.edge.formats.ports import failed, undecided
 from triplewire.edge.past.histories import StreamHistory
@@ -100,10 +100,10 @@ class Strains:
 
     async def step(self) -> None:
         """Bring the room to the head of the log."""
-        head = await self._workers.run(self._log.head)
+        head = await self._workers.run(self._whole.head)
         while not self.idle() and self.room.place < head:
             after = self.room.place
-            found = await self._workers.run(page, self._log, after, head, self._limit)
+            found, turn = await self._workers.run(self._read, after, head)
             if self.room.place != after:
                 # All had left, and somebody came who needs nothing of this.
                 continue
@@ -111,12 +111,18 @@ class Strains:
                 self.room.place = head
                 self.room.close(come_back)
                 return
-            table, reached = found
+            table, reached = turned(*found, turn)
             # From here on who comes in has had all of this by its history; who is here is among these.
             taps, self.room.place = {*self.room}, reached
             await self._pass(table, taps)
             self.room.settle()
+            if turn is not None:
+                self._whole.renew(self.room)
             await asyncio.sleep(0)
+
+    def _read(self, after: int, head: int) -> tuple[tuple[pa.Table, int] | None, int | None]:
+        found = page(self._log, after, head, self._limit)
+        return found, None if found is None else self._whole.views.turn(after, found[1])
 
     async def _pass(self, table: pa.Table, taps: set[Tap]) -> None:
         memories = self.room.memories
@@ -152,15 +158,15 @@ class StrainHistory:
     def __init__(self, tap: Tap, memory: Filter | None, stream: StreamHistory, sieves: Sieves) -> None:
         self.memory = memory
         self._tap = tap
-        self._stream = stream
+        self.stream = stream
         self._sieves = sieves
 
     @property
     def least(self) -> int:
-        return self._stream.least
+        return self.stream.least
 
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
-        table, reached = await self._stream.page(cursor)
+        table, reached = await self.stream.page(cursor)
         left: Sequence[int] = ()
         if table.num_rows:
             memories = {} if self.memory is None else {self._tap: self.memory}
@@ -168,7 +174,7 @@ class StrainHistory:
             if self._tap in sifted.failed:
                 raise Over(sifted.failed[self._tap])
             table, left = sifted.passed[self._tap], sifted.undecided.get(self._tap, ())
-        found = await self._stream.written(table, format)
+        found = await self.stream.written(table, format)
         return _arrived(_opened(found, left, format), reached, format), reached
 
 

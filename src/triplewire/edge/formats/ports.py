@@ -133,6 +133,12 @@ def closing(format: Format, position: int, retry: int) -> bytes:
     return format.notice("closing", position=token(position), retry=retry, detail=detail)
 
 
+def renewed(format: Format, position: int, retry: int) -> bytes:
+    """The last message of a listener who sees something else from now on. `retry` are milliseconds."""
+    detail = "the policy has changed; come back and resume from the position"
+    return format.notice("closing", position=token(position), retry=retry, detail=detail)
+
+
 def move(format: Format, position: int, location: str, retry: int) -> bytes:
     """The last message of a listener that is to go on elsewhere. `retry` are milliseconds."""
     detail = "this edge is busy; go on at the location, or come back and resume from the position"

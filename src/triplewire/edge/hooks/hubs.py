@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from triplewire.access import Verb
+from triplewire.access import Principal, Verb
+from triplewire.access.owners import owner_of
 from triplewire.config import limits
 from triplewire.contract import operation_of, serves
 from triplewire.contract.callers import caller
@@ -18,6 +19,7 @@ from triplewire.edge.hooks.intents import Intent, Mode
 from triplewire.edge.hooks.offices import Office
 from triplewire.edge.ports import Entries
 from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError, Unavailable, UnknownMediaType
+from triplewire.model.subscriptions import Owner
 from triplewire.registry.hooks import HOOK, Dialect, Hook, State, from_change, to_value
 from triplewire.registry.ports import Registry
 from triplewire.registry.streams import stream_name
@@ -52,8 +54,7 @@ class Hub:
         if len(self.under_way) >= limits.WEBSUB_INTENTS:
             raise Unavailable("many subscribers are being asked whether they meant it; try again")
         hub = str(request.url.with_path("/websub").with_query(None))
-        permitted = caller(request).may(Verb.CONSUME, intent.topic.stream)
-        task = asyncio.create_task(self._settle(intent, hub, permitted=permitted))
+        task = asyncio.create_task(self._settle(intent, hub, caller(request)))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
         return web.Response(status=202)
@@ -63,19 +64,19 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self.under_way, return_exceptions=True)
 
-    async def _settle(self, intent: Intent, hub: str, *, permitted: bool) -> None:
+    async def _settle(self, intent: Intent, hub: str, by: Principal) -> None:
         try:
-            if not permitted:
+            if not by.may(Verb.CONSUME, intent.topic.stream):
                 await self._office.caller.get(intent.denial("no grant to consume this stream"))
                 return
             begin = await self._office.workers.run(self._log.head)
             answer = await self._office.caller.get(intent.question())
             if answer.taken and answer.body.strip() == intent.challenge.encode():
-                await self._office.workers.run(self._write, intent, hub, begin)
+                await self._office.workers.run(self._write, intent, hub, begin, owner_of(by))
         except TriplewireError as error:
             logger.warning("a subscription by WebSub was not made: %s", error)
 
-    def _write(self, intent: Intent, hub: str, begin: int) -> None:
+    def _write(self, intent: Intent, hub: str, begin: int, owner: Owner | None) -> None:
         """Make, renew or end a hook. One that is renewed goes on where it is."""
         change, now = self._registry.get(HOOK, intent.id), self._office.clock.now()
         known = None if change is None else from_change(change)
@@ -92,7 +93,7 @@ class Hub:
             known = replace(known, topic=topic.url, begin=begin)
         if intent.secret is not None:
             self._office.books.keep({known.id: intent.secret})
-        self._registry.put([(HOOK, known.id, to_value(replace(known, hub=hub, until=until)))])
+        self._registry.put([(HOOK, known.id, to_value(replace(known, hub=hub, until=until, owner=owner)))])
 
 
 def announce(app: web.Application) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
-from triplewire.access import Verb
+from triplewire.access import Principal, Verb
 from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
 from triplewire.codec.cloudevents import parse_binary
@@ -22,9 +22,11 @@ from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import publishing
+from triplewire.edge.feeds.views import Views
 from triplewire.edge.intake.doors import Arrival, arrival, delivery
 from triplewire.edge.intake.inflations import body_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, checked, outcomes, unpacked
+from triplewire.edge.intake.permits import permitted
 from triplewire.edge.intake.receipts import answer, created, receipt
 from triplewire.edge.ports import Commits
 from triplewire.edge.workers import Workers
@@ -41,9 +43,16 @@ class Publications:
     """Takes bodies in, and answers when their events are durable."""
 
     def __init__(
-        self, commits: Commits, workers: Workers, metrics: Metrics, clock: Clock, published: Callable[[], None]
+        self,
+        commits: Commits,
+        workers: Workers,
+        metrics: Metrics,
+        clock: Clock,
+        published: Callable[[], None],
+        views: Views,
     ) -> None:
         """`published` is called after each commit, so that those who listen here need not wait for the next look."""
+        self._views = views
         self._commits = commits
         self._workers = workers
         self._metrics = metrics
@@ -60,7 +69,7 @@ class Publications:
         body = await body_of(request)
         began = self._clock.ticks()
         parcels = await self.decoded(partial(parcels_of, body, said), len(body), heavy=heavy(said.wrapping))
-        results = await self.stored(parcels)
+        results = await self.stored(parcels, caller(request))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
         return answer({"stream": said.stream}, results)
@@ -78,7 +87,13 @@ class Publications:
             caller(request).require(Verb.PUBLISH, stream)
         # A history may have an id twice, when the log had let go of the first: with a key it is taken as it is.
         given = frozenset(event.id for event in events) if said.key is None else frozenset[str]()
-        positions = checked(await self._commits.append(Publication(streams, events, said.key, given)))
+        publication = Publication(streams, events, said.key, given)
+        permit = self._views.permit(caller(request))
+        if permit is not None:
+            (parcel,) = await self.decoded(partial(permitted, [Parcel(1, 0, publication)], permit), len(body))
+            if not isinstance(parcel.found, Publication):
+                raise parcel.found
+        positions = checked(await self._commits.append(publication))
         if isinstance(positions, IdTaken):
             raise positions
         self._told(len(positions))
@@ -86,8 +101,13 @@ class Publications:
         self._metrics.bytes.inc(len(body))
         return created(receipt({}, positions, positions.repeated if isinstance(positions, Places) else 0))
 
-    async def stored(self, parcels: Sequence[Parcel]) -> list[Outcome]:
-        """What became of the parcels, once what is taken of them is durable. Raises StorageFull or Unavailable."""
+    async def stored(self, parcels: Sequence[Parcel], by: Principal) -> list[Outcome]:
+        """What became of the parcels of somebody, once what is taken of them is durable. Raises StorageFull or
+        Unavailable."""
+        permit = self._views.permit(by)
+        if permit is not None:
+            size = sum(len(each.text) for parcel in parcels if parcel.publication for each in parcel.publication.events)
+            parcels = await self.decoded(partial(permitted, parcels, permit), size)
         publications = [each.publication for each in parcels if each.publication is not None]
         answers = await self._commits.append_each(publications) if publications else []
         results = outcomes(parcels, answers)

@@ -17,9 +17,11 @@ from typing import Any
 import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
+from triplewire.access import Principal
 from triplewire.codec.wrappings import WRAPPINGS, Wrapping, events_of, lasting, wrapping_of
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import publishing
 from triplewire.edge.clients.allowances import paced
 from triplewire.edge.clients.origins import Origins
@@ -60,6 +62,7 @@ class Progress:
     so long nothing is read from the connection, and the publisher waits, too."""
 
     publications: Publications
+    by: Principal
     tell: Tell
     counts: Counts = field(default_factory=Counts)
     _under_way: asyncio.Queue[asyncio.Task[list[Outcome]] | None] = field(
@@ -68,7 +71,7 @@ class Progress:
 
     async def hand_in(self, parcels: Sequence[Parcel]) -> None:
         if parcels:
-            task = asyncio.create_task(_stored(self.publications, parcels))
+            task = asyncio.create_task(_stored(self.publications, parcels, self.by))
             # Who has left does not hear it, but what was begun is ended.
             task.add_done_callback(_looked_at)
             await self._under_way.put(task)
@@ -118,7 +121,7 @@ class Publishings:
             await response.prepare(request)
             # The head goes out with the first line: who waits for it before sending more would wait for long.
             await _write_lines(response, [{"begin": {"stream": stream}}])
-            progress = Progress(self._publications, partial(_write_lines, response))
+            progress = Progress(self._publications, caller(request), partial(_write_lines, response))
             await _together(progress, self._unpacked(pieces, unpacking, progress, closing))
             await _write_lines(response, [{"end": vars(progress.counts)}])
             if closing.is_set() or unpacking.lost:
@@ -134,7 +137,7 @@ class Publishings:
         with self._publisher() as closing:
             socket = web.WebSocketResponse(max_msg_size=limits.BODY_BYTES, heartbeat=limits.LISTENER_SECONDS)
             await socket.prepare(request)
-            progress = Progress(self._publications, partial(_send_each, socket))
+            progress = Progress(self._publications, caller(request), partial(_send_each, socket))
             messages = _paced(request, _messages(socket))
             await _together(progress, self._received(messages, reading, progress, closing))
             if not socket.closed:
@@ -231,10 +234,10 @@ def _fed(unpacking: Unpacking, piece: bytes) -> list[Parcel]:
     return list(unpacking.feed(piece))
 
 
-async def _stored(publications: Publications, parcels: Sequence[Parcel]) -> list[Outcome]:
+async def _stored(publications: Publications, parcels: Sequence[Parcel], by: Principal) -> list[Outcome]:
     """What became of parcels. Where the log fails, each of them is told that it is not stored."""
     try:
-        return await publications.stored(parcels)
+        return await publications.stored(parcels, by)
     except TriplewireError as error:
         return [Outcome(each, error if each.publication is not None else each.found) for each in parcels]  # type: ignore[arg-type]
 

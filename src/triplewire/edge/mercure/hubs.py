@@ -64,7 +64,7 @@ class Mercure:
         self._reception.check_space()
         text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
         asked, mark = (None, None) if text is None else _place(text)
-        subjects = [await self._streams.subject(name, asked) for name in names]
+        subjects = [await self._streams.subject(name, asked, caller(request)) for name in names]
         head = min([each.after for each in subjects], default=None)
         if mark is None:
             mark = Mark(await self._reception.head() if head is None else head)
@@ -98,7 +98,8 @@ class Mercure:
         type = clean("type", said["type"]) if said.get("type") else None
         events = events_of(said["data"], id, type, new_id())
         given = frozenset({id} if id else ())
-        (outcome,) = await self._publications.stored([Parcel(1, 0, Publication(stream, events, given=given))])
+        parcel = Parcel(1, 0, Publication(stream, events, given=given))
+        (outcome,) = await self._publications.stored([parcel], caller(request))
         if isinstance(outcome.answer, TriplewireError):
             raise outcome.answer
         return web.Response(text=token(outcome.positions[-1]))

@@ -40,6 +40,8 @@ class StreamHistory:
         self._told = told
         self._gap: tuple[Gap, int] | None = None
         """What is to be told before the next messages, and how far these reach."""
+        self.watch: Callable[[], None] = lambda: None
+        """Asked whether what was read may still be told; raises Over where it may not."""
 
     @property
     def least(self) -> int:
@@ -55,6 +57,7 @@ class StreamHistory:
         found = await self._workers.run(self._backlog.recent, *asked)
         if found is None:
             found = await self._historians.run(self._backlog.older, *asked, self._told)
+        self.watch()
         if found.gap is not None:
             self._told = found.gap.last
             self._gap = (found.gap, found.reached)

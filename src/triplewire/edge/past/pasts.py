@@ -22,8 +22,7 @@ from threading import Lock
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.feeds.notifications import Solutions, Speaker, Wanted, grouped
+from triplewire.edge.feeds.notifications import Shown, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.formats import Format
 from triplewire.edge.formats.ports import gap
 from triplewire.edge.past.gaps import gap_after
@@ -38,8 +37,9 @@ from triplewire.matching.shapes import Shape
 from triplewire.matching.solos import SINCE, predicates, solo
 from triplewire.model import END, START, Subscription
 from triplewire.registry.ports import Registry
+from triplewire.registry.sights import Sights
 from triplewire.registry.stretches import Stretch, past, present
-from triplewire.registry.subscriptions import SHAPE
+from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
 
 Key = tuple[int, tuple[int, ...]]
 Versions = Callable[[], Sequence[Subscription]]
@@ -52,7 +52,7 @@ class Asker:
     """A subscription as it was made, and what asks for it; of one thread at a time."""
 
     subscription: Subscription
-    shape: Shape
+    shown: Shown
     evaluator: Evaluator
     predicates: tuple[str, ...]
     """What an event surely has if it matches."""
@@ -62,8 +62,8 @@ class Asker:
         if not entries.num_rows:
             return NOTHING
         matches = self.evaluator.match(entries)
-        speaker = Speaker(Pieces(entries), Solutions(matches))
-        told = [speaker.frames(self.subscription, self.shape, each, format) for each in grouped(matches, _WANTED)]
+        speaker = Speaker(entries, Solutions(matches))
+        told = [speaker.frames(self.subscription, self.shown, each, format) for each in grouped(matches, _WANTED)]
         return told[0] if told else NOTHING
 
 
@@ -84,6 +84,7 @@ class Pasts:
         self.registry = registry
         self.workers = workers
         self.limit = limit
+        self._sights = Sights(registry)
         self._turn = Lock()
         self._ready: OrderedDict[Key, Asker] = OrderedDict()
 
@@ -105,6 +106,10 @@ class Pasts:
             self._keep(key, asker)
         return page, frames
 
+    def _newest(self, version: Subscription) -> Subscription:
+        change = self.registry.get(SUBSCRIPTION, version.id)
+        return version if change is None else from_change(change)
+
     def _keep(self, key: Key, asker: Asker) -> None:
         with self._turn:
             self._ready[key] = asker
@@ -118,7 +123,8 @@ class Pasts:
             raise NotFound(f"the shape {version.shape} of the subscription is not in the registry")
         shape = Shape.from_value(change.value)
         ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
-        return Asker(version, shape, solo(version, shape, ontologies), predicates(shape))
+        shown = Shown(shape, self._sights.find(version.sight), self._sights.find(self._newest(version).sight))
+        return Asker(version, shown, solo(version, shape, ontologies), predicates(shape))
 
 
 class PastHistory:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from triplewire.access import Sight
 from triplewire.clock import Clock
 from triplewire.codec import check_id
 from triplewire.codec.headers import instant
@@ -16,6 +17,7 @@ from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.retrospects import since
+from triplewire.matching.sights import redacted
 from triplewire.model import START, Subscription, parse_token
 from triplewire.model.subscriptions import Names
 
@@ -83,18 +85,20 @@ class Resumptions:
         self._chronicle = Chronicle(backlog.log, backlog.archive)
         self._since: Callable[[int], int] = lru_cache(maxsize=64)(self._sought)
 
-    async def of_stream(self, asked: Asked | None, stream: str) -> Start:
-        """Who does not say from where is told from now on."""
+    async def of_stream(self, asked: Asked | None, stream: str, sight: Sight | None = None) -> Start:
+        """Who does not say from where is told from now on. An event that is out of sight is not found."""
         asked = asked or Asked()
         if asked.position == START:
             return Start(START, await self._workers.run(self._backlog.lost, stream))
-        return await self._searching(asked).run(self._start, asked, stream, self._backlog.lost)
+        return await self._searching(asked).run(self._start, asked, stream, self._backlog.lost, sight)
 
-    async def of_subscription(self, asked: Asked | None, subscription: Subscription) -> Start:
+    async def of_subscription(
+        self, asked: Asked | None, subscription: Subscription, sight: Sight | None = None
+    ) -> Start:
         """Who does not say from where is told all that is kept, and the past where the subscription asks for it."""
         if asked is None:
             return Start(subscription.floor)
-        found = await self._searching(asked).run(self._start, asked, subscription.stream, self._backlog.log_lost)
+        found = await self._searching(asked).run(self._start, asked, subscription.stream, self._backlog.log_lost, sight)
         after = max(subscription.floor, found.after) if asked != Asked() else found.after
         # The history of one that looks back tells of gaps itself.
         missed = found.gap is not None and found.gap.last > after and subscription.begins is None
@@ -103,9 +107,9 @@ class Resumptions:
     def _searching(self, asked: Asked) -> Workers:
         return self._workers if asked.moment is None and asked.event is None else self._historians
 
-    def _start(self, asked: Asked, streams: Names, losses: Callable[[Names], int]) -> Start:
+    def _start(self, asked: Asked, streams: Names, losses: Callable[[Names], int], sight: Sight | None) -> Start:
         lost, head = losses(streams), self._backlog.log.head()
-        after = self._position(asked, streams, head)
+        after = self._position(asked, streams, head, sight)
         if after is None:
             # It may have been here and be lost, or not be here yet: all that is kept may be what comes after it.
             return Start(START, lost, Gap(START + 1, lost), unknown=True)
@@ -117,14 +121,20 @@ class Resumptions:
             return Start(after, after)
         return Start(after, lost, Gap(after + 1, lost) if lost > after else None)
 
-    def _position(self, asked: Asked, streams: Names, head: int) -> int | None:
+    def _position(self, asked: Asked, streams: Names, head: int, sight: Sight | None) -> int | None:
         """The position that is meant; None for an event that is not found."""
         if asked.position is not None:
             return asked.position
         if asked.moment is not None and asked.moment <= self._clock.now():
             return self._since(asked.moment)
         stream = streams if isinstance(streams, str) else None
-        return head if asked.event is None else self._backlog.find(asked.event, stream)
+        if asked.event is None:
+            return head
+        found = self._backlog.find(asked.event, stream)
+        return None if found is None or not self._sees(sight, found) else found
+
+    def _sees(self, sight: Sight | None, position: int) -> bool:
+        return sight is None or redacted(self._chronicle.read(position - 1, position, 1), sight).num_rows > 0
 
     def _sought(self, moment: int) -> int:
         """Remembered, since what was taken in later is later: many may come with the same time."""

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from triplewire.access.sights import Sight
 from triplewire.matching.shapes import Lifted
 
 FIELDS = ("source", "application", "vocabulary", "ask", "filter")
@@ -69,7 +70,9 @@ EVERYTHING = Sieve()
 
 @dataclass(frozen=True)
 class Tap:
-    """What listeners to a stream have in common: the stream, and what they want to hear of it; None is all."""
+    """What listeners to a stream have in common: the stream, what they want to hear of it, and what of it they see;
+    None is all."""
 
     stream: str
     sieve: Sieve | None = None
+    sight: Sight | None = None

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -26,6 +27,8 @@ from triplewire.edge.sieves.passes import Costly, Pass
 from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
+from triplewire.matching.sights import redacted
+from triplewire.registry.sights import name_of
 from triplewire.telemetry.metrics import Metrics
 
 Memories = Mapping[Tap, Filter]
@@ -111,13 +114,19 @@ class Sieves:
         return await workers.run(self.sifted, entries, taps, memories)
 
     def sifted(self, entries: pa.Table, taps: Collection[Tap], memories: Memories) -> Sifted:
-        """The same, in this thread."""
-        batch, sifted = Batch(entries), Sifted()
+        """The same, in this thread. What is out of sight is not there for sieves either."""
+        sifted = Sifted()
+        for sight, those in groupby(sorted(taps, key=_by_sight), key=lambda tap: tap.sight):
+            self._sift(sifted, redacted(entries, sight), [*those], memories)
+        return sifted
+
+    def _sift(self, sifted: Sifted, entries: pa.Table, taps: Sequence[Tap], memories: Memories) -> None:
+        """For taps of one sight, and what is in it."""
+        batch = Batch(entries)
         masks = {tap: batch.passing(tap) for tap in taps}
         whole = Pass(entries, self._answers(entries, masks))
         for tap, mask in masks.items():
             self._settle(sifted, whole, tap, mask, memories.get(tap))
-        return sifted
 
     def close(self) -> None:
         self._loaders.close()
@@ -162,6 +171,10 @@ class Sieves:
     def _alive(self) -> set[Ask]:
         held = (reference() for reference in self._known.valuerefs())
         return {ask for each in held if each is not None for ask in each.asks}
+
+
+def _by_sight(tap: Tap) -> str:
+    return "" if tap.sight is None else name_of(tap.sight)
 
 
 def _filter_of(tap: Tap) -> str:

@@ -46,6 +46,10 @@ class Over(Exception):
         super().__init__(detail)
         self.detail = detail
 
+    def last(self, listener: Addressee) -> bytes:
+        """How it is told."""
+        return failed(listener.manner.format, listener.cursor, self.detail)
+
 
 class History(Protocol):
     """The past of one listener's subject."""
@@ -198,4 +202,4 @@ def _told_at_last(listener: Listener) -> Iterator[None]:
     try:
         yield
     except Over as over:
-        listener.finish(failed(listener.manner.format, listener.cursor, over.detail))
+        listener.finish(over.last(listener))

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from triplewire.config import limits
 from triplewire.edge.formats import Format
-from triplewire.edge.formats.ports import failed
 from triplewire.edge.telling.frames import Frames
 from triplewire.edge.telling.marks import Mark
-from triplewire.edge.telling.rooms import Addressee, Last, Over
+from triplewire.edge.telling.rooms import Last, Over
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.tellings import Telling
 from triplewire.model import END
@@ -72,7 +70,7 @@ class Strand(Generic[Key]):
             try:
                 frames, reached = await history.step(self._cursor, self._format)
             except Over as over:
-                return self._owner.send_away(partial(_failed, over.detail))
+                return self._owner.send_away(over.last)
             self._keep(frames.after(self._cursor))
             self._cursor = max(self._cursor, reached)
         if not self._left and self._cursor >= max(room.place, history.least):
@@ -133,7 +131,3 @@ class Strand(Generic[Key]):
         self._waiting.clear()
         self._cursor = self._taken
         self._owner.ring()
-
-
-def _failed(detail: str, addressee: Addressee) -> bytes:
-    return failed(addressee.manner.format, addressee.cursor, detail)
