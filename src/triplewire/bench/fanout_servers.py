@@ -23,7 +23,7 @@ from triplewire.errors import Unavailable
 
 HOST = "127.0.0.1"
 
-_START_SECONDS = 30.0
+_START_SECONDS = 90.0
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,10 @@ class SqliteLedger:
     the lock when a process ends, in whatever way, so no clock has a say in it."""
 
     def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Before SQLite makes files beside it, which nobody else may read either.
+        path.touch(mode=0o600)
         self._database = sqlite.Database(path, SCHEMA)
-        path.chmod(0o600)
         self._lock_path = path.with_suffix(".lock")
         self._lock: TextIO | None = None
 
