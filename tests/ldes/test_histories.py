@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pyoxigraph as ox
 import pytest
 
 from tests.edge.archives import MemoryArchive
+from tests.edge.brokers import broker
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
 from triplewire.edge import Parts
@@ -193,6 +195,23 @@ def test_a_page_is_the_same_bytes_from_the_log_and_from_the_lake() -> None:
             after = [await got(at, f"/streams/home/ldes{path}", "application/trig") for path in ("", "/0/0", "/0/1")]
             assert [body for _, body in after] == [body for _, body in before]
             assert [each.headers["ETag"] for each, _ in after] == [each.headers["ETag"] for each, _ in before]
+
+    run(scene())
+
+
+def test_a_page_of_a_real_lake_is_the_same_bytes(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with broker(tmp_path) as made:
+            made.publish(9)
+            made.match()
+            paths = ("", "/0/0", "/0/1")
+            before = [await got(made.at, f"/streams/even/ldes{path}", "application/trig") for path in paths]
+            made.store()
+            made.trim()
+            assert made.begin() > 5
+            after = [await got(made.at, f"/streams/even/ldes{path}", "application/trig") for path in paths]
+            assert [body for _, body in after] == [body for _, body in before]
+            assert b"tab\\tnumber 4" in after[1][1]
 
     run(scene())
 

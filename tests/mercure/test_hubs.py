@@ -13,6 +13,7 @@ from tests.ldes.nodes import needs_node, program
 from triplewire.access.keys import _by_topics
 from triplewire.access.topics import pattern_of
 from triplewire.codec import N_QUADS, decode
+from triplewire.config import limits
 from triplewire.log import Publication
 
 HUB = "/.well-known/mercure"
@@ -145,6 +146,38 @@ def test_a_topic_that_names_no_stream_is_refused() -> None:
             first = await post(at, topic="/streams/home", id="urn:e", data="1")
             assert await post(at, topic="/streams/home", id="urn:e", data="1") == first
             await post(at, 409, topic="/streams/home", id="urn:e", data="2")
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("type", "body", "status"),
+    [
+        ("multipart/form-data", b"--x--", 415),
+        ("application/json", b"{}", 415),
+        ("application/x-www-form-urlencoded; charset=nonsense", b"topic=%ff&data=1", 400),
+        ("application/x-www-form-urlencoded", b"\xff", 400),
+    ],
+)
+def test_what_is_no_form_is_refused(type: str, body: bytes, status: int) -> None:
+    async def scene() -> None:
+        async with house() as at:
+            assert (await at.problem("POST", HUB, data=body, headers={"Content-Type": type}))["status"] == status
+
+    run(scene())
+
+
+def test_too_many_streams_for_one_connection_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GATHERED", 2)
+    monkeypatch.setattr(limits, "PAGE", 2)
+
+    async def scene() -> None:
+        async with house() as at:
+            for name in "abc":
+                at.append(ord(name), stream=name)
+            assert "too many" in (await at.problem("GET", f"{HUB}?topic=*"))["detail"]
+            async with at.listen(f"{HUB}?topic=/streams/b&topic=/streams/c%7Bx%7D") as ear:
+                await ear.position()
 
     run(scene())
 

@@ -34,5 +34,5 @@ PUBLISH = Operation(
     description="`topic` and `data` must be there; `id`, `type`, `retry` and `private` may.",
     body=Content({"application/x-www-form-urlencoded": None}),
     answers={200: Content({"text/plain": None}, "The id from which to resume")},
-    problems=(400, 409, 413, 503, 507),
+    problems=(400, 409, 413, 415, 503, 507),
 )

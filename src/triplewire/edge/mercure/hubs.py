@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 from aiohttp import web
 
 from triplewire.access import EVERYONE, Grant, Principal, Verb
@@ -14,6 +16,7 @@ from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import mercure
+from triplewire.edge.intake.inflations import body_of
 from triplewire.edge.intake.parcels import Parcel
 from triplewire.edge.intake.publications import Publications
 from triplewire.edge.mercure.updates import UPDATES, events_of
@@ -23,11 +26,12 @@ from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, TriplewireError
+from triplewire.errors import BadRequest, TriplewireError, UnknownMediaType
 from triplewire.log.ports import Bound, Publication
 from triplewire.model import token
 from triplewire.registry.streams import stream_name
 
+_FORM = "application/x-www-form-urlencoded"
 _TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/city-{id}, or *"
 
 
@@ -76,21 +80,28 @@ class Mercure:
         for name in single:
             principal.require(Verb.CONSUME, name)
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL)]
-        known = [each.stream for each in await self._workers.run(self._log.volumes)] if wide else []
-        found = (name for name in known if any(each.covers(name) for each in wide))
-        names = list(dict.fromkeys([*single, *(name for name in found if principal.may(Verb.CONSUME, name))]))
+        found = await self._workers.run(self._covered, wide, principal) if wide else []
+        names = list(dict.fromkeys([*single, *found]))
         if len(names) > limits.GATHERED:
-            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {limits.GATHERED}")
+            raise BadRequest(f"more than {limits.GATHERED} streams are too many for one connection; name fewer")
         return names
+
+    def _covered(self, wide: list[Grant], principal: Principal) -> list[str]:
+        """Of all streams those that are meant and granted; where they are too many, no more is looked for."""
+        found, after = list[str](), ""
+        while len(found) <= limits.GATHERED and (volumes := self._log.volumes(after, limits.PAGE)):
+            after = volumes[-1].stream
+            meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
+            found += [name for name in meant if principal.may(Verb.CONSUME, name)]
+        return found
 
     @serves(mercure.PUBLISH)
     async def publish(self, request: web.Request) -> web.Response:
         """An update, stored as an event of the stream that its first topic names. Raises InputError."""
-        form = await request.post()
-        said = {name: value for name, value in form.items() if isinstance(value, str)}
+        said = await _form(request)
         if "topic" not in said or "data" not in said:
             raise BadRequest(f"`topic` and `data` must be there; {_TOPICS}")
-        stream = stream_name(_pattern(str(form.getall("topic")[0])))
+        stream = stream_name(_pattern(said["topic"]))
         caller(request).require(Verb.PUBLISH, stream)
         if "private" in said and caller(request) == EVERYONE:
             raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
@@ -103,6 +114,18 @@ class Mercure:
         if isinstance(outcome.answer, TriplewireError):
             raise outcome.answer
         return web.Response(text=token(outcome.positions[-1]))
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    """Of a field that is given several times, the first. Raises UnknownMediaType, BodyTooLarge or BadRequest."""
+    if request.content_type != _FORM:
+        raise UnknownMediaType(request.content_type, (_FORM,))
+    body = await body_of(request)
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=limits.GATHERED)
+    except ValueError as error:
+        raise BadRequest(f"the form cannot be read: {error}") from None
+    return dict(reversed(pairs))
 
 
 def _pattern(topic: str) -> str:
