@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,7 +15,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from tests.edge.hooks.scenes import Call, Scene, receiver, scene
 from tests.edge.houses import run
+from triplewire.access import Principal
 from triplewire.config import limits
+from triplewire.edge.door.ports import Authenticator
 from triplewire.hooks import MemoryLedger, Place
 from triplewire.hooks.ports import Letter
 from triplewire.model import token
@@ -364,5 +367,27 @@ def test_one_that_is_told_nothing_still_notes_how_far_it_is() -> None:
             at.clock.advance(limits.HOOK_NOTE_SECONDS)
             await at.until(lambda: made["id"] in at.books.places())
             assert at.books.places()[made["id"]] == Place(at.at.twin.log.head())
+
+    run(story())
+
+
+class Two(Authenticator):
+    """Knows two who may subscribe, by their names."""
+
+    async def known(self, credential: str) -> Principal | None:
+        return Principal.granted(credential, ["subscribe:*"])
+
+
+def test_what_was_parked_is_there_for_its_owner_alone() -> None:
+    async def story() -> None:
+        async with scene(change=lambda parts: replace(parts, authenticators=(Two(),))) as at:
+            wish = {"sparql": "ASK { ?s ?p ?o }", "webhook": {"url": at.receiver.url}}
+            one, other = ({"Authorization": f"Bearer {name}"} for name in ("one", "other"))
+            made = await at.call("POST", "/subscriptions", 201, json=wish, headers=one)
+            path = f"/subscriptions/{made['id']}"
+            assert (await at.call("GET", f"{path}/dead-letters", headers=one))["letters"] == []
+            for method, each in (("GET", "dead-letters"), ("DELETE", "dead-letters"), ("POST", "replay")):
+                assert (await at.at.problem(method, f"{path}/{each}", headers=other))["status"] == 404
+            assert (await at.at.problem("GET", "/hooks", headers=one))["status"] == 403
 
     run(story())

@@ -7,16 +7,21 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from triplewire.access.owners import may_see
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import hooking
 from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest, Conflict, NotFound, Unfit, UnknownMediaType
 from triplewire.hooks.ports import Books, Letter, Place
 from triplewire.matching.expansion import timestamp
 from triplewire.model import END, START, parse_token, token
+from triplewire.model.subscriptions import Owner
+from triplewire.registry import subscriptions
 from triplewire.registry.hooks import HOOK, Hook, State, from_change
 from triplewire.registry.ports import Registry
+from triplewire.registry.subscriptions import SUBSCRIPTION
 
 JSON = "application/json"
 
@@ -82,11 +87,21 @@ class Letters:
         return (await self._hook(request)).id
 
     async def _hook(self, request: web.Request) -> Hook:
+        """The one that is meant. Raises NotFound, also for one of somebody else."""
         id = request.match_info["id"]
-        change = await self._workers.run(self._registry.get, HOOK, id)
-        if change is None or from_change(change).state is State.ENDED:
+        hook, owner = await self._workers.run(self._found, id)
+        if hook is None or not may_see(caller(request), owner):
             raise NotFound(f"{id} is not told by POST, or is not there")
-        return from_change(change)
+        return hook
+
+    def _found(self, id: str) -> tuple[Hook | None, Owner | None]:
+        """A hook, and whose it is: a webhook is its subscription's."""
+        change = self._registry.get(HOOK, id)
+        hook = None if change is None else from_change(change)
+        if hook is None or hook.state is State.ENDED:
+            return None, None
+        made = self._registry.get(SUBSCRIPTION, id) if hook.stream is None else None
+        return hook, hook.owner if made is None else subscriptions.from_change(made).owner
 
 
 def document(hook: Hook, place: Place | None) -> dict[str, Any]:
