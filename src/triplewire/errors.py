@@ -8,6 +8,7 @@ TriplewireError
 │   ├── BodyTooLarge          over a limit, with the limit
 │   ├── SparqlSyntax          a query that does not parse, with line and column
 │   ├── Unsupported           a query we understand but do not run, with the construct and its place
+│   ├── ShapeViolation        an event that does not conform to the shapes of its stream, with the report
 │   ├── Unfit                 a field of a JSON body that does not fit, with its name
 │   └── BadRequest            anything else about a request: a header, a parameter, a JSON body
 ├── Unauthenticated       nobody that is known here; another token may pass
@@ -25,6 +26,7 @@ TriplewireError
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -106,6 +108,23 @@ class Unfit(InputError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class ShapeViolation(InputError):
+    """An event that does not conform to the shapes of its stream. `violations` is how many there are, `results` tells
+    the first of them, and `report` is the report of the validator, as N-Triples."""
+
+    def __init__(
+        self, event: str, stream: str, violations: int, results: Sequence[Mapping[str, str]], report: str
+    ) -> None:
+        first = results[0].get("message", "") if results else ""
+        super().__init__(
+            f"the event {event} does not conform to the shapes of {stream} in {violations} places; first: {first}"
+        )
+        self.event = event
+        self.violations = violations
+        self.results = results
+        self.report = report
 
 
 class BadRequest(InputError):

@@ -75,6 +75,24 @@ class Administration(Calls):
         """From now on there is none."""
         await self._call("DELETE", "/policy")
 
+    async def put_shapes(
+        self, stream: str, body: bytes | str, content_type: str = TURTLE.media_type, mode: str = "refuse"
+    ) -> Json:
+        """The shapes in place of those that the stream had: `stream`, `mode`, `version`, `triples`. What is published
+        from now on and does not conform is refused, or with the mode `mark` marked."""
+        data, headers = body.encode() if isinstance(body, str) else body, {"Content-Type": content_type}
+        path = f"/streams/{stream}/shapes"
+        made: Json = await self._call("PUT", path, data=BytesIO(data), headers=headers, params={"mode": mode})
+        return made
+
+    async def shapes(self, stream: str, content_type: str = TURTLE.media_type) -> bytes:
+        """The shapes of a stream, in a syntax of one's choice."""
+        return await self._send("GET", f"/streams/{stream}/shapes", headers={"Accept": content_type})
+
+    async def remove_shapes(self, stream: str) -> None:
+        """What is published from now on is not judged."""
+        await self._call("DELETE", f"/streams/{stream}/shapes")
+
     async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
         """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
         name an IRI as their `subject` or object. It is done when its `completed` says when."""

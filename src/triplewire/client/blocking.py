@@ -178,6 +178,17 @@ class Client:
     def remove_ontology(self, name: str) -> None:
         self._run(self._client.remove_ontology(name))
 
+    def put_shapes(
+        self, stream: str, body: bytes | str, content_type: str = TURTLE.media_type, mode: str = "refuse"
+    ) -> Json:
+        return self._run(self._client.put_shapes(stream, body, content_type, mode))
+
+    def shapes(self, stream: str, content_type: str = TURTLE.media_type) -> bytes:
+        return self._run(self._client.shapes(stream, content_type))
+
+    def remove_shapes(self, stream: str) -> None:
+        self._run(self._client.remove_shapes(stream))
+
     def load_policy(self, text: str) -> Json:
         return self._run(self._client.load_policy(text))
 

@@ -19,7 +19,7 @@ from triplewire.compose.doors import certificates_of, check_door, open_access
 from triplewire.compose.entrances import entrance_of
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
-from triplewire.control import issuances, policies, receipts
+from triplewire.control import issuances, policies, receipts, shapes
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
 from triplewire.control.insights import Insights
@@ -36,6 +36,8 @@ from triplewire.edge.hooks.offices import Outbound
 from triplewire.edge.parts import Parts
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.server import serve_on, signalled
+from triplewire.edge.shapes.gates import Gate
+from triplewire.edge.shapes.judges import Judges
 from triplewire.edge.telling.windows import Windows
 from triplewire.hooks import Networks, SqliteLedger
 from triplewire.lake.delta import DeltaLake
@@ -52,6 +54,7 @@ from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import pending
 from triplewire.registry.policies import Policies
+from triplewire.registry.shapes import Shapes
 from triplewire.sockets import adopted, listening
 from triplewire.telemetry.heartbeats import last
 from triplewire.telemetry.logs import write_logs
@@ -136,7 +139,10 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             webhooks=Webhooks(books, networks),
         )
         insights = Insights(subscriptions, registry, chronicle, clock)
+        gate = Gate(Shapes(registry), Judges())
+        gate.shapes.refresh()
         yield Parts(
+            gate=gate,
             commits=commits,
             log=log,
             registry=registry,
@@ -157,6 +163,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
                 *receipts.routes(Erasures(registry, clock)),
                 *policies.routes(Policies(registry, subscriptions.sightings)),
                 *issuances.routes(Tokens(access, clock)),
+                *shapes.routes(gate.shapes, gate.judges.check),
             ],
             services=settings.services,
             origins=settings.origins,

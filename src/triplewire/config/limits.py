@@ -168,6 +168,31 @@ POLICY_PATTERNS = 4_096
 CLOSURE_ROWS = 1_000_000
 """What follows from all ontologies together. Every worker makes it, in some seconds, and holds it: about 150 MB."""
 
+SHAPES_BYTES = 1024 * 1024
+"""The document of a stream's shapes, and a report on an event that does not conform."""
+
+SHAPES_TRIPLES = 20_000
+"""Triples of a stream's shapes: some thousand shapes."""
+
+SHAPES_KNOWN = 64
+"""Shapes that the process which judges holds compiled, some megabytes each at worst."""
+
+SHAPES_EVENTS = 100
+"""Events that are judged for one question: some milliseconds each."""
+
+SHAPES_SECONDS = 10.0
+"""For one question to the process that judges; one that takes longer is killed with it. A pattern may backtrack for
+years."""
+
+SHAPES_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Address space of the process that judges."""
+
+SHAPES_WAITING = 64
+"""Bodies that wait to be judged, of at most `BODY_BYTES` each."""
+
+SHAPES_RESULTS = 20
+"""Violations that a problem document tells of one by one; the report has them all."""
+
 ENTAILMENT_ROWS = 20_000
 """Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2 MB, which
 take about four seconds to write."""

@@ -127,7 +127,7 @@ class Edge:
         self.moves = Moves(self.events, self.repeaters, self.pressure, parts.metrics)
         commits = parts.commits if parts.traces is None else TracedCommits(parts.commits, parts.traces)
         self.publications = Publications(
-            commits, self.decoders, parts.metrics, parts.clock, self._published, self.views
+            commits, self.decoders, parts.metrics, parts.clock, self._published, self.views, parts.gate
         )
         self.publishings = Publishings(self.publications, Origins(parts.origins))
         if parts.traces is not None:
@@ -226,6 +226,8 @@ class Edge:
         self.decoders.close()
         self.historians.close()
         self.sieves.close()
+        if self.parts.gate is not None:
+            await self.parts.gate.judges.close()
 
     async def send_away(self, app: web.Application) -> None:
         """Tell those who listen that this edge is closing; they come back to another, or later. Those who keep
@@ -250,6 +252,8 @@ class Edge:
             self.log_tail.wake()
 
     async def _follow_log(self) -> None:
+        if self.parts.gate is not None:
+            await self.readers.run(self.parts.gate.shapes.refresh)
         await self.events.step()
         if not self.strains.idle():
             self.strain_tail.wake()

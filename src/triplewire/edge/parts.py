@@ -18,6 +18,7 @@ from triplewire.edge.door import Authenticator, Guests, Witness
 from triplewire.edge.hooks.offices import Outbound
 from triplewire.edge.past.recalls import Recall
 from triplewire.edge.ports import Answers, Commits, Entries, Watching
+from triplewire.edge.shapes.gates import Gate
 from triplewire.edge.sieves import Filters
 from triplewire.edge.telling.windows import Windows
 from triplewire.log import MemoryOutbox
@@ -71,6 +72,8 @@ class Parts:
     windows: Windows = field(default_factory=Windows)
     patience: float = limits.ACK_SECONDS
     metrics: Metrics = field(default_factory=Metrics)
+    gate: Gate | None = None
+    """Judges what is published to streams that have shapes; closed with the application."""
     repeaters: Path | None = None
     """The folder that edges over one directory share, for what relays tell them."""
     pressure: Pressure | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
@@ -27,7 +27,7 @@ from triplewire.edge.intake.doors import Arrival, arrival, delivery
 from triplewire.edge.intake.inflations import body_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, checked, outcomes, unpacked
 from triplewire.edge.intake.permits import permitted
-from triplewire.edge.intake.receipts import answer, created, receipt
+from triplewire.edge.intake.receipts import answer, created, receipt, reported
 from triplewire.edge.ports import Commits
 from triplewire.edge.workers import Workers
 from triplewire.errors import BadRequest, IdTaken, InputError, MalformedRdf
@@ -37,6 +37,16 @@ from triplewire.registry.streams import stream_name
 from triplewire.telemetry.metrics import Metrics
 
 Found = TypeVar("Found")
+
+
+class Judging(Protocol):
+    """Lets through what may be stored."""
+
+    async def judged(self, parcels: Sequence[Parcel]) -> Sequence[Parcel]:
+        """The parcels in their order, of which some may be refused now."""
+
+    async def publication(self, given: Publication) -> Publication:
+        """What may be stored of a publication, whole. Raises what it is refused for."""
 
 
 class Publications:
@@ -50,6 +60,7 @@ class Publications:
         clock: Clock,
         published: Callable[[], None],
         views: Views,
+        judged: Judging | None = None,
     ) -> None:
         """`published` is called after each commit, so that those who listen here need not wait for the next look."""
         self._views = views
@@ -58,6 +69,7 @@ class Publications:
         self._metrics = metrics
         self._clock = clock
         self._published = published
+        self._judging = judged
 
     def routes(self) -> list[web.RouteDef]:
         """Publishings has the address of streams."""
@@ -72,7 +84,8 @@ class Publications:
         results = await self.stored(parcels, caller(request))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
-        return answer({"stream": said.stream}, results)
+        accept = ",".join(request.headers.getall("Accept", ()))
+        return reported(accept, results) or answer({"stream": said.stream}, results)
 
     @serves(publishing.PUBLISH_ADDRESSED)
     async def publish_addressed(self, request: web.Request) -> web.Response:
@@ -93,6 +106,8 @@ class Publications:
             (parcel,) = await self.decoded(partial(permitted, [Parcel(1, 0, publication)], permit), len(body))
             if not isinstance(parcel.found, Publication):
                 raise parcel.found
+        if self._judging is not None:
+            publication = await self._judging.publication(publication)
         positions = checked(await self._commits.append(publication))
         if isinstance(positions, IdTaken):
             raise positions
@@ -108,6 +123,8 @@ class Publications:
         if permit is not None:
             size = sum(len(each.text) for parcel in parcels if parcel.publication for each in parcel.publication.events)
             parcels = await self.decoded(partial(permitted, parcels, permit), size)
+        if self._judging is not None:
+            parcels = await self._judging.judged(parcels)
         publications = [each.publication for each in parcels if each.publication is not None]
         answers = await self._commits.append_each(publications) if publications else []
         results = outcomes(parcels, answers)

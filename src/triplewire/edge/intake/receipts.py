@@ -8,10 +8,13 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from triplewire.codec import SYNTAXES
+from triplewire.codec.accepts import preferred
+from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.edge.intake.parcels import Outcome
-from triplewire.edge.problems import response_of
-from triplewire.errors import BadRequest
+from triplewire.edge.problems import MEDIA_TYPE, response_of
+from triplewire.errors import BadRequest, ShapeViolation
 from triplewire.model import token
 
 
@@ -37,3 +40,17 @@ def answer(told: Mapping[str, Any], results: Sequence[Outcome]) -> web.Response:
     if not refused:
         raise BadRequest("the body holds no items")
     return response_of({**refused[0]["problem"], **shown})
+
+
+def reported(accept: str, results: Sequence[Outcome]) -> web.Response | None:
+    """For who asks for RDF, where nothing of a body was taken because of the shapes of its stream: the report."""
+    error = results[0].answer if results and not any(each.positions for each in results) else None
+    if not isinstance(error, ShapeViolation):
+        return None
+    liked = preferred(accept, [(MEDIA_TYPE, "application/json"), *(each.media_types for each in SYNTAXES)])
+    if not liked:
+        return None
+    syntax = SYNTAXES[liked - 1]
+    around = frame(syntax)
+    body = around.head + inside(error.report.encode(), syntax) + around.tail
+    return web.Response(status=422, body=body, content_type=syntax.media_type)
