@@ -51,7 +51,19 @@ _TITLES = {
     "Unavailable": "A part that is needed does not answer now",
 }
 
-_EXTRAS = ("field", "construct", "known", "limit", "excerpt", "retry_after", "position", "scope")
+_EXTRAS = (
+    "field",
+    "construct",
+    "known",
+    "limit",
+    "excerpt",
+    "retry_after",
+    "position",
+    "scope",
+    "violations",
+    "results",
+    "report",
+)
 
 
 def document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:

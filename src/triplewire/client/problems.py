@@ -74,6 +74,11 @@ def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return errors.Unfit(str(document.get("field", "")), detail)
 
 
+def _shape_violation(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+    told = int(document.get("violations", 0)), document.get("results", ()), str(document.get("report", ""))
+    return _worded(errors.ShapeViolation("", "", *told), detail)
+
+
 def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _worded(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
 
@@ -99,6 +104,7 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     **{name: _simple(kind) for name, kind in _SIMPLE.items()},
     "Unsupported": _unsupported,
     "Unfit": _unfit,
+    "ShapeViolation": _shape_violation,
     "UnknownMediaType": _media_type,
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,

@@ -9,7 +9,7 @@ from triplewire.contract.operations import Content, Operation, Parameter
 from triplewire.contract.schemas.forms import one_of
 
 _ADMIN = (Verb.ADMIN,)
-_READ = (Verb.PUBLISH, Verb.CONSUME, Verb.ADMIN)
+_READ = (Verb.PUBLISH, Verb.CONSUME)
 _RDF = {each.media_type: None for each in SYNTAXES}
 _MODE = Parameter("mode", "What becomes of events that do not conform", schema=one_of(("refuse", "mark")))
 
@@ -17,7 +17,6 @@ PUT_SHAPES = Operation(
     "putShapes",
     "Give a stream shapes",
     _ADMIN,
-    "stream",
     description="SHACL Core, in place of what the stream had. What is published after the answer is judged by them: "
     "refused with the report, or marked by the header `Shapes`.",
     parameters=(with_.STREAM, _MODE),
@@ -38,7 +37,6 @@ REMOVE_SHAPES = Operation(
     "removeShapes",
     "Take the shapes from a stream",
     _ADMIN,
-    "stream",
     parameters=(with_.STREAM,),
     answers={204: Content(description="They are gone")},
     problems=(400, 404, 507),
