@@ -17,6 +17,7 @@ import orjson
 
 from triplewire.codec.attributes import TYPE, attributes_of, headers_of
 from triplewire.codec.cuts import Cut
+from triplewire.codec.depths import check_nesting
 from triplewire.codec.syntaxes import N_QUADS
 from triplewire.codec.writers import nquads
 from triplewire.config import limits
@@ -94,7 +95,8 @@ def parse_binary(headers: Mapping[str, str], media_type: str | None, data: bytes
 
 
 def parse_structured(data: bytes) -> CloudEvent:
-    """The event of a JSON object. Raises BadRequest."""
+    """The event of a JSON object. Raises BadRequest, or InputError where it is nested too deep."""
+    check_nesting(data)
     try:
         said = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -148,6 +150,7 @@ class BatchCutter:
 
     def end(self) -> Iterator[Cut]:
         for cut in self._whole.end():
+            check_nesting(cut.data)
             try:
                 found = orjson.loads(cut.data)
             except orjson.JSONDecodeError as error:

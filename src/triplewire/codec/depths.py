@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from xml.parsers import expat
 
+from triplewire.codec.contexts import check_contexts
 from triplewire.codec.faults import fault_at
 from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax
 from triplewire.config import limits
@@ -22,6 +23,7 @@ _TERMS = re.compile(
 """Opening and closing of triple terms; strings, comments, escapes and IRIs are stepped over."""
 
 
+_BASE = re.compile(rb"\bbase\b(?:\s|#[^\r\n]*[\r\n])*<([^<>]*)>", re.IGNORECASE)
 _ENTITY = re.compile(rb"<!ENTITY[^<]*")
 
 
@@ -30,14 +32,27 @@ def check_depth(body: bytes, syntax: Syntax) -> None:
     _CHECKS[syntax](body)
 
 
-def _check_json(body: bytes) -> None:
+def check_nesting(body: bytes) -> None:
+    """Raises InputError for JSON nested deeper than the limit."""
     if body.count(b"{") + body.count(b"[") > limits.NESTING:
         _check_tokens(body, _JSON)
+
+
+def _check_json(body: bytes) -> None:
+    check_nesting(body)
+    check_contexts(body)
 
 
 def _check_terms(body: bytes) -> None:
     if body.count(b"<<") > limits.NESTING:
         _check_tokens(body, _TERMS)
+
+
+def _check_turtle(body: bytes) -> None:
+    """A base that is relative makes that before it longer, so that they count together."""
+    _check_terms(body)
+    if len(body) > limits.IRI_CHARACTERS and sum(map(len, _BASE.findall(body))) > limits.IRI_CHARACTERS:
+        raise InputError(f"the bases are longer than the limit of {limits.IRI_CHARACTERS} characters together")
 
 
 def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:
@@ -66,17 +81,17 @@ def _check_entities(body: bytes) -> None:
 def _check_xml(body: bytes) -> None:
     _check_entities(body)
     parser = expat.ParserCreate()
-    depth = 0
+    around = [(0, 0)]  # attributes, and characters of bases, of all that are open
 
-    def opened(_name: str, _attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > limits.NESTING:
+    def opened(_name: str, attributes: dict[str, str]) -> None:
+        if len(around) > limits.NESTING:
             raise _too_deep(body, parser.CurrentByteIndex)
+        count, base = around[-1]
+        around.append((count + len(attributes), base + len(attributes.get("xml:base", ""))))
+        _check_element(*around[-1])
 
     def closed(_name: str) -> None:
-        nonlocal depth
-        depth -= 1
+        around.pop()
 
     parser.StartElementHandler, parser.EndElementHandler = opened, closed
     try:
@@ -86,9 +101,16 @@ def _check_xml(body: bytes) -> None:
         raise fault_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
 
 
+def _check_element(attributes: int, base: int) -> None:
+    if attributes > limits.XML_ATTRIBUTES:
+        raise InputError(f"elements inside one another have more than {limits.XML_ATTRIBUTES} attributes together")
+    if base > limits.IRI_CHARACTERS:
+        raise InputError(f"the base is longer than the limit of {limits.IRI_CHARACTERS} characters")
+
+
 _CHECKS: dict[Syntax, Callable[[bytes], None]] = {
-    TURTLE: _check_terms,
-    TRIG: _check_terms,
+    TURTLE: _check_turtle,
+    TRIG: _check_turtle,
     N_TRIPLES: _check_terms,
     N_QUADS: _check_terms,
     JSON_LD: _check_json,

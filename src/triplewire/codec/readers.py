@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -33,6 +33,9 @@ _QUAD = re.compile(
     r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
 )
 """A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
+
+_LONG = re.compile(rf'[<@][^<>"\s]{{{limits.IRI_CHARACTERS}}}')
+"""What may be an IRI, or a language, that is too long; or a part of a literal."""
 
 _NO_HEADERS = Headers()
 
@@ -172,6 +175,8 @@ class _Buffer(BytesIO):
 def _add(block: str, graphs: _Graphs) -> None:
     quads = _QUAD.findall(block)
     assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
+    if _LONG.search(block):
+        _check_iris(quads)
     current = None
     for subject, predicate, obj, graph in quads:
         if graph != current:
@@ -182,6 +187,13 @@ def _add(block: str, graphs: _Graphs) -> None:
 def terms_of(text: str) -> list[tuple[str, str, str, str]]:
     """Subject, predicate, object and graph, or "", of each line of canonical N-Quads."""
     return _QUAD.findall(text)
+
+
+def _check_iris(quads: Iterable[tuple[str, str, str, str]]) -> None:
+    """A literal may be long, but neither its datatype nor its language. Triple terms count as one."""
+    for *others, obj in ((subject, predicate, graph, obj) for subject, predicate, obj, graph in quads):
+        if max(len(obj) - obj.rfind('"'), *map(len, others)) > limits.IRI_CHARACTERS + 4:
+            raise InputError(f"an IRI is longer than the limit of {limits.IRI_CHARACTERS} characters")
 
 
 def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:

@@ -39,6 +39,18 @@ REFUSALS_TOLD = 100
 NESTING = 128
 """Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
 
+IRI_CHARACTERS = 8_192
+"""An IRI, or the base of a document. It is repeated wherever it is used, and each relative one is made from the base:
+a base that grows with every step took a body of 3 MB minutes."""
+
+XML_ATTRIBUTES = 256
+"""Attributes of an XML element, with those of the elements around it. Each is compared with all others: 50,000 of them
+took minutes."""
+
+CONTEXT_BYTES = 128 * 1024 * 1024
+"""What the contexts of one JSON-LD document take, where each holds those around it and its terms are written out: half
+a second. 200 kB of text could fill memory."""
+
 EVENT_QUADS = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
