@@ -31,14 +31,6 @@ _ISSUER, _AUDIENCE = "https://id.example.org", "triplewire"
 _IDLE_SECONDS = 20.0
 
 
-@dataclass(frozen=True)
-class Plan:
-    """So many requests in each of so many rounds."""
-
-    requests: int = 1_000
-    rounds: int = 7
-
-
 @dataclass
 class Visitor:
     """Publishes to one edge, showing what it was given."""
@@ -75,15 +67,15 @@ class Visitor:
         return own_seconds([self.child.pid or 0])
 
 
-def measure(plan: Plan) -> dict[str, Any]:
-    """Microseconds of a request by what it shows, and what the checks take of it."""
+def tokens(requests: int = 1_000, rounds: int = 7) -> dict[str, Any]:
+    """Microseconds of a request by what it shows, and what the checks take of it; over so many rounds of requests."""
     with visitors() as all_of_them:
         taken: dict[str, list[float]] = {name: [] for name in all_of_them}
         for each in all_of_them.values():
-            each.round(plan.requests)
-        for _ in range(plan.rounds):
+            each.round(requests)
+        for _ in range(rounds):
             for name, each in all_of_them.items():
-                taken[name].append(each.round(plan.requests))
+                taken[name].append(each.round(requests))
     us = {name: median(each) for name, each in taken.items()}
     told = {f"{name}_us": round(value, 1) for name, value in us.items()}
     return {
