@@ -46,6 +46,6 @@ def _address(name: str, value: Any) -> str | None:  # noqa: ANN401
 
 
 def _keywords(value: Any) -> tuple[str, ...]:  # noqa: ANN401
-    if not isinstance(value, list) or len(value) > limits.ABOUT_KEYWORDS:
+    if not isinstance(value, list) or len(value) > limits.ABOUT_KEYWORDS or None in value:
         raise Unfit("keywords", f"keywords must be a list of at most {limits.ABOUT_KEYWORDS} texts")
     return tuple(_text("keywords", each) or "" for each in value)
