@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from contextvars import ContextVar
 from io import BytesIO
 from typing import Any
@@ -12,6 +13,7 @@ from pyjelly.integrations.rdflib.parse import parse_jelly_grouped  # type: ignor
 from rdflib import Graph, URIRef
 
 from tests.edge.houses import House, event, house, run
+from triplewire.client import AsyncClient
 from triplewire.codec import ntriples
 from triplewire.codec.jelly import jelly_frame
 from triplewire.model import Event, Kind, token
@@ -90,5 +92,21 @@ def test_notifications_are_frames(kind: Kind) -> None:
             (found,) = parse_jelly_grouped(BytesIO(data), frame_metadata=METADATA)
             assert orjson.loads(METADATA.get()["data"])["kind"] == kind.value
             assert len(found) > 0
+
+    run(scene())
+
+
+def test_the_client_hands_out_what_comes_as_it_is() -> None:
+    async def scene() -> None:
+        async with house() as at, AsyncClient(at.url) as client:
+            at.append(1)
+            data = b""
+            async with aclosing(client.written("test", "jelly", "earliest")) as pieces:
+                async for piece in pieces:
+                    data += piece
+                    if event(1).id.encode().rpartition(b"/")[0] in data:
+                        break
+            greeting, told = parse_jelly_grouped(BytesIO(data))
+            assert (len(greeting), set(told.graph(URIRef(event(1).id)))) == (0, plain(event(1)))
 
     run(scene())

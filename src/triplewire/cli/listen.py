@@ -72,6 +72,10 @@ def consume(
         ),
     ] = None,
     count: Count = None,
+    format: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--format", metavar="NAME", help="Print what comes as it is: `cloudevents`, `jelly`, `trig`, …"),
+    ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -81,6 +85,11 @@ def consume(
     filled = {"parameters": pairs(parameters or [], "--parameter")}
     through: Any = {name: each for name, each in {**given, **asked, **filled}.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
+        if format is not None:
+            for piece in client.written(stream, format, after, **through):
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+            return
         for number, message in enumerate(client.consume(stream, after=after, **through), 1):
             _show(console, message, json)
             if number == count:

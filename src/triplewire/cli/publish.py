@@ -55,6 +55,10 @@ def publish(
             "--type", help="Media type; by default from the file's ending, for standard input TriG, with --each NDJSON."
         ),
     ] = None,
+    format: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--format", metavar="NAME", help="The same by a name: `cloudevents`, `jelly`, `messages-trig`, …"),
+    ] = None,
     each: Annotated[
         bool, typer.Option("--each", help="Publish item by item over one request, and print what becomes of each.")
     ] = False,
@@ -66,7 +70,7 @@ def publish(
     each is taken or refused by itself; if any is refused the exit code is 3."""
     from triplewire.client import Client
 
-    refused = 0
+    refused, syntax = 0, syntax if format is None else _named(format)
     with Client(url) as client:
         given: list[Path | None] = [*files] if files else [None]
         for path in given:
@@ -75,6 +79,21 @@ def publish(
                 refused += _show(one, "standard input" if path is None else str(path), json=json)
     if refused:
         raise typer.Exit(REFUSED)
+
+
+def _named(format: str) -> str:
+    """The media type of a format, by the names that listeners use. Raises UnknownMediaType."""
+    from triplewire.codec import N_QUADS, N_TRIPLES, TRIG, TURTLE
+    from triplewire.codec.wrappings import CLOUD_EVENT, CLOUD_EVENTS, JELLY, MESSAGES, NDJSON, ZTREAMY
+
+    plain = {"nquads": N_QUADS, "trig": TRIG, "turtle": TURTLE, "ntriples": N_TRIPLES}
+    items = {"cloudevents": CLOUD_EVENT, "cloudevents-batch": CLOUD_EVENTS, "jelly": JELLY, "ndjson": NDJSON}
+    known = {name: each.media_type for name, each in plain.items()}
+    known |= {f"messages-{name}": MESSAGES[each].media_type for name, each in plain.items()}
+    known |= {name: each.media_type for name, each in items.items()} | {"ztreamy": ZTREAMY.media_type}
+    if format not in known:
+        raise UnknownMediaType(format, tuple(known))
+    return known[format]
 
 
 def _whole(client: Client, stream: str, path: Path | None, syntax: str | None) -> Iterator[dict[str, Any]]:

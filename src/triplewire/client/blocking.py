@@ -110,6 +110,11 @@ class Client:
     ) -> Iterator[Json]:
         return self._each(self._client.consume(stream, after, on_gap=on_gap, **through))
 
+    def written(
+        self, stream: str, format: str, after: str | None = None, **through: Unpack[Through]
+    ) -> Iterator[bytes]:
+        return self._each(self._client.written(stream, format, after, **through))
+
     def page(self, after: int = START, upto: int = END, stream: str | None = None) -> Page:
         return self._run(self._client.page(after, upto, stream))
 

@@ -24,6 +24,7 @@ from triplewire.codec import N_QUADS, encode, encode_addressed
 from triplewire.errors import Unavailable
 from triplewire.model import END, START, Addressed, Event, Kind, token
 
+_FOREVER = aiohttp.ClientTimeout(total=None)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
 """A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
 _LASTING_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
@@ -134,6 +135,21 @@ class AsyncClient(Administration):
         had been trimmed away already. Raises Unavailable where a query or filter of them fails at the edge.
         """
         return self._feed(f"/streams/{stream}", after, on_gap, tuple(sieves.parameters(through)))
+
+    async def written(
+        self, stream: str, format: str, after: str | None = None, **through: Unpack[Through]
+    ) -> AsyncGenerator[bytes, None]:
+        """A stream in a format of the edge's, such as `messages-trig` or `jelly`, byte for byte as it comes, until the
+        connection ends: nothing is read of it, so that it does not go on by itself."""
+        asked = [*sieves.parameters(through), ("format", format), *([] if after is None else [("after", after)])]
+        try:
+            async with self._open().get(f"{self._url}/streams/{stream}", params=asked, timeout=_FOREVER) as response:
+                if response.status >= 400:
+                    raise error_of(response.status, await response.read())
+                async for piece in response.content.iter_any():
+                    yield piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"{self._url} does not answer: {error}") from error
 
     def listen(
         self,
