@@ -38,7 +38,7 @@ class Scope:
         pairs = ((one, two) for one in self.allowed for two in other.allowed if overlap(one, two))
         return Scope.of((_narrower(*each) for each in pairs), (*self.denied, *other.denied))
 
-    @property
+    @cached_property
     def is_all(self) -> bool:
         return self == EVERYTHING
 

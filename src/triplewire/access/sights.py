@@ -30,6 +30,8 @@ from triplewire.model.terms import RDF_TYPE
 
 TRIPLE_TERM = "<<"
 _TYPE = f"\t{RDF_TYPE}\t"
+_REMEMBERED = 4_096
+"""Predicates of which a sight remembers whether they are in it: some 1 MB."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Sight:
         """Is nothing ever in sight?"""
         return self.streams.is_empty or self.graphs.is_empty or self.predicates.is_empty
 
-    @property
+    @cached_property
     def leaves_events(self) -> bool:
         """Is an event in sight always so whole?"""
         return self.classes.is_all and self.predicates.is_all
@@ -70,12 +72,33 @@ class Sight:
         """What of an event's text is in sight, where its stream and graph are; None for nothing."""
         if self.leaves_events or not self._concerns(text):
             return text
-        lines = [line.split("\t") for line in text.split("\n")]
-        hidden = self._hidden(lines)
-        left = [line for line in lines if self._sees(line, hidden)]
-        if len(left) == len(lines):
-            return text
-        return "\n".join(map("\t".join, left)) or None
+        lines = text.split("\n")
+        left = self._by_predicate(lines) if self.classes.is_all else self._by_all(lines)
+        return text if len(left) == len(lines) else "\n".join(left) or None
+
+    def _by_predicate(self, lines: list[str]) -> list[str]:
+        """Those that are in sight where no class counts. There are few predicates, so it is remembered of each."""
+        known = self._known
+        if len(known) > _REMEMBERED:
+            known.clear()
+        left = list[str]()
+        for line in lines:
+            predicate = line.split("\t", 2)[1]
+            seen = known.get(predicate)
+            if seen is None:
+                seen = known[predicate] = predicate in self.predicates
+            if seen and f"\t{TRIPLE_TERM}" not in line:
+                left.append(line)
+        return left
+
+    def _by_all(self, lines: list[str]) -> list[str]:
+        parted = [line.split("\t") for line in lines]
+        hidden = self._hidden(parted)
+        return [line for line, parts in zip(lines, parted, strict=True) if self._sees(parts, hidden)]
+
+    @cached_property
+    def _known(self) -> dict[str, bool]:
+        return {}
 
     def redacted(self, stream: str, graph: str, text: str) -> str | None:
         """What of an event is in sight, as its text; None where it is not there."""
