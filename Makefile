@@ -26,6 +26,9 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: nodes
+nodes: $(NODES)
+
 # Clients from npm that some tests let listen; where they cannot be had those are skipped.
 NODES := tests/ldes/node_modules/.package-lock.json
 $(NODES): tests/ldes/package-lock.json
@@ -33,10 +36,12 @@ $(NODES): tests/ldes/package-lock.json
 	  || echo "no packages from npm: tests with them are skipped"
 
 # Those that start no process but their own, spread over the cores.
-unit: $(STAMP) $(NODES)
+unit: $(STAMP)
 	TRIPLEWIRE_N3=$(CURDIR)/tests/ldes $(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
 
-test: lint unit
+test:
+	$(MAKE) -j 2 lint nodes
+	$(MAKE) unit
 	$(BIN)/pytest -q -n 3 --dist loadfile --durations=10 -m "spark or processes"
 
 # Ten minutes of requests that are made from the OpenAPI document; `make fuzz-http SECONDS=60` for less.

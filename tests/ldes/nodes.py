@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 NODE = shutil.which("node")
 _READY = NODE is not None and (HERE / "node_modules").is_dir()
 
-needs_node = pytest.mark.skipif(not _READY, reason="needs Node, and `make unit`, which gets packages from npm")
+needs_node = pytest.mark.skipif(not _READY, reason="needs Node, and `make nodes`, which gets packages from npm")
 
 
 @dataclass(frozen=True)
