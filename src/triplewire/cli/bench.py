@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from triplewire.cli.doors import doors
 from triplewire.cli.fanout import fanout, ztreamy
 from triplewire.cli.measures import aims, by_minute, costs, deviations, table
 from triplewire.cli.options import Json
@@ -201,5 +202,5 @@ def zones(
     tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
 
 
-for _command in (fanout, ztreamy):
+for _command in (fanout, ztreamy, doors):
     benches.command()(_command)

@@ -1,0 +1,21 @@
+"""`bench doors`: small runs over real edges."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplewire.bench.doors import PARTS
+from triplewire.bench.doors_tokens import tokens
+from triplewire.cli.doors import Part
+
+
+def test_the_command_knows_every_part() -> None:
+    assert [each.value for each in Part] == list(PARTS)
+
+
+@pytest.mark.processes
+def test_each_of_the_edges_lets_its_visitor_in() -> None:
+    """A visitor who is refused ends the run; who is let in without being asked is not measured."""
+    found = tokens(requests=5, rounds=1)
+    assert set(found["rounds"]) == {"open", "token", "jwt"}
+    assert all(len(each) == 1 for each in found["rounds"].values())
