@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -63,6 +63,9 @@ class Visitor:
             raise Unavailable(f"POST {path} was answered with {response.status}: {found.decode()}")
         return found
 
+    def close(self) -> None:
+        self._connection.close()
+
     def _seconds(self) -> float:
         return own_seconds([self.child.pid or 0])
 
@@ -89,24 +92,24 @@ def tokens(requests: int = 1_000, rounds: int = 7) -> dict[str, Any]:
 @contextmanager
 def visitors() -> Iterator[dict[str, Visitor]]:
     """One at the edge that stands open, one with a token of ours at another, one with a signed token at a third."""
-    with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as closing:
+    with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as ending:
         home = Path(directory)
         keys, signed = _signed(home)
         plain = [_settings(home / name) for name in ("open", "token", "jwt")]
         plain[2] = replace(plain[2], jwt_keys=str(keys), jwt_issuer=_ISSUER, jwt_audience=_AUDIENCE)
         children = [Child("edge", each, SystemClock()) for each in plain]
-        closing.callback(stop_all, children)
+        ending.callback(stop_all, children)
         for child in children:
             child.settings.data.mkdir()
             child.start()
         for child in children:
             wait_listening(child)
         wait_idle([child.pid or 0 for child in children], _IDLE_SECONDS)
-        yield {
-            "open": Visitor(children[0]),
-            "token": Visitor(children[1], _bearer(_token(children[1]))),
-            "jwt": Visitor(children[2], _bearer(signed)),
-        }
+        shown = {"open": {}, "token": _bearer(_token(children[1])), "jwt": _bearer(signed)}
+        made = {name: Visitor(child, shown[name]) for name, child in zip(shown, children, strict=True)}
+        for each in made.values():
+            ending.callback(each.close)
+        yield made
 
 
 def _settings(data: Path) -> Settings:
@@ -116,7 +119,8 @@ def _settings(data: Path) -> Settings:
 def _token(child: Child) -> str:
     """The first token, which closes the door."""
     asked = orjson.dumps({"name": "bench", "allow": ["publish:bench"]})
-    made = Visitor(child).ask("/tokens", asked, {"Content-Type": "application/json"})
+    with closing(Visitor(child)) as administrator:
+        made = administrator.ask("/tokens", asked, {"Content-Type": "application/json"})
     token: str = orjson.loads(made)["token"]
     return token
 
