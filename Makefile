@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup run test unit fuzz-http lint lock clean
+.PHONY: setup run test unit fuzz fuzz-http lint lock clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,12 @@ test:
 SECONDS ?= 600
 fuzz-http: $(STAMP)
 	$(BIN)/python -m tests.contract.fuzzing --seconds $(SECONDS)
+
+# Codecs, queries, filters and policies with atheris, a minute each; `make fuzz FUZZ_SECONDS=600 TARGETS="sparql turtle"`.
+FUZZ_SECONDS ?= 60
+TARGETS ?=
+fuzz: $(STAMP)
+	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(TARGETS)
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

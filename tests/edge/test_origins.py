@@ -1,4 +1,5 @@
-"""Pages of other origins: what an edge tells their browsers."""
+"""Threat: a page that somebody opens asks an edge which only their browser can reach, with what the browser has, and
+reads the answers. What stops it: no page of another origin is let in unless the deployment names it."""
 
 from __future__ import annotations
 

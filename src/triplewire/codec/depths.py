@@ -99,6 +99,8 @@ def _check_xml(body: bytes) -> None:
     except expat.ExpatError as error:
         place = Place(error.lineno, error.offset + 1)
         raise fault_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
+    except (LookupError, ValueError) as error:
+        raise fault_at(body, RDF_XML, f"its encoding is not taken: {error}", Place(1, 1)) from None
 
 
 def _check_element(attributes: int, base: int) -> None:

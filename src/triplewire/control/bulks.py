@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from triplewire.access import EVERYONE, Principal
+from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
@@ -104,6 +105,7 @@ def _wish(line: Line) -> Wish | TriplewireError:
     if line.text is None:
         return BodyTooLarge("the line", _MOST)
     try:
+        check_nesting(line.text)
         wish = Wish.from_json(orjson.loads(line.text))
     except orjson.JSONDecodeError as error:
         return BadRequest(f"the line is not JSON: {error}")

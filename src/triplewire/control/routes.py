@@ -13,6 +13,7 @@ from aiohttp import web
 
 from triplewire.access import Principal, Verb
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
+from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -202,6 +203,7 @@ async def _json(request: web.Request) -> object:
     if request.content_type != JSON:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), (JSON, bulks.MEDIA_TYPE))
     body = await _body(request, "the body", limits.SUBSCRIPTION_BODY_BYTES)
+    check_nesting(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
@@ -14,6 +15,7 @@ from triplewire.telemetry.parents import current
 
 JSON = "json"
 
+_CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 _SECRETS = re.compile(r"(?i)(bearer\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:bearer\s+)?)[^\s&'\",;]+")
 
 
@@ -22,14 +24,25 @@ def without_secrets(text: str) -> str:
     return _SECRETS.sub(r"\1…", text)
 
 
+def on_one_line(text: str) -> str:
+    """With whatever ends a line, or moves the cursor of a terminal, as an escape."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 class Texts(logging.Formatter):
-    """For people."""
+    """For people. A line that does not begin with blanks begins a record, whatever a client had written into it."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         return without_secrets(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return on_one_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: ANN401
+        return "\n".join(f"    {on_one_line(line)}" for line in super().formatException(ei).splitlines())
 
 
 class Objects(logging.Formatter):

@@ -11,6 +11,7 @@ import orjson
 from aiohttp import WSMsgType, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
+from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.edge.formats import MESSAGES
 from triplewire.errors import BadRequest, TriplewireError
@@ -94,6 +95,7 @@ class SocketWire:
 def _object(kind: WSMsgType, data: object) -> Json:
     if kind is not WSMsgType.TEXT or not isinstance(data, str):
         raise BadRequest("messages must be text, with a JSON object each")
+    check_nesting(data.encode())
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError as error:

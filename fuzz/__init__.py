@@ -1,0 +1,1 @@
+"""Inputs that nobody thought of, on demand: `make fuzz`."""
