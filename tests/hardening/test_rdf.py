@@ -59,6 +59,7 @@ HOSTILE = {
     "nodes in nodes": (JSON_LD, b'{"x:p":' * 50_000),
     "bases of bases": (TURTLE, b"@base <x:a/> ." + b"@base <b/c/d/> ." * 100_000 + b"<a> <b> <c> ."),
     "bases of bases, hidden": (TURTLE, b"BASE <x:a/>" + b"bAsE#<\n<b/c/d/>" * 100_000 + b"<a> <b> <c> ."),
+    "bases behind strings": (TURTLE, b"@base <x:a/> .\n" + b'<a> <b> "base #" . @base <b/c/d/> .\n' * 50_000),
     "terms in terms": (TURTLE, b"<x:s> <x:p> " + b"<<( <x:a> <x:b> " * 20_000),
     "formulas in formulas": (TURTLE, b"<x:s> <x:p> " + b"{" * 1_000_000),
     "a prefix written out": (TURTLE, b"@prefix p: <x:" + b"a" * 8_000 + b"> ." + b"p:a p:b p:c .\n" * 4_000),
@@ -95,6 +96,9 @@ def test_rdf_that_is_written_to_hurt_is_refused(case: tuple[str, bytes]) -> None
 
 
 TAKEN = {
+    "words in comments": (TURTLE, b"base #" * 500_000 + b"\n<x:a/> <x:s> <x:p> 1 ."),
+    "words in many comments": (TURTLE, b"#base #\n" * 500_000 + b"<x:s> <x:p> 1 ."),
+    "a literal of signs": (TURTLE, b'<x:s> <x:p> "' + (b"@" * 8_000 + b" ") * 500 + b'".'),
     "a long literal": (TURTLE, b'<x:s> <x:p> "' + b"a" * 4_000_000 + b'".'),
     "a literal that looks like an IRI": (TURTLE, b'<x:s> <x:p> "<' + b"a" * 4 * LONG + b'".'),
     "a long number": (TURTLE, b"<x:s> <x:p> " + b"9" * 100_000 + b"."),

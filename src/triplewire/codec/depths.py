@@ -23,7 +23,9 @@ _TERMS = re.compile(
 """Opening and closing of triple terms; strings, comments, escapes and IRIs are stepped over."""
 
 
-_BASE = re.compile(rb"\bbase\b(?:\s|#[^\r\n]*[\r\n])*<([^<>]*)>", re.IGNORECASE)
+_BASE = re.compile(rb"\bbase\s*+(?=[<#])", re.IGNORECASE)
+_END = re.compile(rb"[\r\n]|\Z")
+_BLANKS = re.compile(rb"(?:\s|#[^\r\n]*+)*+")
 _ENTITY = re.compile(rb"<!ENTITY[^<]*")
 
 
@@ -51,8 +53,26 @@ def _check_terms(body: bytes) -> None:
 def _check_turtle(body: bytes) -> None:
     """A base that is relative makes that before it longer, so that they count together."""
     _check_terms(body)
-    if len(body) > limits.IRI_CHARACTERS and sum(map(len, _BASE.findall(body))) > limits.IRI_CHARACTERS:
+    if len(body) > limits.IRI_CHARACTERS and _bases(body) > limits.IRI_CHARACTERS:
         raise InputError(f"the bases are longer than the limit of {limits.IRI_CHARACTERS} characters together")
+
+
+def _bases(body: bytes) -> int:
+    """How long they are together. What stands in a string may count, too, so that none is missed. Each byte is looked
+    at once, also where comments stand between a word and its IRI."""
+    total = beyond = counted = 0
+    for word in _BASE.finditer(body):
+        at = word.end()
+        if body[at : at + 1] == b"#":
+            if at >= beyond:
+                line = _END.search(body, at)
+                blanks = _BLANKS.match(body, len(body) if line is None else line.start())
+                beyond = len(body) if blanks is None else blanks.end()
+            at = beyond
+        if at != counted and body[at : at + 1] == b"<":
+            counted, end = at, body.find(b">", at, at + limits.IRI_CHARACTERS + 2)
+            total += limits.IRI_CHARACTERS + 1 if end < 0 else end - at
+    return total
 
 
 def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:

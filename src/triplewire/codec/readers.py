@@ -34,7 +34,7 @@ _QUAD = re.compile(
 )
 """A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
 
-_LONG = re.compile(rf'[<@][^<>"\s]{{{limits.IRI_CHARACTERS}}}')
+_LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{limits.IRI_CHARACTERS}}}')
 """What may be an IRI, or a language, that is too long; or a part of a literal."""
 
 _NO_HEADERS = Headers()
