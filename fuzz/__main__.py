@@ -15,7 +15,7 @@ SECONDS_FOR_ONE = 10
 """What a single input may take."""
 _MEMORY = 4_096
 """Megabytes of a run."""
-_MISSING = """atheris is not installed here. It runs on Linux, with Python 3.11 to 3.13:
+_MISSING = """atheris is not installed here. This installs it:
 
     .venv/bin/python -m pip install 'atheris==3.0.0'
 """
