@@ -26,14 +26,14 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.PHONY: nodes
-nodes: $(NODES)
-
 # Clients from npm that some tests let listen; where they cannot be had those are skipped.
 NODES := tests/ldes/node_modules/.package-lock.json
 $(NODES): tests/ldes/package-lock.json
 	@npm ci --prefix tests/ldes --ignore-scripts --no-audit --no-fund --silent \
 	  || echo "no packages from npm: tests with them are skipped"
+
+.PHONY: nodes
+nodes: $(NODES)
 
 # Those that start no process but their own, spread over the cores.
 unit: $(STAMP)

@@ -139,7 +139,7 @@ def test_columns_that_do_not_fit_are_named(schema: StructType, told: str) -> Non
 
 
 def test_options_that_do_not_fit_are_named() -> None:
-    with pytest.raises(BadRequest, match="the option what is not known; there are url, stream"):
+    with pytest.raises(BadRequest, match="the option what is not known; there are url, token, stream"):
         publisher_of({"what": "events"}, EVENTS, False)
     with pytest.raises(BadRequest, match="url must name a running broker"):
         publisher_of({}, EVENTS, False)

@@ -84,7 +84,8 @@ class Filters:
         if found is None:
             known = ", ".join(sorted(self._makers)) or "none"
             raise BadRequest(f"there is no filter {name!r} here; there are {known}")
-        if isinstance(found, EntryPoint):
+        if not callable(found):
+            # An entry point, which may be of another class where the package importlib_metadata was imported.
             try:
                 found = self._makers[name] = found.load()
             except Exception as error:
