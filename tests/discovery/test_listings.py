@@ -24,6 +24,7 @@ from triplewire.model.terms import RDF_TYPE
 from triplewire.query.censuses import Census, census
 from triplewire.query.records import Record
 from triplewire.registry.policies import Policies
+from triplewire.registry.shapes import Mode, Shapes
 
 SHAPES = Path(__file__).parent / "shapes.ttl"
 TEXT = f'<urn:s>\t{RDF_TYPE}\t<http://example.org/Sensor>\n<urn:s>\t<http://example.org/value>\t"1"'
@@ -97,6 +98,25 @@ def test_streams_are_told_with_what_is_known_of_them() -> None:
             about = await listed(at, "/streams/home/about")
             assert {name: home[name] for name in about} == about
             assert (await at.problem("GET", "/streams/none/about"))["status"] == 404
+
+    run(scene())
+
+
+@pytest.mark.parametrize("mode", [None, "refuse", "mark"])
+def test_shapes_are_led_to_and_promised_where_they_hold(mode: str | None) -> None:
+    async def scene() -> None:
+        async with house() as at:
+            publish(at, "home")
+            address = f"{at.url}/streams/home"
+            if mode is not None:
+                shape = f"<urn:shape>\t{RDF_TYPE}\t<http://www.w3.org/ns/shacl#NodeShape>"
+                Shapes(at.twin.registry).put("home", Mode(mode), shape)
+            (home,) = (await listed(at))["streams"]
+            assert home.get("shapes") == (None if mode is None else {"url": f"{address}/shapes", "mode": mode})
+            _, catalogue = await got(at, "/streams", "application/n-triples")
+            assert (f"conformsTo> <{address}/shapes>".encode() in catalogue) is (mode is not None)
+            _, view = await got(at, "/streams/home/ldes", "application/n-quads")
+            assert (f"tree#shape> <{address}/shapes>".encode() in view) is (mode == "refuse")
 
     run(scene())
 

@@ -38,6 +38,12 @@ class Shaped:
         return f"{self.stream}@{self.version}"
 
 
+def mode_of(registry: Registry, stream: str) -> Mode | None:
+    """What becomes in a stream of events that do not conform; None where it has no shapes."""
+    change = registry.get(SHAPES, stream)
+    return None if change is None else _from_change(change).mode
+
+
 class Shapes:
     """What the registry holds, kept at hand. What is put here is known here at once; what others put, after `refresh`.
     Any thread may ask; all but `of` wait for the disk."""

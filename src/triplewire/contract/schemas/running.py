@@ -74,6 +74,7 @@ RUNNING: dict[str, Schema] = {
             "kept": maybe(STRING),
             "vocabularies": some(STRING),
             "sample": OBJECT,
+            "shapes": OBJECT,
         },
         about="What is known of one stream.",
     ),

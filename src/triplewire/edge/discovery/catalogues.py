@@ -60,6 +60,8 @@ def dataset(base: str, profile: Profile) -> Iterator[str]:
         yield line(here, "tw:events", literal(str(profile.volume.events), XSD + "integer"))
     if profile.age is not None:
         yield line(here, "tw:kept", literal(duration(profile.age), XSD + "duration"))
+    if profile.shapes is not None:
+        yield line(here, "dcterms:conformsTo", iri(f"{address}/shapes"))
     yield from _distributions(address)
     if profile.sample is not None:
         yield from _sample(here, iri(f"{address}/about#sample"), profile.sample)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from triplewire.access import Sight
@@ -16,6 +16,7 @@ from triplewire.log.leaves import Volume
 from triplewire.log.ports import Bound
 from triplewire.registry.abouts import NOTHING, About, about_of
 from triplewire.registry.ports import Registry
+from triplewire.registry.shapes import Mode, mode_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Profile:
     age: float | None = None
     """For how many seconds events are kept."""
     sample: Sample | None = None
+    shapes: Mode | None = None
+    """What becomes of events that do not conform to its shapes, where it has some."""
 
     @property
     def title(self) -> str:
@@ -66,13 +69,15 @@ class Profiles:
         return self._made(stream, volume, sight)
 
     def _made(self, stream: str, volume: Volume | None, sight: Sight | None) -> Profile:
-        about, age = about_of(self.registry, stream), self.ages(stream)
+        plain = Profile(
+            stream, about_of(self.registry, stream), age=self.ages(stream), shapes=mode_of(self.registry, stream)
+        )
         if volume is None:
-            return Profile(stream, about, age=age)
-        sample = self.samples.of(stream, sight)
+            return plain
+        sampled = replace(plain, sample=self.samples.of(stream, sight))
         if sight is not None and not (sight.graphs.is_all and sight.leaves_events):
-            return Profile(stream, about, age=age, sample=sample)
-        return Profile(stream, about, volume, self._rate(volume), age, sample)
+            return sampled
+        return replace(sampled, volume=volume, rate=self._rate(volume))
 
     def _rate(self, volume: Volume) -> float:
         """Of the newest page, and of the one before where that has just begun."""
@@ -94,6 +99,8 @@ def told(profile: Profile, base: str) -> dict[str, Any]:
         counts = {"events": sample.events, "triples": sample.triples, "subjects": sample.subjects}
         terms = {"predicates": _plain(sample.predicates), "classes": _plain(sample.classes)}
         found |= {"vocabularies": sample.vocabularies, "sample": counts | terms}
+    if profile.shapes is not None:
+        found["shapes"] = {"url": f"{address}/shapes", "mode": profile.shapes.value}
     listening = {each.name: {"type": each.media_type, "url": f"{address}?format={each.name}"} for each in FORMATS}
     return found | {"url": address, "about": f"{address}/about", "history": f"{address}/ldes", "listen": listening}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from triplewire.edge.ldes.statements import Promise
 from triplewire.registry.abouts import about_of
 from triplewire.registry.ports import Registry
+from triplewire.registry.shapes import Mode, mode_of
 
 
 @dataclass(frozen=True)
@@ -18,4 +19,6 @@ class Promises:
     ages: Callable[[str], float | None]
 
     def __call__(self, stream: str) -> Promise:
-        return Promise(self.ages(stream), about_of(self.registry, stream).version_of)
+        # Where events are merely marked, not all of them conform.
+        conform = mode_of(self.registry, stream) is Mode.REFUSE
+        return Promise(self.ages(stream), about_of(self.registry, stream).version_of, conform)

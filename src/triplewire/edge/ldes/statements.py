@@ -50,8 +50,8 @@ class Promise:
     """For how many seconds events are kept; None is for good."""
     version_of: str | None = None
     """By which predicate an event names that of which it is a version."""
-    shapes: tuple[str, ...] = ()
-    """Addresses of the shapes that events conform to."""
+    conform: bool = False
+    """Do all events that come conform to the stream's shapes?"""
 
 
 def view(at: Addresses, promise: Promise) -> Iterator[str]:
@@ -61,7 +61,8 @@ def view(at: Addresses, promise: Promise) -> Iterator[str]:
     yield _line(stream, term("ldes:sequencePath"), term("tw:position"))
     if promise.version_of is not None:
         yield _line(stream, term("ldes:versionOfPath"), iri(promise.version_of))
-    yield from (_line(stream, term("tree:shape"), iri(each)) for each in promise.shapes)
+    if promise.conform:
+        yield _line(stream, term("tree:shape"), iri(f"{at.stream}/shapes"))
     if promise.age is not None:
         policy, lasting = iri(f"{at.view}#retention"), literal(duration(promise.age), XSD + "duration")
         yield _line(root, term("ldes:retentionPolicy"), policy)
