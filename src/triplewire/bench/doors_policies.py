@@ -19,12 +19,10 @@ from typing import Any
 
 from triplewire.access import Sight
 from triplewire.access.scopes import Scope
-from triplewire.bench.broker import free_port
-from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
+from triplewire.bench.doors_edges import edges_of, settings_in
+from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
-from triplewire.clock import SystemClock
-from triplewire.compose.children import Child, stop_all
-from triplewire.config import Settings
+from triplewire.compose.children import Child
 from triplewire.errors import Unavailable
 from triplewire.log.entries import table
 from triplewire.matching.cuts import Asked
@@ -46,7 +44,6 @@ SIGHTS = {
     "predicate": Sight(predicates=Scope.of(["*"], ["<urn:bench:place>"])),
     "class": Sight(classes=Scope.of(["*"], ["<urn:bench:Secret>"])),
 }
-_IDLE_SECONDS = 20.0
 _PLACES = 100
 
 
@@ -117,16 +114,8 @@ def _edge(plan: Plan) -> dict[str, Any]:
 @contextmanager
 def streets() -> Iterator[dict[str, Street]]:
     """One for each policy."""
-    with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as closing:
-        settings = [Settings(data=Path(directory) / name, host=HOST, port=free_port()) for name in POLICIES]
-        children = [Child("edge", each, SystemClock()) for each in settings]
-        closing.callback(stop_all, children)
-        for child in children:
-            child.settings.data.mkdir()
-            child.start()
-        for child in children:
-            wait_listening(child)
-        wait_idle([child.pid or 0 for child in children], _IDLE_SECONDS)
+    with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as ending:
+        children = ending.enter_context(edges_of([settings_in(Path(directory) / name) for name in POLICIES]))
         yield {name: Street(child, policy) for child, (name, policy) in zip(children, POLICIES.items(), strict=True)}
 
 

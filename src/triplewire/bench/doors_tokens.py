@@ -18,17 +18,14 @@ from typing import Any
 
 import orjson
 
-from triplewire.bench.broker import free_port
-from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
+from triplewire.bench.doors_edges import edges_of, settings_in
+from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
-from triplewire.clock import SystemClock
-from triplewire.compose.children import Child, stop_all
-from triplewire.config import Settings
+from triplewire.compose.children import Child
 from triplewire.errors import Unavailable
 
 _BODY = b"<urn:sensor:1> <urn:value> <urn:reading:%d> .\n"
 _ISSUER, _AUDIENCE = "https://id.example.org", "triplewire"
-_IDLE_SECONDS = 20.0
 
 
 @dataclass
@@ -95,25 +92,14 @@ def visitors() -> Iterator[dict[str, Visitor]]:
     with TemporaryDirectory(prefix="triplewire-bench-") as directory, ExitStack() as ending:
         home = Path(directory)
         keys, signed = _signed(home)
-        plain = [_settings(home / name) for name in ("open", "token", "jwt")]
+        plain = [settings_in(home / name) for name in ("open", "token", "jwt")]
         plain[2] = replace(plain[2], jwt_keys=str(keys), jwt_issuer=_ISSUER, jwt_audience=_AUDIENCE)
-        children = [Child("edge", each, SystemClock()) for each in plain]
-        ending.callback(stop_all, children)
-        for child in children:
-            child.settings.data.mkdir()
-            child.start()
-        for child in children:
-            wait_listening(child)
-        wait_idle([child.pid or 0 for child in children], _IDLE_SECONDS)
+        children = ending.enter_context(edges_of(plain))
         shown = {"open": {}, "token": _bearer(_token(children[1])), "jwt": _bearer(signed)}
         made = {name: Visitor(child, shown[name]) for name, child in zip(shown, children, strict=True)}
         for each in made.values():
             ending.callback(each.close)
         yield made
-
-
-def _settings(data: Path) -> Settings:
-    return Settings(data=data, host=HOST, port=free_port())
 
 
 def _token(child: Child) -> str:

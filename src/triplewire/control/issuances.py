@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from triplewire.access.tokens import Token
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.catalogue import admitting
-from triplewire.control.replies import JSON, reply
+from triplewire.control.bodies import json_of
+from triplewire.control.replies import reply
 from triplewire.control.tokens import Order, Tokens
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.matching.expansion import timestamp
 
 
@@ -49,7 +48,8 @@ class _Issuances:
     @serves(admitting.CREATE_TOKEN)
     async def create(self, request: web.Request) -> web.Response:
         """201, with the token itself: the only answer that ever has it."""
-        made, text = await asyncio.to_thread(self._tokens.create, Order.from_json(await _json(request)))
+        given = await json_of(request, limits.TOKEN_BODY_BYTES)
+        made, text = await asyncio.to_thread(self._tokens.create, Order.from_json(given))
         headers = {"Location": f"/tokens/{made.id}", "Cache-Control": "no-store"}
         return reply({**self._told(made), "token": text}, status=201, headers=headers)
 
@@ -69,15 +69,3 @@ class _Issuances:
 
     def _told(self, token: Token) -> dict[str, Any]:
         return document(token, self._tokens.now())
-
-
-async def _json(request: web.Request) -> object:
-    if request.content_type != JSON:
-        raise UnknownMediaType(request.headers.get("Content-Type", ""), (JSON,))
-    body = b"" if (request.content_length or 0) > limits.TOKEN_BODY_BYTES else await request.read()
-    if not body or len(body) > limits.TOKEN_BODY_BYTES:
-        raise BodyTooLarge("the body", limits.TOKEN_BODY_BYTES)
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is not JSON: {error}") from None

@@ -8,23 +8,22 @@ from contextlib import aclosing
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from triplewire.access import Principal, Verb
 from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
-from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import querying, subscribing
 from triplewire.control import bulks, documents
+from triplewire.control.bodies import body_of, json_of
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.replies import JSON, page_size, reply
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.errors import BadRequest, BodyTooLarge, NotAcceptable, UnknownMediaType
+from triplewire.errors import BadRequest, NotAcceptable
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, parse_token, token
 
@@ -145,7 +144,7 @@ class _Ontologies:
     async def load(self, request: web.Request) -> web.Response:
         """In place of what had the name, if anything had."""
         syntax = syntax_of(request.headers.get("Content-Type"))
-        name, body = request.match_info["name"], await _body(request, "the ontology", limits.ONTOLOGY_BYTES)
+        name, body = request.match_info["name"], await body_of(request, "the ontology", limits.ONTOLOGY_BYTES)
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
         return reply(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})
 
@@ -200,23 +199,7 @@ class _Templates:
 
 
 async def _json(request: web.Request) -> object:
-    if request.content_type != JSON:
-        raise UnknownMediaType(request.headers.get("Content-Type", ""), (JSON, bulks.MEDIA_TYPE))
-    body = await _body(request, "the body", limits.SUBSCRIPTION_BODY_BYTES)
-    check_nesting(body)
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is not JSON: {error}") from None
-
-
-async def _body(request: web.Request, what: str, most: int) -> bytes:
-    if (request.content_length or 0) > most:
-        raise BodyTooLarge(what, most)
-    body = await request.read()
-    if len(body) > most:
-        raise BodyTooLarge(what, most)
-    return body
+    return await json_of(request, limits.SUBSCRIPTION_BODY_BYTES, (JSON, bulks.MEDIA_TYPE))
 
 
 def _dry_run(request: web.Request) -> bool:
