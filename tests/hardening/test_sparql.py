@@ -7,8 +7,11 @@ and bytes; one that does not obey is killed, and the next query is answered."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+
+import aiohttp
 
 from tests.edge.houses import house
 from tests.query.test_processes import queries
@@ -59,7 +62,9 @@ async def test_hostile_queries_end_within_their_limits_and_the_next_is_answered(
             form = {"query": text, "timeout": "1"}
             async with home.session.post(home.url + "/sparql", data=form) as response:
                 assert response.status in (200, 400, 413, 422, 503), (name, await response.text())
-                await response.content.read()
+                # An answer that ran into a limit after it had begun is cut off, so that nobody takes it for whole.
+                with suppress(aiohttp.ClientPayloadError):
+                    await response.content.read()
             ask = {"query": "ASK { ?s ?p ?o }"}
             async with home.session.post(home.url + "/sparql", data=ask) as response:
                 assert (await response.json(content_type=None))["boolean"] is True, name
