@@ -1,0 +1,97 @@
+"""Continuous queries: standing questions across events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from triplewire.model.positions import END
+from triplewire.model.subscriptions import Owner
+
+
+class Report(StrEnum):
+    """What of a window's answer is told."""
+
+    ALL = "rstream"
+    """The whole answer, window after window."""
+    NEW = "istream"
+    """What the window before did not have."""
+    OLD = "dstream"
+    """What the window before had, and this one has no more."""
+
+
+class Time(StrEnum):
+    """By which clock windows go."""
+
+    EVENT = "event"
+    """When events happened, as their publishers say; windows close behind a watermark."""
+    ARRIVAL = "arrival"
+    """When they were taken in."""
+
+
+class Late(StrEnum):
+    """What becomes of an event whose windows are closed."""
+
+    DROP = "drop"
+    """It counts for no window, and is counted as dropped."""
+    REVISE = "revise"
+    """Windows that it belongs to are told again, while their contents are still kept."""
+
+
+class State(StrEnum):
+    """What becomes of a continuous query."""
+
+    ON = "on"
+    SUSPENDED = "suspended"
+    """It held more than it may; nothing of it is kept, and nothing is told."""
+
+
+@dataclass(frozen=True)
+class ContinuousQuery:
+    """A question across events, from the position at which it was registered to the one at which it ended.
+
+    Without windows it is *unbounded*: it is told of every combination of triples published at positions p with
+    `since < p < until` that answers it, once, when the last of them arrives. With windows it is told what its windows
+    hold whenever one of them closes.
+    """
+
+    id: str
+    text: str
+    """SPARQL, or RSP-QL with its windows."""
+    group: int | None = None
+    """Of an unbounded one: queries of one group differ in nothing but where they were registered. Answers are kept by
+    group; each is for those members that were registered before the oldest triple in it."""
+    variables: tuple[str, ...] = ()
+    """The names of what is told, in order; none where triples are made of it."""
+    into: str | None = None
+    """The stream to which answers are published as events: always so of windows and of CONSTRUCT."""
+    streams: tuple[str, ...] | None = None
+    """Of an unbounded one: only events of these; None means of every stream."""
+    within: float | None = None
+    """The seconds within which all pieces of an answer must have arrived; older ones are forgotten."""
+    span: int | None = None
+    """Likewise, the number of positions."""
+    time: Time = Time.ARRIVAL
+    lateness: float = 0.0
+    """By how many seconds events may be late before their windows close."""
+    late: Late = Late.DROP
+    begins: int | None = None
+    """The first position of the past that counts, too; None for one that does not look back."""
+    state: State = State.ON
+    owner: Owner | None = None
+    """Who alone may see it, listen to it and end it; None for everyone."""
+    created: int = 0
+    since: int = 0
+    until: int = END
+
+    @property
+    def windowed(self) -> bool:
+        return self.group is None
+
+
+def to_value(query: ContinuousQuery) -> dict[str, Any]:
+    """As JSON, without what follows from where it is kept."""
+    kept = {name: value for name, value in vars(query).items() if name not in ("id", "since", "until", "owner")}
+    owner = {} if query.owner is None else {"owner": vars(query.owner)}
+    return {name: value for name, value in kept.items() if value is not None} | owner

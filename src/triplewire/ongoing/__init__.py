@@ -1,0 +1,1 @@
+"""Ongoing: questions across events, answered as pieces arrive."""
