@@ -196,3 +196,18 @@ def test_matches_of_erased_events_are_not_handed_out(stores: Twin) -> None:
 
 def everything(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_match_across_events_goes_with_any_event_that_may_be_in_it(kind: str) -> None:
+    """Its ends are known, and what lies between them is not; a row that tells of a limit is of one event."""
+    matches = [{"position": newest, "group": 1, "value": oldest} for newest, oldest in ((2, 1.0), (6, 3.0), (9, 7.0))]
+    told = pa.Table.from_pylist([*matches, {"position": 9, "subscription": 4, "limit": "state"}], schema=MATCHES)
+    with twin(kind) as stores:
+        outbox = stores.outbox("run")
+        outbox.write(0, 9, told)
+        assert outbox.erase([4, 10], across=True) == 1
+        assert outbox.erase([4, 10], across=True) == 0
+        (chunk,) = outbox.read(0, 10)
+        assert chunk.matches["position"].to_pylist() == [2, 9, 9]
+        assert outbox.erase([9], across=True) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from triplewire.pipeline.ports import Stores
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import ERASING, STEPS, Receipt, pending
 from triplewire.registry.lanes import LANE
+from triplewire.registry.queries import QUERY
 from triplewire.testing import Crash
 from triplewire.testing.events import EXAMPLE
 
@@ -44,6 +46,7 @@ class Broker:
         self.registry = SqliteRegistry(folder / "log.db", self.clock)
         self.log = SqliteLog(folder / "log.db", self.clock)
         self.outbox, self.slow = SqliteOutbox(folder / "outbox.db"), SqliteOutbox(folder / "outbox-slow.db")
+        self.ongoing = SqliteOutbox(folder / "outbox-ongoing.db")
         self.lake = DeltaLake(folder / "quads")
         self.house = House(self.lake, folder / "quads", ZoneMaps(folder / "zones"))
         self.erasures = Erasures(self.registry, self.clock)
@@ -51,7 +54,7 @@ class Broker:
 
     @property
     def stores(self) -> Stores:
-        return Stores(self.registry, self.log, self.outbox, self.slow)
+        return Stores(self.registry, self.log, self.outbox, self.slow, self.ongoing)
 
     def eraser(self) -> Eraser:
         return Eraser(self.stores, self.house, self.clock, MEMORY)
@@ -74,7 +77,7 @@ class Broker:
         self.lake.commit(Batch("q", head, head), written)
 
     def close(self) -> None:
-        for store in (self.registry, self.log, self.outbox, self.slow):
+        for store in (self.registry, self.log, self.outbox, self.slow, self.ongoing):
             store.close()
 
 
@@ -160,6 +163,22 @@ def test_the_slow_lane_is_waited_for(broker: Broker) -> None:
     assert traces(broker.folder, ANNA, SECRET) == []
 
 
+def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_together_from(broker: Broker) -> None:
+    """The answer is told at the last of its pieces, and what is erased may be any of them."""
+    broker.registry.put([(QUERY, "q", {"text": "SELECT …", "group": 9})])
+    asked, eraser = ask(lived(broker)), broker.eraser()
+    broker.run()
+    eraser.advance()
+    assert set(broker.erasures.find(asked.id).steps) == {"hidden"}
+    rows = [
+        {"position": 3, "group": 9, "value": 3.0, "terms": ["0", "Bob"]},
+        {"position": broker.log.head(), "group": 9, "value": 1.0, "terms": ["0", NAMED]},
+    ]
+    broker.ongoing.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES))
+    settle(broker, eraser)
+    assert traces(broker.folder, ANNA, SECRET) == []
+
+
 def test_those_who_answer_queries_are_given_their_time(broker: Broker) -> None:
     asked, eraser = ask(lived(broker)), broker.eraser()
     broker.run()
@@ -235,7 +254,9 @@ class _Dying:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         found = getattr(self.store, name)
-        return (lambda *given: self.deadly.act(found, *given)) if name in self.names else found
+        return (
+            (lambda *given, **named: self.deadly.act(partial(found, **named), *given)) if name in self.names else found
+        )
 
 
 @pytest.mark.parametrize("half", [1, 2, 5, 8, 11, 14, 17, 20, 23, 26])
@@ -248,6 +269,7 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
         deadly.before(broker.log, "erase"),
         deadly.before(broker.outbox, "erase"),
         deadly.before(broker.slow, "erase"),
+        deadly.before(broker.ongoing, "erase"),
     )
     house = replace(
         broker.house,

@@ -84,6 +84,10 @@ def open_slow(settings: Settings, point: str, run: str) -> DeadlyOutbox:
     return DeadlyOutbox(SqliteOutbox(settings.slow_outbox, run), point, "slow")
 
 
+def open_ongoing(settings: Settings, point: str, run: str) -> DeadlyOutbox:
+    return DeadlyOutbox(SqliteOutbox(settings.ongoing_outbox, run), point, "ongoing")
+
+
 @dataclass
 class DeadlyLog:
     """A log whose eraser dies before it has erased anything there: the outbox is done by then."""
@@ -113,6 +117,7 @@ def main(point: str) -> None:
         pipeline_ports(settings),
         open_outbox=partial(open_outbox, settings, point),
         open_slow=partial(open_slow, settings, point),
+        open_ongoing=partial(open_ongoing, settings, point),
         open_lake=partial(open_lake, settings, point),
         open_stores=partial(stores, settings, point),
     )

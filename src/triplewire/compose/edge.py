@@ -116,6 +116,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         closing.callback(outbox.close)
         slow = SqliteOutbox(settings.slow_outbox)
         closing.callback(slow.close)
+        ongoing = SqliteOutbox(settings.ongoing_outbox)
+        closing.callback(ongoing.close)
         lake = DeltaLake(settings.lake)
         archive = LakeEntries(lake, pending=partial(pending, registry))
         queries = _queries(settings)
@@ -152,6 +154,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             outbox_watch=Watch(settings.outbox),
             slow_outbox=slow,
             slow_watch=Watch(settings.slow_outbox),
+            ongoing_outbox=ongoing,
+            ongoing_watch=Watch(settings.ongoing_outbox),
             heartbeat=partial(last, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,

@@ -17,7 +17,8 @@ from triplewire.registry.sqlite import SqliteRegistry
 def open_stores(settings: Settings) -> Stores:
     registry = SqliteRegistry(settings.log, SystemClock())
     log = SqliteLog(settings.log, SystemClock())
-    return Stores(registry, log, SqliteOutbox(settings.outbox), SqliteOutbox(settings.slow_outbox))
+    outboxes = (settings.outbox, settings.slow_outbox, settings.ongoing_outbox)
+    return Stores(registry, log, *map(SqliteOutbox, outboxes))
 
 
 def pipeline_ports(settings: Settings) -> Ports:
@@ -27,6 +28,7 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
         open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
+        open_ongoing=partial(SqliteOutbox, settings.ongoing_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         open_stores=partial(open_stores, settings),
         lake_files=settings.lake.absolute(),

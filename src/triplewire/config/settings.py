@@ -129,6 +129,11 @@ class Settings:
         return self.data / "outbox-slow.db"
 
     @property
+    def ongoing_outbox(self) -> Path:
+        """The answers of continuous queries."""
+        return self.data / "outbox-ongoing.db"
+
+    @property
     def lake(self) -> Path:
         return self.data / "lake" / "quads"
 

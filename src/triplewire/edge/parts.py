@@ -61,6 +61,9 @@ class Parts:
     slow_outbox: Outbox = field(default_factory=MemoryOutbox)
     """Of the slow lane, and who watches it; nothing comes by one in memory."""
     slow_watch: Watching = field(default_factory=Idle)
+    ongoing_outbox: Outbox = field(default_factory=MemoryOutbox)
+    """Likewise, the answers of continuous queries."""
+    ongoing_watch: Watching = field(default_factory=Idle)
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask."""
     origins: tuple[str, ...] = ()

@@ -15,12 +15,16 @@ from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire import sqlite
 from triplewire.log.ports import Chunk
 from triplewire.model import END, MATCHES
+
+Numbers = npt.NDArray[np.int64]
 
 SCHEMA = {
     "progress": "CREATE TABLE progress AS SELECT 0 AS head",
@@ -75,25 +79,25 @@ class SqliteOutbox:
         with self._database.writing() as connection:
             return connection.execute(_TRIM, (before,)).rowcount
 
-    def erase(self, positions: Collection[int]) -> int:
+    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
         with self._database.reading() as connection:
             chunks = [upto for (upto,) in connection.execute(_FROM, (min(positions, default=END),)).fetchall()]
-        gone = pa.array(sorted(positions), pa.int64())
-        dropped = sum(self._erased(upto, gone) for upto in chunks)
+        gone = np.sort(np.fromiter(positions, np.int64, len(positions)))
+        dropped = sum(self._erased(upto, gone, across) for upto in chunks)
         self._database.scrub()
         return dropped
 
     def close(self) -> None:
         self._database.close()
 
-    def _erased(self, upto: int, gone: pa.Array) -> int:
+    def _erased(self, upto: int, gone: Numbers, across: bool) -> int:
         """From one chunk: each in a transaction of its own, so that no batch waits for long."""
         with self._database.writing() as connection:
             (chunk,) = connection.execute(_ONE, (upto,)).fetchone() or (None,)
             if chunk is None:
                 return 0
             matches = _decoded(chunk)
-            kept = _without(matches, gone)
+            kept = _without(matches, gone, across)
             if kept.num_rows == 0:
                 connection.execute(_DROP, (upto,))
             elif kept.num_rows < matches.num_rows:
@@ -138,10 +142,10 @@ class MemoryOutbox:
     def head(self) -> int:
         return self._shelf.head
 
-    def erase(self, positions: Collection[int]) -> int:
-        shelf, gone = self._shelf, pa.array(sorted(positions), pa.int64())
+    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
+        shelf, gone = self._shelf, np.sort(np.fromiter(positions, np.int64, len(positions)))
         with shelf.lock:
-            left = [Chunk(each.sequence, each.upto, _without(each.matches, gone)) for each in shelf.chunks]
+            left = [Chunk(each.sequence, each.upto, _without(each.matches, gone, across)) for each in shelf.chunks]
             dropped = _matches(shelf.chunks) - _matches(left)
             shelf.chunks = [each for each in left if each.matches.num_rows]
         return dropped
@@ -159,8 +163,16 @@ def _matches(chunks: Sequence[Chunk]) -> int:
     return sum(each.matches.num_rows for each in chunks)
 
 
-def _without(matches: pa.Table, gone: pa.Array) -> pa.Table:
-    return matches.filter(pc.invert(pc.is_in(matches["position"], gone)))
+def _without(matches: pa.Table, gone: Numbers, across: bool) -> pa.Table:
+    """Those between whose ends, which are one where it is not `across` events, nothing is gone."""
+    newest = matches["position"].to_numpy()
+    oldest = newest
+    if across:
+        values = matches["value"].to_numpy()
+        # The row that tells of a limit has none.
+        oldest = np.where(np.isfinite(values), values, newest).astype(np.int64)
+    concerned = np.searchsorted(gone, oldest, "left") < np.searchsorted(gone, newest, "right")
+    return matches.filter(pa.array(~concerned))
 
 
 def _after(matches: pa.Table, head: int) -> pa.Table:

@@ -156,9 +156,10 @@ class Outbox(Protocol):
 class ErasableOutbox(Outbox, Protocol):
     """An outbox that can forget for good."""
 
-    def erase(self, positions: Collection[int]) -> int:
+    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
         """Delete the matches of the events at these positions, so that no byte of them is left; how many there were.
-        Doing it again does nothing. Raises what a log raises."""
+        Where matches are `across` events, from the one at `value` on, those go between whose ends such a position lies:
+        what is in between is not known. Doing it again does nothing. Raises what a log raises."""
 
 
 @dataclass(frozen=True)

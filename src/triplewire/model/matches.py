@@ -21,6 +21,8 @@ class Reached(StrEnum):
     """It matches, with more solutions than are told."""
     WORK = "work"
     """Whether it matches was not found out."""
+    STATE = "state"
+    """A continuous query held more than it may, and is suspended: nothing more is told."""
 
 
 MATCHES = pa.schema(

@@ -1,7 +1,7 @@
 """The eraser: goes through the steps of every erasure that was asked for, until no byte is left.
 
 ```
-asked at p ──▶ both queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ history ──▶ memory ──▶ name
+asked at p ──▶ all queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ history ──▶ memory ──▶ name
                what was read before p is written by now          each is done again where nobody wrote down that it was
 ```
 """
@@ -27,6 +27,7 @@ from triplewire.pipeline.ports import Stores
 from triplewire.registry.erasures import BLOT, ERASING, ERASURE, Receipt, erasing, from_change, to_value
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change
+from triplewire.registry.queries import QUERY
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ class Eraser:
         heads = [stores.outbox.head(), self.house.lake.files().upto]
         if stores.registry.list(LANE, limit=1):
             heads.append(stores.slow.head())
+        if stores.registry.list(QUERY, limit=1):
+            heads.append(stores.ongoing.head())
         return min(heads) >= position
 
     def _take_out(self, erasure: Erasure, receipt: Receipt) -> Receipt:
@@ -114,6 +117,7 @@ class Eraser:
     def _outbox(self, work: Work, receipt: Receipt) -> Receipt:
         positions = work.losses["position"].to_pylist()
         dropped = sum(outbox.erase(positions) for outbox in (self.stores.outbox, self.stores.slow))
+        dropped += self.stores.ongoing.erase(positions, across=True)
         return receipt.counted(matches=dropped)
 
     def _log(self, work: Work, receipt: Receipt) -> Receipt:

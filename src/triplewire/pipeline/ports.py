@@ -19,6 +19,7 @@ class Stores:
     log: Erasable
     outbox: ErasableOutbox
     slow: ErasableOutbox
+    ongoing: ErasableOutbox
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Ports:
     """Takes the id of the query that writes."""
     open_slow: Callable[[str], Outbox]
     """Likewise, of the slow lane."""
+    open_ongoing: Callable[[str], Outbox]
+    """Likewise, of continuous queries."""
     open_lake: Callable[[], Lake]
     open_stores: Callable[[], Stores]
     """All of these that can forget, for whoever erases."""

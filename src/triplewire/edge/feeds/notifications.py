@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from triplewire.access import Sight
-from triplewire.config.limits import PAIR_CPU_SECONDS, SOLUTIONS
+from triplewire.config.limits import PAIR_CPU_SECONDS, QUERY_STATE_ROWS, SOLUTIONS
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats import Finding, Format
 from triplewire.edge.formats.ports import gap
@@ -24,8 +24,8 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import START, Kind, Reached, Subscription
 from triplewire.sparql import Query
 
-MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS}
-"""What there may be of each: solutions, and seconds."""
+MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS, Reached.STATE: QUERY_STATE_ROWS}
+"""What there may be of each: solutions, seconds, and rows."""
 
 Numbers = npt.NDArray[np.int64]
 _NONE = np.zeros(0, np.int64)
