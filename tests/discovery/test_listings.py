@@ -213,6 +213,34 @@ def test_what_a_policy_hides_is_in_no_count_and_on_no_page() -> None:
     run(scene())
 
 
+def test_what_flows_out_is_told_to_those_who_see_all_of_a_stream() -> None:
+    """What others hear would say how much there is that somebody does not see."""
+    policy = """
+    [default]
+    see = "allow"
+    publish = "allow"
+    [[see]]
+    name = "no values"
+    who = ["name:ann"]
+    deny.predicates = ["<http://example.org/value>"]
+    """
+
+    async def scene() -> None:
+        async with house(change=guarded) as at:
+            Policies(at.twin.registry).load(policy)
+            async with at.session.get(f"{at.url}/streams/home", headers={"Authorization": "Bearer bob consume"}) as ear:
+                await ear.content.readline()
+                publish(at, "home")
+                bob, cy, ann = [
+                    await listed(at, who=f"{who}") for who in ("bob consume", "cy consume:home", "ann consume")
+                ]
+            assert [each["streams"][0].get("clients") for each in (bob, cy, ann)] == [1, 1, None]
+            assert {"messages", "plain_bytes", "sent_bytes", "waiting"}.isdisjoint(ann["streams"][0])
+            assert ["notifications" in each for each in (bob, cy, ann)] == [True, False, False]
+
+    run(scene())
+
+
 def test_all_of_it_is_told_as_void_to_those_who_see_all() -> None:
     counted = Census(12, 1, 3, (("<urn:p>", 12),))
 

@@ -43,5 +43,8 @@ class Principal:
         return cls(name, grants, frozenset(roles))
 
 
+NOBODY = Principal("nobody")
+"""Who asks without being known, where the door is closed."""
+
 EVERYONE = Principal.granted("everyone", [ALL])
 """Who asks where the door is open."""

@@ -47,7 +47,7 @@ class Sight:
     @property
     def is_whole(self) -> bool:
         """Is everything in sight?"""
-        return self.streams.is_all and self.graphs.is_all and self.leaves_events
+        return self.streams.is_all and self.leaves_streams
 
     @property
     def is_blind(self) -> bool:
@@ -58,6 +58,11 @@ class Sight:
     def leaves_events(self) -> bool:
         """Is an event in sight always so whole?"""
         return self.classes.is_all and self.predicates.is_all
+
+    @property
+    def leaves_streams(self) -> bool:
+        """Is a stream in sight always so whole? Then its counts tell of nothing that is hidden."""
+        return self.graphs.is_all and self.leaves_events
 
     def within(self, streams: Scope) -> Sight:
         """What of it lies in these streams. All that see nothing are one."""

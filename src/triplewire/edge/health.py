@@ -9,9 +9,11 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from triplewire.access import Verb
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.contract import serves
+from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import running
 from triplewire.edge.company.standings import Standings
 from triplewire.edge.ports import Entries
@@ -124,10 +126,14 @@ class Health:
 
     @serves(running.HEALTH)
     async def health(self, request: web.Request) -> web.Response:
-        """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases."""
+        """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases. How much
+        there is, and who listens, is not for everyone."""
         reading = await self._workers.run(self._sources.read)
         status = 200 if reading.status in ("ok", "lagging") else 503
-        body = orjson.dumps({**self._who(), **_document(reading, self._listeners())})
+        document = {**self._who(), **_document(reading)}
+        if caller(request).may(Verb.ADMIN):
+            document |= _inside(reading, self._listeners())
+        body = orjson.dumps(document)
         return web.Response(status=status, body=body, content_type="application/json")
 
     @serves(running.METRICS)
@@ -156,7 +162,7 @@ class Health:
         return side_by_side(name, own.decode(), {each.name: each.metrics for each in others})
 
 
-def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
+def _document(reading: Reading) -> dict[str, Any]:
     return {
         "status": reading.status,
         "pipeline": reading.pipeline,
@@ -165,6 +171,11 @@ def _document(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
         "stored": None if reading.stored is None else token(reading.stored),
         "lag": reading.lag,
         "lag_seconds": round(reading.age, 3),
+    }
+
+
+def _inside(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
+    return {
         "listeners": listeners,
         "lanes": {
             name: {"matched": token(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}

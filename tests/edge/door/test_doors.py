@@ -100,6 +100,21 @@ def test_streams_that_events_say_themselves_are_looked_at() -> None:
     run(check())
 
 
+@pytest.mark.parametrize("shown", [None, "Bearer stolen", "Basic x", "Bearer bob"])
+def test_health_is_for_everyone_and_how_much_there_is_for_administrators(shown: str | None) -> None:
+    async def check() -> None:
+        async with house(change=lambda parts: shut(parts, ann="admin", bob="query consume")) as home:
+            headers = {"Authorization": shown} if shown else {}
+            async with home.session.get(home.url + "/health", headers=headers) as response:
+                found = await response.json()
+            assert {"status", "head", "stored", "lag"} <= found.keys()
+            assert {"lake", "listeners", "lanes"}.isdisjoint(found)
+            async with home.session.get(home.url + "/health", headers=bearer("ann")) as response:
+                assert {"lake", "listeners", "lanes"} <= (await response.json()).keys()
+
+    run(check())
+
+
 def test_where_there_is_nothing_nobody_is_asked_for_a_token() -> None:
     async def check() -> None:
         async with house(change=lambda parts: shut(parts, ann="publish")) as home:

@@ -43,11 +43,13 @@ RUNNING: dict[str, Schema] = {
             "stored": maybe(ref(POSITION)),
             "lag": COUNT,
             "lag_seconds": NUMBER,
+        },
+        optional={
             "listeners": {"type": "object", "additionalProperties": COUNT},
             "lanes": {"type": "object", "additionalProperties": OBJECT},
             "lake": OBJECT,
         },
-        about="How far log, matching and history are.",
+        about="How far log, matching and history are. How much there is, and who listens, is told to administrators.",
     ),
     "Flow": record(
         {
@@ -62,7 +64,7 @@ RUNNING: dict[str, Schema] = {
         },
         about="What flows out of one stream.",
     ),
-    "Streams": record({"streams": some(OBJECT), "notifications": ref("Flow")}),
+    "Streams": record({"streams": some(OBJECT)}, optional={"notifications": ref("Flow")}),
     "Profile": record(
         {"stream": STRING, "title": STRING, "url": STRING, "about": STRING, "history": STRING, "listen": OBJECT},
         optional={

@@ -114,14 +114,16 @@ class Listings:
         return None if self._sightings.of(principal) is not None else self._census()
 
     def _told(self, base: str, found: Sequence[Profile], sight: Sight | None) -> dict[str, Any]:
-        """With what flows out of all edges together."""
+        """With what flows out of all edges together, where that says nothing of what is hidden."""
+        if sight is not None and not sight.leaves_streams:
+            return {"streams": [told(each, base) for each in found]}
         standing = [self._standings.own(), *self._standings.others()]
         flows = {flow.stream: asdict(flow) for flow in together(flow for each in standing for flow in each.streams)}
         notifications = flows.pop(NOTIFICATIONS, asdict(Flow(NOTIFICATIONS)))
         seen = {name: flow for name, flow in flows.items() if sight is None or name in sight.streams}
         listed = {each.stream: asdict(Flow(each.stream)) | told(each, base) for each in found}
         both = [{**listed.get(name, {}), **seen.get(name, {})} for name in sorted(listed.keys() | seen.keys())]
-        return {"streams": both, "notifications": notifications}
+        return {"streams": both} | ({"notifications": notifications} if sight is None else {})
 
 
 def origin(request: web.Request) -> str:

@@ -75,7 +75,7 @@ class Profiles:
         if volume is None:
             return plain
         sampled = replace(plain, sample=self.samples.of(stream, sight))
-        if sight is not None and not (sight.graphs.is_all and sight.leaves_events):
+        if sight is not None and not sight.leaves_streams:
             return sampled
         return replace(sampled, volume=volume, rate=self._rate(volume))
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.access import Grant, Principal
+from triplewire.access import NOBODY, Grant, Principal
 from triplewire.access.grants import ALL
 from triplewire.contract import Operation, operation_of
 from triplewire.contract.callers import call_by
 from triplewire.edge.door.credentials import credential_of
 from triplewire.edge.door.guests import Guests
 from triplewire.edge.door.ports import Authenticator
-from triplewire.errors import Forbidden, Unauthenticated
+from triplewire.errors import Forbidden, Unauthenticated, Unavailable
 from triplewire.registry.streams import stream_name
 
 
@@ -38,11 +39,17 @@ class Door:
         @web.middleware
         async def enter(request: web.Request, handler: Handler) -> web.StreamResponse:
             operation = operation_of(request.match_info.handler)
-            if operation is not None and operation.verbs and self._authenticators and not self._is_open():
-                await self._admit(request, operation)
+            if operation is not None and self._authenticators and not self._is_open():
+                await (self._admit if operation.verbs else self._greet)(request, operation)
             return await handler(request)
 
         return enter
+
+    async def _greet(self, request: web.Request, operation: Operation) -> None:
+        """What is for everyone may tell more to some. Nobody is refused there, whatever they show."""
+        call_by(request, NOBODY)
+        with suppress(Unauthenticated, Unavailable):
+            call_by(request, await self._known(credential_of(request, operation)))
 
     async def _admit(self, request: web.Request, operation: Operation) -> None:
         principal = await self._known(credential_of(request, operation))

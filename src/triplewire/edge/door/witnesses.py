@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.access import Verb
+from triplewire.access import NOBODY, Verb
 from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.contract import Operation, operation_of
@@ -32,9 +32,6 @@ from triplewire.telemetry.audits import ACTS, BOOKS, REFUSALS, Audits
 Record = dict[str, Any]
 
 _READING = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)
-
-NOBODY = "nobody"
-"""Who asks without being known."""
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +114,7 @@ class Witness:
 
     def _refused(self, request: web.Request, error: Unauthenticated | Forbidden) -> Record:
         told = self._told(request)
-        who = NOBODY if isinstance(error, Unauthenticated) else told["who"]
+        who = NOBODY.name if isinstance(error, Unauthenticated) else told["who"]
         return {**told, "who": who, "outcome": "refused", "status": described(error)["status"], "why": str(error)}
 
     def _told(self, request: web.Request) -> Record:
