@@ -35,6 +35,23 @@ def test_a_token_is_printed_alone_and_once(tmp_path: Path) -> None:
     assert secret not in out + err
 
 
+def test_nothing_is_cut_in_a_narrow_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    data = ("--data", str(tmp_path))
+    out, _ = said("token", "create", "--name", "roof", "--allow", "publish:a-stream-with-a-long-name", *data)
+    listed, _ = said("token", "list", *data)
+    assert (parsed(out.strip()) or ("",))[0] in listed
+    assert "…" not in listed
+    at = listed.splitlines()[0].index("allows")
+    column = "".join(line[at:].split("  ")[0].strip() for line in listed.splitlines()[1:])
+    assert column == "publish:a-stream-with-a-long-name"
+
+
+def test_to_look_for_tokens_makes_no_directory(tmp_path: Path) -> None:
+    assert said("token", "list", "--data", str(tmp_path / "data"))[0].strip() == "there is no token"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_programs_are_told_in_json(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path), "--json")
     out, _ = said("token", "create", "--name", "roof", "--allow", "query", "--allow", "consume:*", "--role", "x", *data)

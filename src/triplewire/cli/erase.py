@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from triplewire.cli.documents import print_json
+from triplewire.cli.listings import listing
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _tell(receipt: dict[str, Any], *, json: bool) -> None:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     names = ("id", "erases", "requested", "completed", "by")
-    table = Table(*names)
+    table = listing(*names)
     for each in found:
         table.add_row(*(str(each[name] or "") for name in names))
     return table

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from triplewire.cli.documents import print_json
+from triplewire.cli.listings import listing
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 
 Id = Annotated[str, typer.Argument(help="Id of the subscription, or of what `hooks list` shows.")]
@@ -78,7 +79,7 @@ def drop(hook: Id, position: Positions = None, url: Url = DEFAULT_URL) -> None:
 
 
 def _hooks(found: list[dict[str, Any]]) -> Table:
-    table = Table("id", "to", "state", "position", "parked", "trouble")
+    table = listing("id", "to", "state", "position", "parked", "trouble")
     for each in found:
         trouble = f"{each['reason']}, {each['failures']} times" if each.get("reason") else ""
         table.add_row(each["id"], each["url"], each["state"], each["position"], f"{each['parked']:,}", trouble)
@@ -86,7 +87,7 @@ def _hooks(found: list[dict[str, Any]]) -> Table:
 
 
 def _letters(found: list[dict[str, Any]]) -> Table:
-    table = Table("position", "parked", "attempts", "why")
+    table = listing("position", "parked", "attempts", "why")
     for each in found:
         table.add_row(each["position"], each["parked"], str(each["attempts"]), each["reason"])
     return table

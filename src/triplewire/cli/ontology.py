@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from triplewire.cli.documents import print_json
+from triplewire.cli.listings import listing
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 
 Name = Annotated[str, typer.Argument(help="Name of the ontology.")]
@@ -85,7 +86,7 @@ def delete(name: Name, url: Url = DEFAULT_URL) -> None:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     names = ("name", "version", "triples", "classes", "properties")
-    table = Table(*names)
+    table = listing(*names)
     for each in found:
         table.add_row(*(str(each[name]) for name in names))
     return table

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from triplewire.cli.documents import print_json
+from triplewire.cli.listings import listing
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.cli.texts import read_text
 
@@ -97,7 +98,7 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    table = Table("name", "version", "parameters")
+    table = listing("name", "version", "parameters")
     for each in found:
         table.add_row(each["name"], str(each["version"]), _parameters(each))
     return table

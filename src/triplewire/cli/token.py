@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from triplewire.cli.documents import print_json
+from triplewire.cli.listings import listing
 from triplewire.cli.options import Data, Json, settings_of
 from triplewire.errors import BadRequest
 
@@ -199,6 +200,8 @@ def _made(order: Order, data: Path | None) -> dict[str, Any]:
 def _kept(data: Path | None) -> list[dict[str, Any]]:
     from triplewire.control.issuances import document
 
+    if not settings_of(data).access.exists():
+        return []  # to look at a directory is not to make it
     with _opened(data) as kept:
         return [document(each, kept.now()) for each in kept.all()]
 
@@ -218,8 +221,14 @@ def _told(url: str) -> list[dict[str, Any]]:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    table = Table("id", "name", "state", "allows", "roles", "created", "expires")
+    table = listing("id", "name", "state", "allows", "roles", "created", "expires")
     for each in found:
         lists = (", ".join(each[name]) for name in ("allow", "roles"))
-        table.add_row(each["id"], each["name"], each["state"], *lists, each["created"], each["expires"] or "never")
+        times = (_minute(each["created"]), _minute(each["expires"]) if each["expires"] else "never")
+        table.add_row(each["id"], each["name"], each["state"], *lists, *times)
     return table
+
+
+def _minute(time: str) -> str:
+    """In UTC. People need no more of a time; `--json` has all of it."""
+    return time[:16].replace("T", " ")
