@@ -157,7 +157,7 @@ class Edge:
         self.streams = Streams(taps, reception, self.ways, self.resumptions, parts.windows, self.referrals)
         window = parts.windows.of(None)
         self.deliveries = Deliveries(lanes, self.pasts, reception, self.ways, self.resumptions, self.leases, window)
-        self.office = Office(parts.outbound, self._told, parts.clock, parts.metrics)
+        self.office = Office(parts.outbound, self._told, parts.clock, parts.metrics, parts.log, parts.traces)
         self.hub = Hub(self.office, parts.registry, parts.log)
         self.rounds = Rounds(self.office, parts.registry)
 

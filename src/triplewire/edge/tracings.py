@@ -67,7 +67,7 @@ def middleware(traces: Traces) -> Middleware:
         operation = operation_of(request.match_info.handler)
         if operation is None or operation.tells:
             return await handler(request)
-        span = traces.begin(operation.id, request.headers.get(HEADER), **_attributes(request))
+        span = traces.begin(operation.id, request.headers.get(HEADER), _attributes(request))
         if span is None:
             return await handler(request)
         with span:

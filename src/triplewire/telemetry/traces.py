@@ -38,12 +38,16 @@ class Traces:
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
         self._tracer = self._provider.get_tracer("triplewire")
 
-    def begin(self, name: str, parent: str | None, **attributes: str | int) -> Span | None:
-        """A span under one that somebody else began, or the first of a trace; None for what is not sampled."""
+    def begin(
+        self, name: str, parent: str | None, attributes: Attributes | None = None, *, outward: bool = False
+    ) -> Span | None:
+        """A span under one that somebody else began, or the first of a trace; None for what is not sampled. One of a
+        request, or, `outward`, of a call that is made."""
         from opentelemetry.trace import SpanKind
 
         above = _context(Parent.parsed(parent))
-        span = self._tracer.start_span(name, above, SpanKind.SERVER, attributes)
+        kind = SpanKind.CLIENT if outward else SpanKind.SERVER
+        span = self._tracer.start_span(name, above, kind, attributes)
         return Span(span) if span.is_recording() else None
 
     def tell(

@@ -15,12 +15,13 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from tests.edge.hooks.scenes import Call, Scene, receiver, scene
 from tests.edge.houses import run
+from tests.edge.test_tracings import PARENT, TRACE, tracing
 from triplewire.access import Principal
 from triplewire.config import limits
 from triplewire.edge.door.ports import Authenticator
 from triplewire.hooks import MemoryLedger, Place
 from triplewire.hooks.ports import Letter
-from triplewire.model import token
+from triplewire.model import parse_token, token
 from triplewire.testing.faults import Fault, Faults
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
@@ -391,3 +392,27 @@ def test_what_was_parked_is_there_for_its_owner_alone() -> None:
             assert (await at.at.problem("GET", "/hooks", headers=one))["status"] == 403
 
     run(story())
+
+
+def test_a_call_goes_on_with_the_trace_of_its_event() -> None:
+    async def story() -> None:
+        async with scene(change=change) as at:
+            made = await at.subscribe()
+            headers = {"Content-Type": "text/turtle", "traceparent": PARENT}
+            told = await at.call("POST", "/streams/test", 201, data=b"<urn:s> <urn:p> 1 .", headers=headers)
+            at.receiver.replies += [500]
+            at.at.match([(parse_token(told["first"]), parse_token(made["since"]), None)])
+            await at.receiver.next()
+            await at.alarm.pauses()
+            at.alarm.advance(10)
+            found.append((await at.receiver.next()).headers["traceparent"])
+            at.publish(made)
+            assert "traceparent" not in (await at.receiver.next()).headers
+
+    found: list[str] = []
+    with tracing() as (collector, change):
+        run(story())
+    spans = collector.trace(TRACE, {"publish", "call"})
+    assert found == [f"00-{TRACE}-{spans['call'].id}-01"]
+    assert spans["call"].span.parent_span_id.hex() == spans["publish"].id
+    assert len([each for each in collector.spans if each.span.name == "call"]) == 2

@@ -23,6 +23,7 @@ from triplewire.hooks.ports import Letter, Place
 from triplewire.hooks.schedules import Schedule
 from triplewire.model import END
 from triplewire.registry.hooks import Hook, State
+from triplewire.telemetry.parents import Parent
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,8 @@ class Courier:
     async def _sent(self, position: int, envelope: Envelope, release: Callable[[], None]) -> bool:
         """Until it is taken or parked; whether it was taken at once."""
         failures, schedule = 0, self._schedule()
-        while not (answer := await self._attempt(envelope)).taken:
+        trail = await self._office.trails.of(position)
+        while not (answer := await self._attempt(envelope, trail)).taken:
             release()
             failures += 1
             if schedule.over(failures) and self._parked < limits.HOOK_LETTERS:
@@ -139,14 +141,15 @@ class Courier:
             await self._pause(schedule.pause(failures, answer.retry_after))
         return not failures
 
-    async def _attempt(self, envelope: Envelope) -> Answer:
+    async def _attempt(self, envelope: Envelope, trail: Parent | None) -> Answer:
         """Raises Over where the lease is over, or the target says that it is gone."""
         office = self._office
         async with self._turn, office.gates.through(urlsplit(self.hook.url).netloc) as gate:
             if not self.leased and self.hook.until < END:
                 raise Over(State.ENDED)
             said = headers(self.hook, self._secret, envelope, office.clock.now())
-            answer = await office.caller.post(self.hook.url, envelope.body, said)
+            with office.trails.call(trail) as traced:
+                answer = await office.caller.post(self.hook.url, envelope.body, {**said, **traced})
             gate.ill = answer.hung
         office.metrics.hook_calls.labels("taken" if answer.taken else "refused" if answer.status else "failed").inc()
         if answer.gone:
@@ -161,8 +164,9 @@ class Courier:
 
     async def _again(self, position: int) -> bool:
         """Whether what was told at a position is taken now. Raises what `find` and histories raise."""
-        part = await self._told(position)
-        return bool(part) and all([(await self._attempt(each)).taken for each in enveloped(self.hook, position, part)])
+        part, trail = await self._told(position), await self._office.trails.of(position)
+        sent = [await self._attempt(each, trail) for each in enveloped(self.hook, position, part)]
+        return bool(part) and all(each.taken for each in sent)
 
     async def _told(self, position: int) -> bytes:
         """What was told at a position; nothing where that is kept no more, or was erased."""

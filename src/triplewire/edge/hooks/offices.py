@@ -12,6 +12,8 @@ from triplewire.config import limits
 from triplewire.edge.hooks.callers import Caller
 from triplewire.edge.hooks.gates import Gates
 from triplewire.edge.hooks.notes import Notes, Sleep
+from triplewire.edge.hooks.trails import Trails
+from triplewire.edge.ports import Entries
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.workers import Workers
 from triplewire.hooks import MemoryLedger, Networks
@@ -19,6 +21,7 @@ from triplewire.hooks.ports import Books
 from triplewire.hooks.schedules import Schedule
 from triplewire.registry.hooks import Hook
 from triplewire.telemetry.metrics import Metrics
+from triplewire.telemetry.traces import Traces
 
 Find = Callable[[Hook, int | None], Awaitable[Subject[Any]]]
 """What a hook is told, after a position; without one from where it begins. Raises NotFound where there is no such."""
@@ -41,7 +44,9 @@ class Outbound:
 class Office:
     """Shared by all hooks of one edge."""
 
-    def __init__(self, outbound: Outbound, find: Find, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, outbound: Outbound, find: Find, clock: Clock, metrics: Metrics, log: Entries, traces: Traces | None
+    ) -> None:
         self.outbound = outbound
         self.find = find
         self.clock = clock
@@ -49,6 +54,7 @@ class Office:
         self.workers = Workers(1, "edge-hooks")
         self.caller = Caller(outbound.networks, clock, outbound.seconds)
         self.gates = Gates()
+        self.trails = Trails(log, traces, self.workers)
         self.notes = Notes(outbound.books, self.workers, outbound.sleep)
 
     @property
