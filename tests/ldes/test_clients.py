@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.edge.door.houses import closed
 from tests.edge.houses import house, run
 from tests.ldes.nodes import needs_node, program
 from tests.ldes.test_histories import publish
@@ -28,6 +29,18 @@ def test_it_is_read_whole_and_in_order() -> None:
         assert [each["id"] for each in found] == [f"urn:event:{number}" for number in range(1, 15)]
         # What was said of it, and its one triple in its graph.
         assert [(each["graph"], each["quads"]) for each in found] == [([str(number)], 6) for number in range(1, 15)]
+
+    run(scene())
+
+
+def test_a_client_that_knows_nothing_but_passwords_reads_with_a_token() -> None:
+    async def scene() -> None:
+        async with closed() as at:
+            publish(at.at, *range(1, 6))
+            view, (_, token) = f"{at.at.url}/streams/home/ldes", at.token("consume:home")
+            async with program("read.mjs", view, "ascending", f"auth=any:{token}") as reading:
+                found = await reading.rest()
+        assert [each["id"] for each in found] == [f"urn:event:{number}" for number in range(1, 6)]
 
     run(scene())
 

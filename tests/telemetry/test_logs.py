@@ -43,6 +43,8 @@ def test_what_is_written_under_a_span_tells_its_trace() -> None:
         "{'Authorization': 'Bearer s3cret'}",
         "GET /streams/a?access_token=s3cret&after=now failed",
         "bearer s3cret, again bearer s3cret",
+        "Authorization: Basic s3cret",
+        "{'Authorization': 'Basic s3cret'}",
     ],
 )
 def test_secrets_are_left_out(text: str) -> None:

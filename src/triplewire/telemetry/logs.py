@@ -16,7 +16,11 @@ from triplewire.telemetry.parents import current
 JSON = "json"
 
 _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
-_SECRETS = re.compile(r"(?i)(bearer\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:bearer\s+)?)[^\s&'\",;]+")
+_SECRETS = re.compile(
+    r"(?i)((?:bearer|basic)\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s&'\",;]+"
+)
+    r"(?i)((?:bearer|basic)\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s&'\",;]+"
+)
 
 
 def without_secrets(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -76,6 +77,28 @@ def test_who_may_is_let_in() -> None:
                 assert response.status == 201
             async with home.session.get(home.url + "/streams/home?access_token=ann") as response:
                 assert response.status == 200
+
+    run(check())
+
+
+@pytest.mark.parametrize(
+    ("method", "shown", "status"),
+    [
+        ("GET", "x:ann", 200),
+        ("GET", ":ann", 200),
+        ("GET", "ann", 401),
+        ("GET", "ann:", 401),
+        ("GET", "x:nobody", 401),
+        ("PUT", "x:ann", 401),
+    ],
+)
+def test_who_knows_nothing_but_passwords_shows_a_token_as_one_to_read(method: str, shown: str, status: int) -> None:
+    async def check() -> None:
+        async with house(change=lambda parts: shut(parts, ann="* consume")) as home:
+            headers = {"Authorization": f"Basic {b64encode(shown.encode()).decode()}"}
+            path = "/streams" if method == "GET" else "/streams/home/about"
+            async with home.session.request(method, home.url + path, headers=headers, data=b"{}") as response:
+                assert response.status == status
 
     run(check())
 
