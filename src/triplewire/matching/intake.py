@@ -11,11 +11,11 @@ import numpy as np
 import orjson
 
 from triplewire.matching.index import Membership
-from triplewire.matching.index.arrays import Int64
 from triplewire.matching.index.store import Store
 from triplewire.matching.index.tables import CALL, DECIDED, GONE, UNDECIDED
 from triplewire.matching.journals import Entry
 from triplewire.matching.known import Known
+from triplewire.native.arrays import Int64
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ontologies import ONTOLOGY
 from triplewire.registry.ports import Change

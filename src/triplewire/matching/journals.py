@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from triplewire.config.limits import INDEX_CHANGES
-from triplewire.matching.index.arrays import Int64
+from triplewire.native.arrays import Int64
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ontologies import ONTOLOGY
 from triplewire.registry.ports import Change

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.index.arrays import Int32, Int64, Records
 from triplewire.matching.index.columns import Torn
 from triplewire.matching.index.generations import Generations
 from triplewire.matching.journals import Changes, made_at
@@ -22,6 +21,7 @@ from triplewire.matching.known import Known
 from triplewire.matching.ontologies import Closures
 from triplewire.matching.portions import PATIENT, Patience
 from triplewire.model import END
+from triplewire.native.arrays import Int32, Int64, Records
 
 
 class Leftovers:

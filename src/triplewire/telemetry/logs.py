@@ -19,8 +19,6 @@ _CONTROLS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 _SECRETS = re.compile(
     r"(?i)((?:bearer|basic)\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s&'\",;]+"
 )
-    r"(?i)((?:bearer|basic)\s+|access_token=|authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic)\s+)?)[^\s&'\",;]+"
-)
 
 
 def without_secrets(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from triplewire.matching.index.compiled import compiled
+from triplewire.native.functions import compiled
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

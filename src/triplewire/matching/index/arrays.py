@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Records = npt.NDArray[Any]
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Bytes = npt.NDArray[np.uint8]
+from triplewire.native.arrays import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64
 
 CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length", "i4"), ("kind", "i1")], align=True)
 """A term that a program or a group names: its text in the pool, and the number or time that it is."""

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.matching.index.arrays import Events, Int32
-from triplewire.matching.index.hashes import hash_all
+from triplewire.matching.index.arrays import Events
 from triplewire.model.terms import literal
+from triplewire.native.arrays import Int32
+from triplewire.native.hashes import hash_all
 
 _HEADERS = ("stream", "source", "application")
 

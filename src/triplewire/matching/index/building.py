@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Index, Records
-from triplewire.matching.index.compiled import compiled
+from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.entering import cost_of, enter, hash_at, mark
-from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.hinting import choice_cost, hinted_into
 from triplewire.matching.index.keys import (
     EVERYTHING,
@@ -27,6 +25,9 @@ from triplewire.matching.index.keys import (
 from triplewire.matching.index.machine import IRI, MOMENT, NUMBER, OTHER, STRING
 from triplewire.matching.index.numbers import DECIDED, moment, number
 from triplewire.matching.index.programs import Slot
+from triplewire.native.arrays import Bytes, Records
+from triplewire.native.functions import compiled
+from triplewire.native.hashes import hashed
 
 _VARIABLE = int(Slot.VARIABLE)
 _CROWD = 1

@@ -19,7 +19,7 @@ import numpy as np
 
 from triplewire.config.limits import INDEX_FILE_BYTES
 from triplewire.errors import StorageFull
-from triplewire.matching.index.arrays import Records
+from triplewire.native.arrays import Records
 
 Allocate = Callable[[int, int, int], None]
 """Reserves blocks for a file that is open: from a place on, so many bytes. Raises OSError where there are none."""

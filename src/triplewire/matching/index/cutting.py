@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Records
-from triplewire.matching.index.compiled import inlined, unfolded
-from triplewire.matching.index.hashes import SEED, finished, stirred
-from triplewire.matching.index.words import WIDTH, first_of, low, word_at
+from triplewire.native.arrays import Bytes, Records
+from triplewire.native.functions import inlined, unfolded
+from triplewire.native.hashes import SEED, finished, stirred
+from triplewire.native.words import WIDTH, first_of, low, word_at
 
 _ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _TABS, _LINES = np.uint64(0x0909090909090909), np.uint64(0x0A0A0A0A0A0A0A0A)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Index, Records
-from triplewire.matching.index.compiled import compiled
+from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.fences import fence
-from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
     BEGINNING,
     EVERYTHING,
@@ -22,6 +20,9 @@ from triplewire.matching.index.keys import (
 )
 from triplewire.matching.index.machine import constant_of
 from triplewire.matching.index.samples import often
+from triplewire.native.arrays import Records
+from triplewire.native.functions import compiled
+from triplewire.native.hashes import hashed
 
 _CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
 _CLASSES = np.uint64(hashed(_CLASS, 0, len(_CLASS)))

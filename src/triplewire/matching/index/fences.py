@@ -8,7 +8,7 @@ from typing import Any, cast
 from numba.core import types
 from numba.extending import intrinsic
 
-from triplewire.matching.index.compiled import compiled
+from triplewire.native.functions import compiled
 
 
 def _fence(_typing: Any) -> Any:  # noqa: ANN401 - of numba's own kinds

@@ -13,25 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from triplewire.matching.index.arrays import (
-    CONSTANT,
-    GROUP,
-    HINT,
-    KEY,
-    PLACE,
-    POSTING,
-    PROGRAM,
-    STEP,
-    Index,
-    Int8,
-    Records,
-)
+from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, KEY, PLACE, POSTING, PROGRAM, STEP, Index
 from triplewire.matching.index.columns import Allocate, Column, Torn, mapped
 from triplewire.matching.index.fences import fenced
 from triplewire.matching.index.keys import KINDS, LONGEST
 from triplewire.matching.index.relations import related
 from triplewire.matching.index.samples import COUNTERS
 from triplewire.matching.index.tables import ENDED, MEMBER, NAME, SMALLEST, Table
+from triplewire.native.arrays import Int8, Records
 
 COLUMNS = {
     "programs": PROGRAM,

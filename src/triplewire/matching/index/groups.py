@@ -12,18 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config.limits import SOLUTIONS
-from triplewire.matching.index.arrays import (
-    PAIR,
-    PROBE,
-    ROW,
-    TERM,
-    VARIABLE,
-    Found,
-    Int32,
-    Int64,
-    Records,
-    Scratch,
-)
+from triplewire.matching.index.arrays import PAIR, PROBE, ROW, TERM, VARIABLE, Found, Scratch
 from triplewire.matching.index.batches import events_of
 from triplewire.matching.index.files import Files
 from triplewire.matching.index.generations import Generations
@@ -36,6 +25,7 @@ from triplewire.matching.index.store import Addition
 from triplewire.matching.index.tables import CALL
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
+from triplewire.native.arrays import Int32, Int64, Records
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14

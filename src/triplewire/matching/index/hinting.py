@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Index
-from triplewire.matching.index.compiled import compiled
+from triplewire.matching.index.arrays import Index
 from triplewire.matching.index.entering import cost_of, enter, entered, hash_at, mark
-from triplewire.matching.index.hashes import hashed
 from triplewire.matching.index.keys import (
     BEGINNING,
     BEGUN,
@@ -26,6 +24,9 @@ from triplewire.matching.index.keys import (
 from triplewire.matching.index.machine import NUMBER
 from triplewire.matching.index.programs import BEGINS, EQUAL, EQUAL_NUMBER
 from triplewire.matching.index.programs import RELATED as RELATIONS
+from triplewire.native.arrays import Bytes
+from triplewire.native.functions import compiled
+from triplewire.native.hashes import hashed
 
 _BACKSLASH = 92
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Events, Found, Index, Scratch
-from triplewire.matching.index.compiled import compiled, unfolded
 from triplewire.matching.index.cutting import cut
 from triplewire.matching.index.keys import place_of
 from triplewire.matching.index.machine import UNKNOWN
 from triplewire.matching.index.probing import probed
 from triplewire.matching.index.samples import EVERY, sampled
 from triplewire.matching.index.solving import solved
+from triplewire.native.functions import compiled, unfolded
 
 
 @compiled

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Index
-from triplewire.matching.index.compiled import inlined
-from triplewire.matching.index.hashes import paired
 from triplewire.matching.index.relations import RELATIONS
-from triplewire.matching.index.words import bits_of
+from triplewire.native.functions import inlined
+from triplewire.native.hashes import paired
+from triplewire.native.words import bits_of
 
 PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, BEGINNING = range(8)
 """Kinds of key: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Events, Index, Scratch
-from triplewire.matching.index.compiled import compiled, inlined, unfolded
+from triplewire.matching.index.arrays import Events, Index, Scratch
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED, closing, moment, number
 from triplewire.matching.index.programs import Op, Slot
 from triplewire.matching.index.relations import REFLEXIVE, holds, number_of
-from triplewire.matching.index.words import same
+from triplewire.native.arrays import Bytes
+from triplewire.native.functions import compiled, inlined, unfolded
+from triplewire.native.words import same
 
 FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 

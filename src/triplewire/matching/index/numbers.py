@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes
-from triplewire.matching.index.compiled import compiled
-from triplewire.matching.index.hashes import hash_of, hashed
 from triplewire.model.terms import XSD
+from triplewire.native.arrays import Bytes
+from triplewire.native.functions import compiled
+from triplewire.native.hashes import hash_of, hashed
 from triplewire.sparql.compile.facets import INTEGERS
 
 NONE, DECIDED, UNDECIDED = 0, 1, 2

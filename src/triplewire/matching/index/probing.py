@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Events, Index, Scratch, UInt64
-from triplewire.matching.index.compiled import compiled, inlined, unfolded
-from triplewire.matching.index.hashes import hashed
+from triplewire.matching.index.arrays import Events, Index, Scratch
 from triplewire.matching.index.keys import (
     BEGINNING,
     BEGUN,
@@ -41,6 +39,9 @@ from triplewire.matching.index.machine import measured
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED
 from triplewire.matching.index.relations import REFLEXIVE, number_of, span
 from triplewire.matching.index.solving import HEADERS
+from triplewire.native.arrays import UInt64
+from triplewire.native.functions import compiled, inlined, unfolded
+from triplewire.native.hashes import hashed
 
 _REFLEXIVE = np.array(REFLEXIVE)
 

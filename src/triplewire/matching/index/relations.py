@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from triplewire.matching.index.arrays import Bytes, Int32, Int64, Records
-from triplewire.matching.index.compiled import compiled
-from triplewire.matching.index.hashes import hash_all
-from triplewire.matching.index.words import same
+from triplewire.native.arrays import Bytes, Int32, Int64, Records
+from triplewire.native.functions import compiled
+from triplewire.native.hashes import hash_all
+from triplewire.native.words import same
 
 NAME = np.dtype([("hash", "u8"), ("start", "i8"), ("length", "i8")])
 """A name that an ontology has something to say of; its text is in the pool."""

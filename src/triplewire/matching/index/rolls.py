@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Int32, Records
-from triplewire.matching.index.compiled import compiled
+from triplewire.native.arrays import Int32, Records
+from triplewire.native.functions import compiled
 
 
 @compiled

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.matching.index.arrays import Index, Scratch
-from triplewire.matching.index.compiled import compiled
 from triplewire.matching.index.keys import OBJECT, PREDICATE, SUBJECT, key_of
+from triplewire.native.functions import compiled
 
 COUNTERS = 1 << 14
 EVERY = 32

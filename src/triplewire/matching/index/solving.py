@@ -6,10 +6,10 @@ Rows are attached to quads by hashes; where all are, filters and texts decide.
 from __future__ import annotations
 
 from triplewire.matching.index.arrays import Events, Found, Index, Scratch
-from triplewire.matching.index.compiled import compiled, inlined, unfolded
 from triplewire.matching.index.machine import FAIL, PASS, UNKNOWN, at_threshold, beats, constant_of, passes
 from triplewire.matching.index.programs import Slot
-from triplewire.matching.index.words import same
+from triplewire.native.functions import compiled, inlined, unfolded
+from triplewire.native.words import same
 
 HEADERS = 3
 """Headers that patterns can name: stream, source and application."""

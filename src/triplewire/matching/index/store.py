@@ -7,18 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triplewire.matching.index.arrays import (
-    CONSTANT,
-    GROUP,
-    HINT,
-    PLACE,
-    PROGRAM,
-    STEP,
-    Int8,
-    Int32,
-    Int64,
-    Records,
-)
+from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, PLACE, PROGRAM, STEP
 from triplewire.matching.index.building import describe, link
 from triplewire.matching.index.entering import rehash
 from triplewire.matching.index.fences import fenced
@@ -35,7 +24,8 @@ from triplewire.matching.index.tables import (
     move_names,
     number_names,
 )
-from triplewire.matching.index.words import WIDTH
+from triplewire.native.arrays import Int8, Int32, Int64, Records
+from triplewire.native.words import WIDTH
 from triplewire.sparql.algebra import Family
 
 

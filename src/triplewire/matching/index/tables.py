@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from triplewire.errors import StorageFull
-from triplewire.matching.index.arrays import Int8, Int32, Int64, Records
 from triplewire.matching.index.columns import Allocate, Torn, mapped, reserve
-from triplewire.matching.index.compiled import compiled
+from triplewire.native.arrays import Int8, Int32, Int64, Records
+from triplewire.native.functions import compiled
 
 SMALLEST = 1 << 10
 

@@ -9,8 +9,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-from triplewire.matching.index.arrays import Bytes
-from triplewire.matching.index.compiled import compiled, inlined
+from triplewire.native.arrays import Bytes
+from triplewire.native.functions import compiled, inlined
 
 Numba: TypeAlias = Any
 """Types and values of the compiler, which has no types for them."""

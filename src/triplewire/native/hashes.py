@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Bytes, Int64, UInt64
-from triplewire.matching.index.compiled import compiled, inlined
-from triplewire.matching.index.words import WIDTH, low, word_at
+from triplewire.native.arrays import Bytes, Int64, UInt64
+from triplewire.native.functions import compiled, inlined
+from triplewire.native.words import WIDTH, low, word_at
 
 SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)

@@ -1,6 +1,6 @@
 """Compiled functions: Python that becomes machine code, kept on the disk from one start to the next.
 
-What is kept is under a name that follows from all sources of this package: numba itself notices that a function has
+What is kept is under a name that follows from all sources that are compiled: numba itself notices that a function has
 changed, but not one that it calls.
 """
 
@@ -16,10 +16,14 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
+_ROOT = Path(__file__).parent.parent
+_COMPILED = ("native", "matching/index", "matching/bags", "ongoing/network")
+"""Where compiled functions are."""
+
 
 def _kept() -> Path:
     sources = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(path for part in _COMPILED for path in (_ROOT / part).glob("*.py")):
         sources.update(path.read_bytes())
     wished = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     root = Path(wished) if wished else Path.home() / ".cache"
