@@ -10,6 +10,10 @@ from triplewire.model.positions import END
 from triplewire.model.subscriptions import Owner
 
 
+ANSWER = "urn:triplewire:answer:"
+"""The ids of events that are answers begin so; then come the id of the query and a colon."""
+
+
 class Report(StrEnum):
     """What of a window's answer is told."""
 
@@ -59,11 +63,15 @@ class ContinuousQuery:
     id: str
     text: str
     """SPARQL, or RSP-QL with its windows."""
+    name: str | None = None
+    """As its owner calls it."""
     group: int | None = None
     """Of an unbounded one: queries of one group differ in nothing but where they were registered. Answers are kept by
     group; each is for those members that were registered before the oldest triple in it."""
     variables: tuple[str, ...] = ()
     """The names of what is told, in order; none where triples are made of it."""
+    distinct: bool = False
+    """Of an unbounded one: each answer is told once, and not once for every combination that gives it."""
     into: str | None = None
     """The stream to which answers are published as events: always so of windows and of CONSTRUCT."""
     streams: tuple[str, ...] | None = None
@@ -84,6 +92,11 @@ class ContinuousQuery:
     created: int = 0
     since: int = 0
     until: int = END
+
+    @property
+    def made(self) -> int:
+        """It has one version, which begins where it was registered."""
+        return self.since
 
     @property
     def windowed(self) -> bool:
