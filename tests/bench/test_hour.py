@@ -76,7 +76,7 @@ def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatc
 
 
 def sampled(second: int, milliseconds: float, *, busy: bool = False) -> Sample:
-    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, {"event": Asked(milliseconds, 1.0, 1)})
+    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, {"event": Asked(milliseconds, milliseconds / 2, 1.0, 1)})
 
 
 def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_rests() -> None:
@@ -89,6 +89,12 @@ def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_r
             "beside_housekeeping": {"event": 60},
         },
         "ratio": {"event": 2.0},
+        "cpu_ms": {
+            "after_a_minute": {"event": 2},
+            "at_the_end": {"event": 4},
+            "beside_housekeeping": {"event": 30},
+        },
+        "cpu_ratio": {"event": 2.0},
     }
 
 

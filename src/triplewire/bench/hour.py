@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,8 +66,12 @@ class Sample:
 
     def told(self) -> dict[str, Any]:
         figures = {name: value for name, value in vars(self).items() if name != "asked"}
-        times = {name: each.milliseconds for name, each in self.asked.items()}
-        return {**figures, "ms": times, "opened": {name: each.files for name, each in self.asked.items()}}
+        measures = {"ms": "milliseconds", "cpu_ms": "cpu", "opened": "files"}
+        asked = {
+            told: {name: getattr(each, measure) for name, each in self.asked.items()}
+            for told, measure in measures.items()
+        }
+        return {**figures, **asked}
 
 
 def run(plan: Plan, say: Say) -> dict[str, Any]:
@@ -163,12 +167,19 @@ def compared(samples: Sequence[Sample]) -> dict[str, Any]:
     """What questions took in the minute after the first and in the last one, while the housekeeper rested, and how much
     longer that is; and what they took while it worked, at any time."""
     end = samples[-1].second
-    first = _times(_resting([each for each in samples if each.second <= 2 * MINUTE]))
-    last = _times(_resting([each for each in samples if each.second >= end - MINUTE]))
-    beside = _times([each for each in samples if each.busy])
-    ratio = {name: round(last[name] / milliseconds, 2) for name, milliseconds in first.items()}
-    times = {"after_a_minute": first, "at_the_end": last, "beside_housekeeping": beside}
-    return {"latency_ms": times, "ratio": ratio}
+    parts = {
+        "after_a_minute": _resting([each for each in samples if each.second <= 2 * MINUTE]),
+        "at_the_end": _resting([each for each in samples if each.second >= end - MINUTE]),
+        "beside_housekeeping": [each for each in samples if each.busy],
+    }
+    times = {name: _medians(some, "milliseconds") for name, some in parts.items()}
+    cpu = {name: _medians(some, "cpu") for name, some in parts.items()}
+    return {"latency_ms": times, "ratio": _ratios(times), "cpu_ms": cpu, "cpu_ratio": _ratios(cpu)}
+
+
+def _ratios(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    last = parts["at_the_end"]
+    return {name: round(last[name] / max(first, 0.1), 2) for name, first in parts["after_a_minute"].items()}
 
 
 def _resting(samples: Sequence[Sample]) -> Sequence[Sample]:
@@ -176,10 +187,10 @@ def _resting(samples: Sequence[Sample]) -> Sequence[Sample]:
     return [each for each in samples if not each.busy] or samples
 
 
-def _times(samples: Sequence[Sample]) -> dict[str, float]:
-    """By question, the median over the samples."""
+def _medians(samples: Sequence[Sample], measure: str) -> dict[str, float]:
+    """By question, over the samples."""
     names = samples[0].asked if samples else ()
-    return {name: round(median(each.asked[name].milliseconds for each in samples), 1) for name in names}
+    return {name: round(median(getattr(each.asked[name], measure) for each in samples), 1) for name in names}
 
 
 def _progress(sample: Sample) -> str:

@@ -370,6 +370,21 @@ HASHED_QUADS = 20_000_000
 """Quads and events of which a process of queries remembers hashes, to know what is there only once: at
 worst 160 MB. Above it every query makes sure for itself."""
 
+ROSTER_BYTES = 32 * 1024 * 1024
+"""What a process of queries remembers of the names in files that were asked for by name, of those that were asked for
+last: one or two bytes for each name in a file."""
+
+ROSTER_FILES = 8
+"""Files that a name may lie in up to which nothing is remembered of them: they are opened in two milliseconds."""
+
+ROSTER_NAMES = 16
+"""Names in one condition up to which files are passed over by what is remembered of them. Of more, one is in nearly
+every file."""
+
+ROSTERS_WANTED = 4_096
+"""Files that wait until a process of queries has nothing to do, and looks at the names in them: at worst 1 MB of
+paths."""
+
 QUERIES_WAITING = 64
 """SPARQL queries that wait for a process. Above it a client is told 503: at worst these wait for 16 minutes."""
 

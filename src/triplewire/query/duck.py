@@ -29,6 +29,7 @@ from triplewire.query.ranges import Ranges
 from triplewire.query.records import Records
 from triplewire.query.repetitions import Repetitions
 from triplewire.query.requests import Bounds
+from triplewire.query.rosters import Rosters
 from triplewire.query.sights import Seen, narrowed, whole
 from triplewire.query.statistics import Counting
 from triplewire.query.views import EVENTS, HEADERS, TIMES
@@ -69,6 +70,7 @@ class Duck:
         self._repetitions = Repetitions(self._duck)
         self._cache = Cache(self._duck)
         self._hidings = Hidings(self._duck)
+        self._rosters = Rosters(self._duck)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
         self._duck.execute(f"CREATE TEMP VIEW events AS {EVENTS}")
         # From here on only the lake can be read, and nothing of this can be changed.
@@ -103,14 +105,14 @@ class Duck:
         return self._summed[2]
 
     def prepare(self, snapshot: Snapshot) -> bool:
-        """Count and copy one file more; whether there was one to be."""
+        """Count and copy one file more, or remember the names in it; whether there was one to be."""
         for part in self._parts(snapshot):
             if missing := part.missing(snapshot):
                 return self._take(part, missing[0])
             part.finish()
         if self._reads is not None:
             self._reads.save()
-        return False
+        return self._rosters.take()
 
     def _take(self, part: Part, portion: Portion) -> bool:
         try:
@@ -192,7 +194,7 @@ class Duck:
 
     def _ranges_of(self, snapshot: Snapshot) -> Ranges:
         if self._ranges is None or self._ranges[0] is not snapshot:
-            self._ranges = snapshot, Ranges(snapshot.files)
+            self._ranges = snapshot, Ranges(snapshot.files, partial(self._rosters.left, snapshot.paths))
         return self._ranges[1]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite, isnan
@@ -18,6 +18,9 @@ Ends: TypeAlias = tuple[Any, Any]
 
 Spans: TypeAlias = Sequence[Ends]
 """In order, none of which meets another."""
+
+Sieve: TypeAlias = Callable[[str, Sequence[str], Set[int]], Set[int]]
+"""Which of some files may have one of some texts in a column, by more than the least and the greatest of it."""
 
 _KINDS: dict[str, Kind] = {
     "object_number": "number",
@@ -47,8 +50,9 @@ class _Column:
 class Ranges:
     """Of the files of one snapshot."""
 
-    def __init__(self, files: Sequence[DataFile]) -> None:
+    def __init__(self, files: Sequence[DataFile], sieve: Sieve | None = None) -> None:
         self._files = files
+        self._sieve = sieve
         self._columns: dict[str, _Column] = {}
 
     def within(self, reading: Reading) -> frozenset[int]:
@@ -69,10 +73,16 @@ class Ranges:
         met = (n for n, first, last in known.spans if n in numbers and _meets(starts, ends, first, last))
         return known.unknown.intersection(numbers).union(met)
 
-    def _within(self, way: tuple[Bound, ...]) -> set[int]:
+    def _within(self, way: tuple[Bound, ...]) -> Set[int]:
         chosen = set(range(len(self._files)))
         for bound in way:
             chosen.intersection_update(self._touched(bound), *map(self._touched, implied(bound)))
+        return self._sieved(way, chosen)
+
+    def _sieved(self, way: tuple[Bound, ...], chosen: Set[int]) -> Set[int]:
+        for bound in way:
+            if self._sieve is not None and _kind(bound.column) == "text" and (names := _points(bound)):
+                chosen = self._sieve(bound.column, names, chosen)
         return chosen
 
     def _touched(self, bound: Bound) -> frozenset[int]:
@@ -108,6 +118,12 @@ def implied(bound: Bound) -> Iterator[Bound]:
     if all(each.time is not None for each in known):
         times = [each.time.isoformat(" ") for each in known if each.time is not None]
         yield Bound("object_time", tuple(Interval((_hour(each, -1),), (_hour(each, 1),)) for each in times))
+
+
+def _points(bound: Bound) -> list[str]:
+    """The texts one of which it must be; none where it may be others."""
+    ends = [_ends(each, "text") for each in bound.intervals]
+    return [least for least, greatest in ends if least == greatest] if all(a == b for a, b in ends) else []
 
 
 def _around(number: float) -> Interval:

@@ -1,0 +1,97 @@
+"""Rosters: which names a file surely does not have, though they lie between the least and the greatest of it.
+
+A subject that comes again all day has quads in one zone of each of its predicates, and which zone that is does not
+follow from the event: of every such zone a file has to be opened for the event's id, one of many in vain. A roster
+remembers the names in a file by two bits each. It is made of files that were asked for by name, when there are no
+queries; files never get other names, so that it stays true for as long as they are there.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence, Set
+
+import duckdb
+import numpy as np
+
+from triplewire.config import limits
+from triplewire.lake.relations import parquet
+
+COLUMNS = frozenset({"graph", "subject"})
+"""Those in which names are looked up one by one."""
+
+_BITS = 8
+"""For each name, at least: one that is not there is taken to be there in one of 20 cases at most."""
+
+Key = tuple[str, str]
+"""A file's path and a column."""
+
+
+class Rosters:
+    """Of the files that were asked for most recently. Belongs to one connection."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+        self._duck = duck
+        self._known: OrderedDict[Key, bytes] = OrderedDict()
+        self._wanted: OrderedDict[Key, None] = OrderedDict()
+        self._size = 0
+
+    def left(self, paths: Sequence[str], column: str, names: Sequence[str], numbers: Set[int]) -> Set[int]:
+        """Those of the files that may have one of the names. What is not known of them is looked at later."""
+        if column not in COLUMNS or len(names) > limits.ROSTER_NAMES or len(numbers) <= limits.ROSTER_FILES:
+            return numbers
+        hashes = self._hashes(names)
+        return {each for each in numbers if self._may_have((paths[each], column), hashes)}
+
+    def take(self) -> bool:
+        """Look at one file that was asked for; whether there was one."""
+        if not self._wanted:
+            return False
+        key, _ = self._wanted.popitem(last=False)
+        path, column = key
+        try:
+            found = self._duck.sql(f"SELECT DISTINCT hash({column}) AS h FROM {parquet([path])}").to_arrow_table()
+        except duckdb.IOException:
+            # It was in a version that is no more.
+            return True
+        self._keep(key, roster(found["h"].to_numpy()))
+        return True
+
+    def _hashes(self, names: Sequence[str]) -> list[int]:
+        asked = self._duck.execute("SELECT hash(unnest($1::VARCHAR[]))", [list(names)])
+        return [each for (each,) in asked.fetchall()]
+
+    def _may_have(self, key: Key, hashes: Iterable[int]) -> bool:
+        found = self._known.get(key)
+        if found is None:
+            self._want(key)
+            return True
+        self._known.move_to_end(key)
+        return any(has(found, each) for each in hashes)
+
+    def _want(self, key: Key) -> None:
+        self._wanted[key] = None
+        if len(self._wanted) > limits.ROSTERS_WANTED:
+            self._wanted.popitem(last=False)
+
+    def _keep(self, key: Key, made: bytes) -> None:
+        self._known[key] = made
+        self._size += len(made)
+        while self._size > limits.ROSTER_BYTES:
+            _, oldest = self._known.popitem(last=False)
+            self._size -= len(oldest)
+
+
+def roster(hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
+    """Two bits for each hash, in a power of two of them."""
+    size = 1 << max(8, (_BITS * len(hashes) - 1).bit_length())
+    bits = np.zeros(size, np.bool_)
+    for part in (hashes, hashes >> np.uint64(32)):
+        bits[part & np.uint64(size - 1)] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def has(made: bytes, name: int) -> bool:
+    """May the hash be one of those that a roster was made of?"""
+    last = 8 * len(made) - 1
+    return all(made[place >> 3] >> (place & 7) & 1 for place in (name & last, name >> 32 & last))
