@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.lake.ports import Snapshot
 from triplewire.query.intakes import Intake, Portion
+from triplewire.query.runs import Runs
 
 # Ids of events lie among the triples, without a predicate, so that one statement takes in all or nothing.
 _NEW = """
-CREATE OR REPLACE TEMP TABLE new_hashes AS SELECT predicate, hash(subject, predicate, object) AS h FROM {rows}
+SELECT predicate, hash(subject, predicate, object) AS h FROM {rows}
 UNION ALL SELECT NULL, hash(graph) FROM {rows} WHERE quad = 0
-"""
-_TWICE = """
-SELECT DISTINCT predicate FROM new_hashes SEMI JOIN hashes USING (h)
-UNION SELECT predicate FROM new_hashes GROUP BY predicate, h HAVING count(*) > 1
 """
 
 
@@ -34,8 +33,7 @@ class Repetitions:
 
     def begin(self) -> None:
         """From nothing: there are no rows yet, or some are gone."""
-        self._duck.execute("CREATE OR REPLACE TEMP TABLE hashes (h UBIGINT)")
-        self._intake, self._rows = Intake(), 0
+        self._intake, self._rows, self._hashes = Intake(), 0, Runs()
         self._repeating = frozenset[str | None]()
 
     def of(self, snapshot: Snapshot) -> frozenset[str | None] | None:
@@ -53,14 +51,22 @@ class Repetitions:
         if self._rows > limits.HASHED_QUADS:
             self._intake.took(portion)
             return
-        self._duck.execute(_NEW.format(rows=portion.relation))
-        twice = {predicate for (predicate,) in self._duck.execute(_TWICE).fetchall()}
-        ((count,),) = self._duck.execute("INSERT INTO hashes SELECT h FROM new_hashes").fetchall()
-        self._repeating |= twice
-        self._rows += count
+        found = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
+        self._repeating |= self._twice(found)
+        self._rows += found.num_rows
         self._intake.took(portion)
         if self._rows > limits.HASHED_QUADS:
-            self._duck.execute("DELETE FROM hashes")
+            self._hashes = Runs()
+
+    def _twice(self, found: pa.Table) -> set[str | None]:
+        """The predicates of triples that were there before, or come twice. What is found is there from now on."""
+        hashes = found["h"].to_numpy()
+        order = np.argsort(hashes)
+        ordered = hashes[order]
+        again = self._hashes.having(ordered)
+        again[1:] |= ordered[1:] == ordered[:-1]
+        self._hashes.add(ordered)
+        return set(found["predicate"].take(pa.array(order[again])).unique().to_pylist())
 
     def finish(self) -> None:
         """There is nothing to be made of it."""
