@@ -63,7 +63,7 @@ class World:
     @cached_property
     def entries(self) -> pa.Table:
         rows = [
-            (position, self._stream(position), event.id, event.text, event.headers.source, event.headers.application)
+            (position, self.stream(position), event.id, event.text, event.headers.source, event.headers.application)
             for position, event in enumerate(self.events, start=1)
         ]
         columns = list(zip(*rows, strict=True)) if rows else [()] * 6
@@ -71,7 +71,7 @@ class World:
         arrays = [*columns, times, times, ["application/n-quads"] * len(rows), [None] * len(rows)]
         return pa.table([pa.array(each, field.type) for each, field in zip(arrays, ENTRIES, strict=True)], ENTRIES)
 
-    def _stream(self, position: int) -> str:
+    def stream(self, position: int) -> str:
         return self.streams[position - 1] if self.streams else "city"
 
     def relations(self) -> duckdb.DuckDBPyConnection:
@@ -93,7 +93,7 @@ class World:
         for position, event in enumerate(self.events, start=1):
             _load(store, event)
             if headers:
-                store.extend(_headers(event, self._stream(position), _time(position)))
+                store.extend(headers_of(event, self.stream(position), position))
         return answer(store, text)
 
 
@@ -138,8 +138,9 @@ def _load(store: ox.Store, event: Event) -> None:
         store.load(f"{line} .\n{line} {quad.graph} .".encode(), format=ox.RdfFormat.N_QUADS)
 
 
-def _headers(event: Event, stream: str, time: int) -> list[ox.Quad]:
-    at = datetime.fromtimestamp(time / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def headers_of(event: Event, stream: str, position: int) -> list[ox.Quad]:
+    """The triples that an event's headers make."""
+    at = datetime.fromtimestamp(_time(position) / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     moment = ox.Literal(at, datatype=ox.NamedNode(XSD + "dateTime"))
     given = {"stream": stream, "source": event.headers.source, "application": event.headers.application}
     named: list[tuple[str, ox.Literal]] = [(name, ox.Literal(value)) for name, value in given.items() if value]

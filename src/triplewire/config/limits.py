@@ -70,6 +70,15 @@ at most some ten for each; a thousand overflow the stack."""
 QUERY_GROUPS = 4_096
 """Groups in braces of one query, branches of UNION among them. Each may become a sub-query of its own."""
 
+QUERY_WINDOWS = 16
+"""Windows of one continuous query. Each is kept, and whenever one closes the query is asked of all."""
+
+QUERY_WINDOW_DAYS = 366
+"""The range of a window of time, its step, or the gap that ends a session. What it holds has a limit of its own."""
+
+QUERY_WINDOW_TRIPLES = 1_000_000
+"""The range of a window that counts triples, or its step: at worst some 300 MB are kept."""
+
 EXPRESSION_TERMS = 10_000
 """Variables, constants and calls in the expressions of one query. Each may become a kilobyte of SQL."""
 

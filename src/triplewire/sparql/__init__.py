@@ -16,6 +16,7 @@ from triplewire.sparql.compile.subscriptions import compile_subscription
 from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.queries import Compiled, Step, compile_query
+from triplewire.sparql.registrations import Registration, WindowClause, compile_windows, parse_registration
 from triplewire.sparql.statistics import Counts, Statistics
 from triplewire.sparql.syntax import parse_query
 
@@ -35,12 +36,15 @@ __all__ = [
     "Param",
     "Pattern",
     "Query",
+    "Registration",
     "Statistics",
     "Step",
     "Var",
+    "WindowClause",
     "compile_event",
     "compile_query",
     "compile_subscription",
+    "compile_windows",
     "conjunction",
     "explode",
     "facets_of",
@@ -49,5 +53,6 @@ __all__ = [
     "involved",
     "params_with_facets",
     "parse_query",
+    "parse_registration",
     "to_sql",
 ]

@@ -231,6 +231,14 @@ class Graph:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The inner operator on what a window of a continuous query holds. The name is that of its declaration."""
+
+    name: str
+    inner: Operator
+
+
+@dataclass(frozen=True)
 class Service:
     """A pattern that another endpoint answers. `text` is the group as it was written, braces included, with the
     declarations that it needs in front in `prologue`; `names` are the variables that it may bind."""
@@ -286,7 +294,21 @@ class Select:
 
 
 Operator: TypeAlias = (
-    Basic | Reach | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Graph | Service | Group | Bag | Select
+    Basic
+    | Reach
+    | Join
+    | LeftJoin
+    | Union
+    | Minus
+    | Filter
+    | Extend
+    | Values
+    | Graph
+    | Window
+    | Service
+    | Group
+    | Bag
+    | Select
 )
 
 

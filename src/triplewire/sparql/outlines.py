@@ -38,6 +38,7 @@ from triplewire.sparql.algebra import (
     Union,
     Values,
     Var,
+    Window,
 )
 
 _INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
@@ -68,7 +69,9 @@ def inside(operator: Operator) -> list[Operator]:
     match operator:
         case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
             return [left, right]
-        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Group(inner) | Select(inner):
+        case Filter(inner) | Extend(inner) | Group(inner) | Select(inner):
+            return [inner]
+        case Graph(inner=inner) | Window(inner=inner):
             return [inner]
     return []
 
@@ -86,6 +89,8 @@ def says(operator: Operator) -> list[str]:
             return [f"?{name} := {expression_text(expression)}"]
         case Graph(name):
             return [node_text(name)]
+        case Window(name):
+            return [f"<{name}>"]
         case Values(names, rows):
             return [_values(names, rows)]
         case Service(endpoint):

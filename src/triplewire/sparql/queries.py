@@ -63,34 +63,42 @@ def compile_query(
     now: datetime | None = None,
     *,
     steady: bool = False,
+    windows: tuple[str, ...] = (),
 ) -> Compiled:
     """The query over the relations `quads` and `events`. `now` is what NOW() gives. If `steady`, an answer is the same
-    byte by byte whatever the plan: wherever SPARQL leaves an order open, that of texts is taken."""
+    byte by byte whatever the plan: wherever SPARQL leaves an order open, that of texts is taken. What stands inside of
+    WINDOW is asked of `window_0`, `window_1`, …, by the place of its name in `windows`."""
     known = statistics or NOTHING
     lifted = None if dialect == "spark" or Apply("now", ()) in parts(query) else lift(query)
     if lifted is None:
-        return compile_afresh(query, dialect, known, now or datetime.now(UTC), steady=steady)
-    found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady)
+        return compile_afresh(query, dialect, known, now or datetime.now(UTC), steady=steady, windows=windows)
+    found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady, windows)
     if sql is None:
-        return compile_afresh(query, dialect, known, datetime.now(UTC), steady=steady)
+        return compile_afresh(query, dialect, known, datetime.now(UTC), steady=steady, windows=windows)
     read = tuple(each.filled(lifted.fillings) for each in found.readings)
     return replace(found, sql=sql.filled(lifted.fillings), readings=read)
 
 
 @lru_cache(maxsize=512)
 def _template(
-    structure: Query, statistics: Statistics, slots: frozenset[str], steady: bool
+    structure: Query, statistics: Statistics, slots: frozenset[str], steady: bool, windows: tuple[str, ...]
 ) -> tuple[Compiled, Template | None]:
     """What queries of one structure share, for DuckDB."""
-    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC), steady=steady)
+    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC), steady=steady, windows=windows)
     return compiled, template(compiled.sql, slots)
 
 
 def compile_afresh(
-    query: Query, dialect: Dialect, known: Statistics, now: datetime, *, steady: bool = False
+    query: Query,
+    dialect: Dialect,
+    known: Statistics,
+    now: datetime,
+    *,
+    steady: bool = False,
+    windows: tuple[str, ...] = (),
 ) -> Compiled:
     """The same, without a look at what was compiled before."""
-    build = Build(operated, known, _moment(now), steady=steady)
+    build = Build(operated, known, _moment(now), steady=steady, windows=windows)
     main = formed(planned(query, known), Context(build, query.dataset))
     named = definitions(build)
     read = readings((main, *named.values()), single=known.single)

@@ -23,6 +23,7 @@ from triplewire.sparql.algebra import (
     Order,
     Select,
     Union,
+    Window,
 )
 
 Change: TypeAlias = Callable[[Operator], Operator]
@@ -74,7 +75,9 @@ def _inside(operator: Operator, change: Change) -> Operator:
     match operator:
         case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
             operator = replace(operator, left=rewritten(left, change), right=rewritten(right, change))
-        case Filter(inner) | Extend(inner) | Graph(inner=inner) | Group(inner) | Select(inner):
+        case Filter(inner) | Extend(inner) | Group(inner) | Select(inner):
+            operator = replace(operator, inner=rewritten(inner, change))
+        case Graph(inner=inner) | Window(inner=inner):
             operator = replace(operator, inner=rewritten(inner, change))
     return with_expressions(operator, lambda expression: _expression(expression, change))
 

@@ -37,6 +37,7 @@ _CLASSES: Mapping[str, type] = {
         algebra.Extend,
         algebra.Values,
         algebra.Graph,
+        algebra.Window,
         algebra.Group,
         algebra.Bag,
         algebra.Order,

@@ -27,6 +27,7 @@ from triplewire.sparql.algebra import (
     Union,
     Values,
     Var,
+    Window,
 )
 
 Names = frozenset[str]
@@ -41,7 +42,7 @@ def mentioned(part: Operator | Expression | Aggregate) -> Names:
             return frozenset({name})
         case Apply(_, args):
             return _all(*args)
-        case Exists(inner):
+        case Exists(inner) | Window(_, inner):
             return mentioned(inner)
         case Aggregate(argument=argument):
             return _NONE if argument is None else mentioned(argument)
@@ -79,7 +80,7 @@ def bound_by(operator: Operator) -> Names:
             return bound_by(left) | bound_by(right)
         case Minus(left, _):
             return bound_by(left)
-        case Filter(inner):
+        case Filter(inner) | Window(_, inner):
             return bound_by(inner)
         case Extend(inner, name, _):
             return bound_by(inner) | {name}
@@ -108,7 +109,7 @@ def surely_bound_by(operator: Operator) -> Names:
             return surely_bound_by(left) & surely_bound_by(right)
         case LeftJoin(left, _) | Minus(left, _):
             return surely_bound_by(left)
-        case Filter(inner) | Extend(inner):
+        case Filter(inner) | Extend(inner) | Window(_, inner):
             return surely_bound_by(inner)
         case Graph(name, inner):
             return _names(name) | surely_bound_by(inner)

@@ -21,6 +21,7 @@ from triplewire.sparql.compile.relations import (
     Joined,
     Relation,
     Rendering,
+    Source,
     Table,
     carried,
     distinct,
@@ -28,6 +29,7 @@ from triplewire.sparql.compile.relations import (
 )
 from triplewire.sparql.compile.sql import Sql, is_true
 from triplewire.sparql.compile.values import Value
+from triplewire.sparql.compile.windows import Headers, relation_of
 from triplewire.sparql.statistics import Statistics
 
 
@@ -39,6 +41,9 @@ class Definition(Protocol):
 
 
 Making: TypeAlias = Callable[[Operator, "Context"], Relation]
+
+_NOTHING = Statistics()
+"""What is known of windows before they close."""
 
 
 @dataclass
@@ -53,6 +58,8 @@ class Build:
     """Named relations, in an order in which each reads only earlier ones."""
     steady: bool = False
     """Is every order that is left open to be that of texts?"""
+    windows: tuple[str, ...] = ()
+    """The names of the windows, each at the number of its relation."""
     _count: int = 0
 
     def alias(self, prefix: str) -> str:
@@ -115,6 +122,8 @@ class Context:
     frame: Frame | None = None
     events: bool = False
     """Is each row of the frame one event, whose quads are all there is?"""
+    window: int | None = None
+    """The number of the window that is asked; None for everything that was published."""
 
     def compile(self, operator: Operator) -> Relation:
         return self.build.making(operator, self)
@@ -127,6 +136,21 @@ class Context:
 
     def framed(self, frame: Frame) -> Context:
         return replace(self, frame=frame)
+
+    def within(self, window: str) -> Context:
+        """All of a window, whatever graphs the query is asked of."""
+        return replace(self, dataset=Dataset(), graph=None, window=self.build.windows.index(window))
+
+    def quads(self, alias: str) -> Source:
+        return Table("quads" if self.window is None else relation_of(self.window), alias)
+
+    def headers(self, alias: str) -> Source:
+        """A row for each event."""
+        return Table("events", alias) if self.window is None else Headers(self.window, alias)
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.build.statistics if self.window is None else _NOTHING
 
     def start(self) -> Relation:
         """The one empty solution, once for each row of the frame."""

@@ -22,6 +22,7 @@ from triplewire.sparql.algebra import (
     Operator,
     Reach,
     Union,
+    Window,
 )
 from triplewire.sparql.compile.contexts import Context, same_keys
 from triplewire.sparql.compile.joins import certain, kept, unified
@@ -75,7 +76,7 @@ def _separable(operator: Operator) -> bool:
             return True
         case Join(left, right) | Union(left, right):
             return _separable(left) and _separable(right)
-        case Graph(_, inner):
+        case Graph(_, inner) | Window(_, inner):
             return _separable(inner)
         case Filter(inner, conditions):
             used = frozenset().union(*(mentioned(each) for each in conditions))

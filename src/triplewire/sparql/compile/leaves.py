@@ -1,7 +1,9 @@
 """Leaves: triple patterns and stated solutions as relations.
 
 In the default graph a triple counts once, however many events hold it. How to get there is a choice: a scan whose
-triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined.
+triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined. Of a
+window nobody knows, so that all its scans are: events of a stream say many things again and again, and what repeats in
+two patterns of a join is there as often as their product.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from triplewire.sparql.compile.columns import Named, Stored
 from triplewire.sparql.compile.computed import Metadata, Moment
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.joins import joined, met
-from triplewire.sparql.compile.relations import Joined, Relation, Table, distinct, type_of
+from triplewire.sparql.compile.relations import Joined, Relation, distinct, type_of
 from triplewire.sparql.compile.scans import VIRTUAL
 from triplewire.sparql.compile.sql import Sql, among, cast, column, equal, is_true, number, present, text
 from triplewire.sparql.compile.statics import Known, static
@@ -40,14 +42,19 @@ def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
     if header is not None:
         return _headed(context, relation, pattern, header[0])
     repeats = context.counted and not _kind(context, pattern).unique
-    if repeats and context.build.statistics.repeated(_term(pattern.predicate)):
+    if repeats and (context.statistics.repeated(_term(pattern.predicate)) or _unknown(context)):
         return _distinct_first(context, relation, pattern)
     scan = _scanned(context, relation, pattern, context.build.alias("q"))
     return replace(scan, rows="repeats") if repeats else scan
 
 
+def _unknown(context: Context) -> bool:
+    """May any triple be there many times? In one event each is there once."""
+    return context.window is not None and not context.keyed
+
+
 def _kind(context: Context, pattern: Pattern) -> Kind:
-    return context.build.statistics.kind(_term(pattern.predicate) or None)
+    return context.statistics.kind(_term(pattern.predicate) or None)
 
 
 def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> Relation:
@@ -57,7 +64,7 @@ def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> R
 
 
 def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
-    kind, statistics = _kind(context, pattern), context.build.statistics
+    kind, statistics = _kind(context, pattern), context.statistics
     identified = statistics.identified
     places: list[tuple[Node, Value]] = [
         (pattern.subject, Named(alias, "subject", NODES if statistics.blank else IRI, identified)),
@@ -67,7 +74,7 @@ def _scanned(context: Context, relation: Relation, pattern: Pattern, alias: str)
             Stored(alias, "object", kind.families, kind.short, always_zoned=kind.zoned, identified=identified),
         ),
     ]
-    relation = replace(relation, sources=(*relation.sources, Joined(Table("quads", alias))))
+    relation = replace(relation, sources=(*relation.sources, Joined(context.quads(alias))))
     predicate = statistics.numbers.get(_term(pattern.predicate))
     if predicate is not None:
         relation = relation.where(equal(column(alias, NUMBER), number(predicate)))
@@ -81,7 +88,7 @@ def _headed(context: Context, relation: Relation, pattern: Pattern, header: str)
     if name is not None and name in relation.headers:
         return placed(relation, [(pattern.object, _header(relation.headers[name], header))])
     alias = context.build.alias("e")
-    relation = replace(relation, sources=(*relation.sources, Joined(Table("events", alias))))
+    relation = replace(relation, sources=(*relation.sources, Joined(context.headers(alias))))
     headers = {**relation.headers, **({} if name is None else {name: alias})}
     relation = replace(_keyed(context, relation, alias), headers=headers)
     places: list[tuple[Node, Value]] = [
@@ -138,7 +145,7 @@ def _in_dataset(graphs: tuple[str, ...] | None, alias: str) -> Iterator[Sql]:
 def _with_graph(context: Context, relation: Relation) -> Relation:
     """The empty pattern in GRAPH: once for each graph."""
     alias = context.build.alias("e")
-    relation = replace(relation, sources=(*relation.sources, Joined(Table("events", alias))))
+    relation = replace(relation, sources=(*relation.sources, Joined(context.headers(alias))))
     return _keyed(context, relation, alias)
 
 

@@ -24,6 +24,7 @@ from triplewire.sparql.algebra import (
     Union,
     Values,
     Var,
+    Window,
 )
 from triplewire.sparql.compile.bags import bagged
 from triplewire.sparql.compile.columns import Named
@@ -62,6 +63,8 @@ def operated(operator: Operator, context: Context) -> Relation:
             return stated(context, operator)
         case Graph():
             return _in_graph(context, operator)
+        case Window():
+            return _in_window(context, operator)
         case Group():
             return grouped(context, operator)
         case Bag():
@@ -99,4 +102,10 @@ def _in_graph(context: Context, operator: Graph) -> Relation:
         relation = placed(relation, [(operator.name, Named(name.table, name.name))])
         if name.name == "graph":
             relation = replace(relation, headers={**relation.headers, operator.name.name: name.table})
+    return relation if context.graph is None else joined(context, matched(context, ()), relation)
+
+
+def _in_window(context: Context, operator: Window) -> Relation:
+    """The inner operator on the window as a whole, also where that stands inside of GRAPH."""
+    relation = replace(context.within(operator.name).compile(operator.inner), headers={})
     return relation if context.graph is None else joined(context, matched(context, ()), relation)

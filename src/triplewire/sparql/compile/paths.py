@@ -30,7 +30,7 @@ from triplewire.sparql.compile.closures import Closure, Pairs, Steps
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.joins import joined
 from triplewire.sparql.compile.leaves import placed
-from triplewire.sparql.compile.relations import Bare, Joined, Relation, Table
+from triplewire.sparql.compile.relations import Bare, Joined, Relation, Source, Table
 from triplewire.sparql.compile.sql import Sql, among, column, equal, text
 from triplewire.sparql.compile.values import ANY, Value
 from triplewire.sparql.rules.paths import expanded
@@ -105,18 +105,18 @@ def _zero(context: Context, reach: Reach) -> exp.Query:
     if isinstance(reach.subject, Const):
         term = text(reach.subject.term)
         alone = exp.select(exp.alias_(term, "s"), exp.alias_(term.copy(), "o"))
-        return _of_graphs(context, alone, "events") if context.keyed else alone
+        return _of_graphs(context, alone, context.headers("")) if context.keyed else alone
     ends = [exp.select(exp.alias_(exp.column(place), "s"), exp.alias_(exp.column(place), "o")) for place in ENDS]
-    return exp.union(*(_of_graphs(context, each, "quads") for each in ends), distinct=True, copy=False)
+    return exp.union(*(_of_graphs(context, each, context.quads("")) for each in ends), distinct=True, copy=False)
 
 
-def _of_graphs(context: Context, select: exp.Select, table: str) -> exp.Select:
+def _of_graphs(context: Context, select: exp.Select, source: Source) -> exp.Select:
     """Of the graphs that the context asks for, with what tells them apart."""
     if context.keyed:
         keys = [exp.alias_(exp.column("position"), "graph"), exp.alias_(exp.column("graph"), "name")]
         select = select.select(*keys)
     graphs = context.dataset.named if context.graph is not None else context.dataset.default
-    return _within(select.from_(table), graphs, context.graph)
+    return _within(select.from_(source.sql()), graphs, context.graph)
 
 
 def _within(select: exp.Select, graphs: tuple[str, ...] | None, graph: Node | None) -> exp.Select:

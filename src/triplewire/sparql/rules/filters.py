@@ -16,6 +16,7 @@ from triplewire.sparql.algebra import (
     Operator,
     Union,
     Var,
+    Window,
 )
 from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.variables import bound_by, mentioned, surely_bound_by
@@ -69,6 +70,8 @@ def _pushed(operator: Operator, condition: Expression) -> Operator | None:
             return Extend(_into(inner, condition), name, expression)
         case Graph(name, inner) if not (isinstance(name, Var) and name.name in used):
             return Graph(name, _into(inner, condition))
+        case Window(window, inner):
+            return Window(window, _into(inner, condition))
     return None
 
 

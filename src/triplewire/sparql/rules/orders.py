@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from triplewire.sparql.algebra import Basic, Const, Node, Operator, Pattern, Var
+from dataclasses import replace
+
+from triplewire.sparql.algebra import Basic, Const, Node, Operator, Pattern, Var, Window
+from triplewire.sparql.rewriting import rewritten
 from triplewire.sparql.rules.plannings import Planning
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.variables import of_pattern
@@ -12,6 +15,8 @@ _APART = 1e12
 
 
 def order_patterns(operator: Operator, planning: Planning) -> Operator:
+    if isinstance(operator, Window):
+        return replace(operator, inner=rewritten(operator.inner, _unknown))
     if not isinstance(operator, Basic) or len(operator.patterns) < 2:
         return operator
     left, ordered, known = list(operator.patterns), list[Pattern](), set[str]()
@@ -21,6 +26,11 @@ def order_patterns(operator: Operator, planning: Planning) -> Operator:
         ordered.append(best)
         known |= of_pattern(best)
     return Basic(tuple(ordered))
+
+
+def _unknown(operator: Operator) -> Operator:
+    """In a window nothing is known of the data."""
+    return order_patterns(operator, Planning())
 
 
 def _cost(pattern: Pattern, known: set[str], statistics: Statistics) -> float:

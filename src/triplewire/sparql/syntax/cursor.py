@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from triplewire.config import limits
@@ -13,6 +13,7 @@ from triplewire.errors import Place, SparqlSyntax, Unsupported
 from triplewire.sparql.algebra import Aggregate
 from triplewire.sparql.syntax.scopes import Scoped
 from triplewire.sparql.syntax.tokens import Source, Token
+from triplewire.sparql.windows import WindowClause
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _Made = TypeVar("_Made")
@@ -24,6 +25,14 @@ class Rules:
 
     group: Callable[[Cursor], Scoped]
     select: Callable[[Cursor], Scoped]
+
+
+@dataclass
+class Windows:
+    """Which windows a text may use: those that it declares, with the place of each, and those that it did use."""
+
+    declared: dict[str, tuple[Token, WindowClause]] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
 
 class Cursor:
@@ -47,6 +56,8 @@ class Cursor:
         """Blank node labels, each with the basic graph pattern in which it was seen."""
         self.aggregates: dict[Aggregate, str] | None = None
         """The aggregates of this SELECT with their variables; None where none may stand."""
+        self.windows: Windows | None = None
+        """Of a continuous query; None where there can be no windows."""
         self.refusal: Unsupported | None = None
         """What is to be raised once the whole text has parsed."""
         self.last = Token("end", "", 0)

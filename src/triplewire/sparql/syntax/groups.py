@@ -18,6 +18,7 @@ from triplewire.sparql.algebra import (
     Pattern,
     Service,
     Union,
+    Window,
 )
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.expressions import constraint, expression
@@ -25,6 +26,7 @@ from triplewire.sparql.syntax.scopes import Scoped, visible
 from triplewire.sparql.syntax.terms import variable, variable_or_iri
 from triplewire.sparql.syntax.triples import Triples
 from triplewire.sparql.syntax.values import values
+from triplewire.sparql.syntax.windows import used
 
 _EXPECTED = "a triple pattern, OPTIONAL, FILTER, GRAPH, another element of a group or `}`"
 
@@ -74,6 +76,8 @@ class Elements:
             "MINUS": self._minus,
             "SERVICE": self._service,
         }
+        if cursor.windows is not None:
+            self._kinds["WINDOW"] = self._window
 
     def group(self) -> Scoped:
         cursor = self._cursor
@@ -165,6 +169,15 @@ class Elements:
         self._parts.append(self._cursor.over(Graph(name, inner.whole), inner.whole))
         self._show((*visible((name,)), *inner.names))
 
+    def _window(self) -> None:
+        cursor = self._cursor
+        assert cursor.windows is not None
+        cursor.take()
+        name = used(cursor, cursor.windows)
+        inner = group(cursor)
+        self._parts.append(cursor.over(Window(name, inner.whole), inner.whole))
+        self._show(inner.names)
+
     def _values(self) -> None:
         self._cursor.take()
         found = values(self._cursor)
@@ -173,12 +186,15 @@ class Elements:
 
     def _service(self) -> None:
         cursor = self._cursor
+        if cursor.windows is not None:
+            cursor.refuse("SERVICE in a continuous query")
         cursor.take()
         silent = bool(cursor.accept("SILENT"))
         endpoint = variable_or_iri(cursor, "SERVICE")
-        opening, refusal = cursor.token, cursor.refusal
+        opening, refusal, windows = cursor.token, cursor.refusal, cursor.windows
+        cursor.windows = None
         inner = group(self._cursor)
-        # what we do not know, the other endpoint may
-        cursor.refusal = refusal
+        # what we do not know, the other endpoint may; windows are ours
+        cursor.refusal, cursor.windows = refusal, windows
         self._parts.append(Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
         self._show((*visible((endpoint,)), *inner.names))

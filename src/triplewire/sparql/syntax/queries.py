@@ -13,6 +13,7 @@ from triplewire.sparql.syntax.scopes import Scoped, visible
 from triplewire.sparql.syntax.selections import clause, leveled, select, selected, where
 from triplewire.sparql.syntax.terms import address, at_iri, iri, string, variable_or_iri
 from triplewire.sparql.syntax.triples import Triples
+from triplewire.sparql.syntax.windows import declare
 
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 _NOTHING = Scoped(Basic(), (), Basic())
@@ -26,9 +27,13 @@ def parse_query(text: str, base: str | None = None) -> Query:
     """
     if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
         return _remembered(text, base)
+    check_length(text)
+    return _parsed(text, base)
+
+
+def check_length(text: str) -> None:
     if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the SPARQL text", limits.QUERY_BYTES)
-    return _parsed(text, base)
 
 
 @lru_cache(maxsize=512)
@@ -37,9 +42,19 @@ def _remembered(text: str, base: str | None) -> Query:
 
 
 def _parsed(text: str, base: str | None) -> Query:
+    return ended(begun(text, base))
+
+
+def begun(text: str, base: str | None) -> Cursor:
+    """A cursor behind the declarations that a text starts with."""
     cursor = Cursor(text, base, Rules(group, select))
     _declarations(cursor)
     cursor.prologue = _prologue(cursor)
+    return cursor
+
+
+def ended(cursor: Cursor) -> Query:
+    """The query that is all that comes next."""
     query = _query(cursor)
     if cursor.token.kind != "end":
         raise cursor.wrong("the end of the query")
@@ -145,5 +160,8 @@ def _dataset(cursor: Cursor) -> Dataset:
     named: list[str] = []
     while cursor.accept("FROM"):
         graphs = named if cursor.accept("NAMED") else default
-        graphs.append(iri(cursor).term)
+        if cursor.windows is not None and graphs is named and cursor.at("WINDOW"):
+            declare(cursor, cursor.windows)
+        else:
+            graphs.append(iri(cursor).term)
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()

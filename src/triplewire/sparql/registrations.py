@@ -1,0 +1,103 @@
+"""Registrations: a continuous query as text, in SPARQL or, with windows, in RSP-QL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from triplewire.config import limits
+from triplewire.model.queries import Report
+from triplewire.sparql.algebra import Query
+from triplewire.sparql.dialects import Dialect
+from triplewire.sparql.queries import Compiled, compile_query
+from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.syntax.cursor import Cursor, Windows
+from triplewire.sparql.syntax.queries import begun, check_length, ended
+from triplewire.sparql.syntax.tokens import Token
+from triplewire.sparql.syntax.windows import stream_name
+from triplewire.sparql.windows import WindowClause
+
+__all__ = ["Registration", "WindowClause", "compile_windows", "parse_registration"]
+
+_REPORTS = tuple(each.value.upper() for each in Report)
+_WINDOWED = "`FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M]` in a query that begins with REGISTER, or none of both"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A query with the windows that it is asked of, in the order in which they are declared. Without any it is plain
+    SPARQL, and nothing is reported; `name` is that of the stream of answers, if the text has one."""
+
+    query: Query
+    windows: tuple[WindowClause, ...] = ()
+    name: str | None = None
+    report: Report | None = None
+
+
+def parse_registration(text: str) -> Registration:
+    """The algebra of a continuous query, and its windows.
+
+    Raises SparqlSyntax for text that is neither SPARQL nor RSP-QL, Unsupported for what we do not run, both with the
+    place, and BodyTooLarge over the limit.
+    """
+    if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
+        return _remembered(text)
+    check_length(text)
+    return _parsed(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered(text: str) -> Registration:
+    return _parsed(text)
+
+
+def _parsed(text: str) -> Registration:
+    cursor = begun(text, None)
+    cursor.windows = windows = Windows()
+    start = cursor.token
+    report, name = _head(cursor) if cursor.accept("REGISTER") else (None, None)
+    form = cursor.token
+    query = ended(cursor)
+    found = _declared(cursor, windows)
+    if not found and report is not None:
+        raise cursor.wrong(_WINDOWED, start)
+    if found and query.form not in ("select", "construct"):
+        raise _no_stream(cursor, form)
+    return Registration(query, found, name, report or (Report.ALL if found else None))
+
+
+def _head(cursor: Cursor) -> tuple[Report, str]:
+    """What comes after REGISTER: what is reported, and where."""
+    report = Report(cursor.expect(*_REPORTS).key.lower())
+    name = stream_name(cursor)
+    cursor.expect("AS")
+    return report, name
+
+
+def _declared(cursor: Cursor, windows: Windows) -> tuple[WindowClause, ...]:
+    for name, (token, _) in windows.declared.items():
+        if name not in windows.used:
+            raise cursor.wrong(f"a window that is used, as in `WINDOW {token.text} {{ ... }}`", token)
+    return tuple(clause for _, clause in windows.declared.values())
+
+
+def _no_stream(cursor: Cursor, form: Token) -> Exception:
+    return cursor.unsupported(f"{form.key} over windows", form, hint="SELECT and CONSTRUCT make streams of answers")
+
+
+def compile_windows(
+    registration: Registration,
+    dialect: Dialect,
+    statistics: Statistics | None = None,
+    now: datetime | None = None,
+    *,
+    steady: bool = False,
+) -> Compiled:
+    """The query over the relations `window_0`, `window_1`, …, which have the columns of `quads` and hold what is in the
+    windows, in the order of `registration.windows`; and over `quads` and `events` for what stands outside of them.
+
+    `statistics` are of the latter alone. `now` is what NOW() gives: a query that has it is compiled for each time.
+    """
+    names = tuple(each.name for each in registration.windows)
+    return compile_query(registration.query, dialect, statistics, now, steady=steady, windows=names)
