@@ -9,7 +9,6 @@ from typing import Any
 from triplewire.model.positions import END
 from triplewire.model.subscriptions import Owner
 
-
 ANSWER = "urn:triplewire:answer:"
 """The ids of events that are answers begin so; then come the id of the query and a colon."""
 
@@ -68,6 +67,10 @@ class ContinuousQuery:
     group: int | None = None
     """Of an unbounded one: queries of one group differ in nothing but where they were registered. Answers are kept by
     group; each is for those members that were registered before the oldest triple in it."""
+    structure: str | None = None
+    """Likewise, the key of what is left of it when its constants are lifted out."""
+    constants: tuple[str, ...] = ()
+    """And these."""
     variables: tuple[str, ...] = ()
     """The names of what is told, in order; none where triples are made of it."""
     distinct: bool = False

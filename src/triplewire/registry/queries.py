@@ -28,6 +28,7 @@ def from_change(change: Change) -> ContinuousQuery:
     streams = value.pop("streams", None)
     return ContinuousQuery(
         id=change.key,
+        constants=tuple(value.pop("constants", ())),
         variables=tuple(value.pop("variables", ())),
         streams=None if streams is None else tuple(streams),
         time=Time(value.pop("time", Time.ARRIVAL)),

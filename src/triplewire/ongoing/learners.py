@@ -1,0 +1,132 @@
+"""Learners: the registry's continuous queries, as the network that answers the unbounded ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from triplewire.model.queries import ContinuousQuery, State
+from triplewire.ongoing.network.arrays import Plan
+from triplewire.ongoing.network.builders import FOREVER, Leaf, Network, Scope, Terms
+from triplewire.ongoing.network.chains import chain
+from triplewire.ongoing.rates import Rates
+from triplewire.ongoing.structures import STRUCTURE, Structure
+from triplewire.ongoing.tails import Groups, Speech, Tail
+from triplewire.registry.ports import Change
+from triplewire.registry.queries import QUERY, from_change
+
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """What workers go by: a plan, what is told to groups, the scopes in the order of their numbers, and how many
+    patterns the longest chain has."""
+
+    version: int
+    plan: Plan
+    speech: Speech
+    scopes: tuple[Scope, ...]
+    depth: int
+
+
+@dataclass
+class _Member:
+    """A group that is there, and how many queries it has."""
+
+    index: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """Of a structure in a scope: where its queries end, and what is told."""
+
+    leaf: Leaf
+    tail: Tail
+
+
+@dataclass
+class Learner:
+    """Knows the queries up to a position. Not safe for threads."""
+
+    rates: Rates = field(default_factory=Rates)
+    version: int = 0
+    queries: dict[str, ContinuousQuery] = field(default_factory=dict)
+    """Those that hold, by id."""
+    _structures: dict[str, Structure] = field(default_factory=dict)
+    _members: dict[int, _Member] = field(default_factory=dict)
+    _network: Network = field(default_factory=Network)
+    _groups: Groups = field(default_factory=Groups)
+    _endings: dict[tuple[str, Scope], _Ending] = field(default_factory=dict)
+    _program: Program | None = None
+
+    def learn(self, changes: Iterable[Change], upto: int) -> None:
+        """Take in what changed in the registry, in order, up to a position."""
+        for change in changes:
+            if change.kind == STRUCTURE and change.value is not None:
+                self._structures[change.key] = Structure.from_value(change.value)
+            elif change.kind == QUERY:
+                self._end(change.key)
+                if change.value is not None:
+                    self._begin(from_change(change))
+        self.version = upto
+
+    def program(self, *, spread: bool) -> Program:
+        """What follows from those that hold now; the same one as long as nothing changed."""
+        network = self._network
+        if self._program is None or self._program.version != network.version:
+            depth = max((len(each.leaf.path) for each in self._endings.values()), default=0)
+            scopes = tuple(network.scopes())
+            self._program = Program(
+                network.version, network.plan(spread=spread), Speech.of(self._groups), scopes, depth
+            )
+        return self._program
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether any query is."""
+        return bool(self._members)
+
+    @property
+    def windowed(self) -> bool:
+        return any(each.windowed for each in self.queries.values())
+
+    def _begin(self, query: ContinuousQuery) -> None:
+        if query.state is not State.ON:
+            return
+        self.queries[query.id] = query
+        if query.group is None or query.structure is None:
+            return
+        member = self._members.get(query.group)
+        if member is None:
+            self._members[query.group] = _Member(self._added(query, query.group, query.structure), 1)
+        else:
+            member.queries += 1
+
+    def _added(self, query: ContinuousQuery, group: int, structure: str) -> int:
+        ending = self._ending(structure, Scope(query.streams))
+        span = FOREVER if query.span is None else query.span
+        within = FOREVER if query.within is None else round(query.within * _SECOND)
+        self._groups.add(group, ending.tail)
+        return self._network.add(ending.leaf, query.constants, Terms(span, within))
+
+    def _ending(self, key: str, scope: Scope) -> _Ending:
+        found = self._endings.get((key, scope))
+        if found is None:
+            structure = self._structures[key]
+            order = self.rates.order(key, structure.patterns)
+            chained = chain([structure.patterns[each] for each in order])
+            found = _Ending(self._network.leaf(chained, scope), Tail.of(structure, chained.slots))
+            self._endings[key, scope] = found
+        return found
+
+    def _end(self, id: str) -> None:
+        gone = self.queries.pop(id, None)
+        member = None if gone is None or gone.group is None else self._members.get(gone.group)
+        if gone is None or gone.group is None or member is None:
+            return
+        member.queries -= 1
+        if not member.queries:
+            del self._members[gone.group]
+            self._network.remove(member.index)
