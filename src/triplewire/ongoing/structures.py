@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from triplewire.sparql import Const, Expression, Node, Param, Pattern
+from triplewire.errors import Unsupported
+from triplewire.sparql import Const, Expression, Node, Param, Pattern, Query, conjunction
+from triplewire.sparql.registrations import Registration
 from triplewire.sparql.serials import from_value, to_value
 
 STRUCTURE = "structure"
@@ -67,20 +70,60 @@ class Lifted:
 def lift(asked: Structure) -> Lifted:
     """Constants as subjects and objects become parameters, equal ones the same."""
     lifting = _Lifting()
-    patterns = [
-        Pattern(lifting.node(each.subject), each.predicate, lifting.node(each.object)) for each in asked.patterns
-    ]
-    return Lifted(replace(asked, patterns=tuple(patterns)), tuple(lifting.constants))
+    patterns = tuple(lifting.pattern(each) for each in asked.patterns)
+    return Lifted(replace(asked, patterns=patterns), tuple(lifting.constants))
 
 
 @dataclass
 class _Lifting:
     constants: dict[str, int] = field(default_factory=dict)
 
+    def pattern(self, pattern: Pattern) -> Pattern:
+        return Pattern(self.node(pattern.subject), pattern.predicate, self.node(pattern.object))
+
     def node(self, node: Node) -> Node:
         if not isinstance(node, Const):
             return node
         return Param(self.constants.setdefault(node.term, len(self.constants)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an unbounded query comes to: its group, and what is told."""
+
+    group: int
+    variables: tuple[str, ...]
+    structure: Structure
+    constants: tuple[str, ...]
+
+
+def asked(
+    registration: Registration,
+    *,
+    distinct: bool = False,
+    streams: tuple[str, ...] | None = None,
+    within: float | None = None,
+    span: int | None = None,
+    begins: int | None = None,
+) -> Asked:
+    """What is to be registered. Raises Unsupported for what can only be asked of a window.
+
+    A query whose answers are a set, or that looks back, has a group of its own: what was told to it before, and what it
+    is still to be told, is nobody else's.
+    """
+    lifted = lift(structure_of(registration.query, distinct=distinct))
+    own = uuid.uuid4().hex if lifted.structure.distinct or begins is not None else None
+    group = group_of(lifted, streams, within, span, own)
+    return Asked(group, lifted.structure.projection, lifted.structure, lifted.constants)
+
+
+def structure_of(query: Query, *, distinct: bool) -> Structure:
+    """What is asked, with all constants where they are."""
+    flat = conjunction(query if query.form != "construct" else replace(query, form="select"))
+    if flat is None or not flat.patterns or flat.limit is not None or flat.offset:
+        raise Unsupported("more than triple patterns and filters", hint="within a window it is")
+    template = query.template if query.form == "construct" else ()
+    return Structure(flat.patterns, flat.filters, flat.projection, distinct or flat.distinct, template)
 
 
 def group_of(lifted: Lifted, *others: object) -> int:
