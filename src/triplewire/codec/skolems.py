@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from hashlib import blake2b
 
 from triplewire.codec.ids import moment
+from triplewire.model.terms import GENID
 
-PREFIX = "urn:triplewire:genid:"
+PREFIX = GENID
 
 _WHOLE = re.compile(r"(_:(?<![^\t\n]_:)[^\t\n]+)")
 """A blank node that is a subject or an object. Terms hold no raw tab, so that no literal can look like one.

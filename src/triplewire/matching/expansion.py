@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from triplewire.codec import N_TRIPLES, ntriples
-from triplewire.matching.graphs import built
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.model.results import document, verdict
 from triplewire.model.terms import XSD, iri, literal
 from triplewire.sparql import Conjunction, Query
+from triplewire.sparql.graphs import built
 
 METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
 """What the virtual quads of an event say, by the number that stands for them in a solution."""

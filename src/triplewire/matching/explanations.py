@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from triplewire.clock import Clock
 from triplewire.matching.evidence import found, refused
-from triplewire.matching.graphs import selecting
 from triplewire.matching.steps import Explanation, Step
 from triplewire.matching.trials import Trial
 from triplewire.matching.wholes import check
@@ -21,6 +20,7 @@ from triplewire.registry.ports import Change
 from triplewire.sparql import Conjunction, Expression, Pattern, Query, conjunction
 from triplewire.sparql.algebra import Basic, Extend, Filter, Graph, Join, LeftJoin, Minus, Operator, Reach, Union
 from triplewire.sparql.entailments import entailed
+from triplewire.sparql.graphs import selecting
 from triplewire.sparql.ontologies import Ontology
 from triplewire.sparql.outlines import expression_text, inside, pattern_text, says
 

@@ -24,9 +24,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.allowances import TOO_MUCH, Allowance
 from triplewire.config import limits
 from triplewire.errors import QueryLimit
-from triplewire.matching.allowances import TOO_MUCH, Allowance
 from triplewire.matching.plans import OF_EVENTS
 from triplewire.matching.tables import Table
 from triplewire.model import MATCHES, Reached

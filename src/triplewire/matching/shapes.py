@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 from triplewire.access.sights import Sight
-from triplewire.matching.graphs import selecting
 from triplewire.matching.wholes import Lifting, check
 from triplewire.model.terms import RDF_TYPE, literal
 from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, conjunction
 from triplewire.sparql.compile.scans import STREAM
+from triplewire.sparql.graphs import selecting
 from triplewire.sparql.parameters import in_pattern
 from triplewire.sparql.rewriting import parts
 from triplewire.sparql.serials import from_value, to_value

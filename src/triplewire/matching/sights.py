@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 
 from triplewire.access.scopes import EVERYTHING
 from triplewire.access.sights import TRIPLE_TERM, Sight
-from triplewire.matching.graphs import selecting
 from triplewire.matching.narrowings import Narrowing, narrowed
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, conjunction
 from triplewire.sparql.algebra import Filter, Select
 from triplewire.sparql.compile.scans import virtual
+from triplewire.sparql.graphs import selecting
 
 _NOWHERE = Narrowing(stream=("",))
 """Events of a stream without a name: there are none."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TW = "https://triplewire.dev/ns#"
+GENID = "urn:triplewire:genid:"
+"""How the IRIs begin that stand for blank nodes."""
 
 XSD_STRING = XSD + "string"
 RDF_LANG_STRING = RDF + "langString"

@@ -1,8 +1,8 @@
-"""Graphs: what a CONSTRUCT builds of the solutions on one event.
+"""Graphs: what a CONSTRUCT builds of the solutions on one event, or in a window.
 
-To matching a CONSTRUCT is the SELECT of what its template needs, so that it is decided like any other query and its
-template is filled in as late as its solutions are expanded. Blank nodes of the template become skolem IRIs, as those of
-events do: one for each label, solution, event and subscription, and the same one whenever the match is made again.
+To matching and to windows a CONSTRUCT is the SELECT of what its template needs, so that it is decided like any other
+query and its template is filled in as late as its solutions are expanded. Blank nodes of the template become skolem
+IRIs, as those of events do: one for each label, solution and graph, and the same one whenever the graph is made again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from functools import reduce
 from hashlib import blake2b
 from urllib.parse import quote
 
-from triplewire.codec.skolems import PREFIX
 from triplewire.errors import Unsupported
-from triplewire.model.terms import iri, is_iri
-from triplewire.sparql import Apply, Const, Expression, Node, Param, Pattern, Query, Var
-from triplewire.sparql.algebra import Filter, Select
+from triplewire.model.terms import GENID, iri, is_iri
+from triplewire.sparql.algebra import Apply, Const, Expression, Filter, Node, Param, Pattern, Query, Select, Var
 from triplewire.sparql.compile.subscriptions import required
 from triplewire.sparql.variables import bound_by, of_pattern, surely_bound_by
 
@@ -25,7 +23,7 @@ Triple = tuple[str, str, str]
 
 
 def selecting(query: Query) -> Query:
-    """The SELECT that has a solution on an event exactly if the graph which a CONSTRUCT builds of it is not empty.
+    """The SELECT that has a solution exactly if the graph which a CONSTRUCT builds is not empty.
 
     Solutions that make no triple may be among the others. Raises Unsupported where none could ever make one.
     """
@@ -66,7 +64,7 @@ def _term(node: Node, constants: Sequence[str], solution: Mapping[str, str | Non
         case Param(index):
             return constants[index]
         case Var(name) if _is_blank(name):
-            return iri(f"{PREFIX}{key}:{quote(name[2:], safe='')}")
+            return iri(f"{GENID}{key}:{quote(name[2:], safe='')}")
         case Var(name):
             return solution.get(name)
 
