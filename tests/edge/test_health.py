@@ -77,7 +77,7 @@ def test_listeners_are_counted() -> None:
             async with at.listen("/streams/test") as one, at.listen("/subscriptions/s1/notifications") as two:
                 await one.position()
                 await two.position()
-                assert (await health(at))[1]["listeners"] == {"streams": 1, "subscriptions": 1}
+                assert (await health(at))[1]["listeners"] == {"streams": 1, "subscriptions": 1, "queries": 0}
                 async with at.session.get(at.url + "/metrics") as response:
                     text = await response.text()
             assert 'triplewire_listeners{of="streams"} 1.0' in text

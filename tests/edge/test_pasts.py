@@ -366,8 +366,8 @@ def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
             at.at.edge.pasts.limit = 1
             at.publish(20)
             made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 99 }", "from": "earliest"})
-            subscription = await at.at.edge.matches.subscriptions.find(made["id"], resuming=False)
-            history = at.at.edge.pasts.history(subscription, lambda: [], at.at.edge.matches.history(subscription))
+            subscription = await at.at.edge.matches.standing.find(made["id"], resuming=False)
+            history = at.at.edge.pasts.history(subscription, lambda: [], at.at.edge.matches.history(subscription.made))
             wire = Leaving(after=3)
             await at.at.edge.matches.room.listen(subscription.made, Listener(wire, 0, Metrics()), history)
             assert wire.sent == 4

@@ -69,8 +69,8 @@ class Stage:
 
     async def join(self, id: str) -> None:
         if id not in self.reader:
-            found = await self.matches.subscriptions.find(id, resuming=False)
-            history = self.matches.history(found)
+            found = await self.matches.standing.find(id, resuming=False)
+            history = self.matches.history(found.made)
             self.reader.add(Subject(id, found.made, self.matches.room, history, self.begin, order=found.made))
 
     async def play(self, move: str) -> None:

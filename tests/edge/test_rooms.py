@@ -155,12 +155,12 @@ class Stage:
 
     async def join(self) -> None:
         """Listeners from the start, and from wherever things stand."""
-        made, tap = await self.matches.subscriptions.find("s", resuming=False), Tap("test", ORDERLY)
+        made, tap = await self.matches.standing.find("s", resuming=False), Tap("test", ORDERLY)
         for after in (self.since, self.stores.log.head()):
             for kind, room, key, history in (
                 ("stream", self.events.room, Tap("test"), self.events.history("test")),
                 ("sieve", self.strains.room, tap, self.strains.history(tap, Orderly())),
-                ("subscription", self.matches.room, made.since, self.matches.history(made)),
+                ("subscription", self.matches.room, made.since, self.matches.history(made.made)),
             ):
                 wire = MemoryWire()
                 self.heard.append((after, kind, wire))

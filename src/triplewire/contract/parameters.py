@@ -27,6 +27,7 @@ def several(items: Schema, most: int) -> Schema:
 
 STREAM = path("stream", "The name of the stream", ref("StreamName"))
 ID = path("id", "The id of the subscription")
+QUERY_ID = path("id", "The id of the query")
 NAME = path("name", "The name", ref("StreamName"))
 
 AFTER = Parameter(

@@ -39,6 +39,7 @@ from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.lanes import Lanes
 from triplewire.edge.feeds.leases import Leases
 from triplewire.edge.feeds.matches import Matches
+from triplewire.edge.feeds.queries import Queries
 from triplewire.edge.feeds.strains import Strains
 from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.feeds.tails import Tail
@@ -58,6 +59,7 @@ from triplewire.edge.intake.publishings import Publishings
 from triplewire.edge.ldes.histories import Histories
 from triplewire.edge.ldes.promises import Promises
 from triplewire.edge.mercure.hubs import Mercure
+from triplewire.edge.outcomes import Outcomes
 from triplewire.edge.pages import Pages
 from triplewire.edge.parts import Idle, Parts
 from triplewire.edge.past.backlogs import Backlog
@@ -109,13 +111,16 @@ class Edge:
         self.slow = Matches(
             parts.slow_outbox, parts.log, subscriptions, self.readers, parts.metrics, slow=True, load=load
         )
+        queries = Queries(parts.registry, parts.log, self.readers)
+        self.ongoing = Matches(parts.ongoing_outbox, parts.log, queries, self.readers, parts.metrics, load=load)
         self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
-        self.strain_tail = Tail(Idle(), self.strains.step, parts.metrics)
+        self.strain_tail = Tail(Idle(), self._follow_strains, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
-        rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room)
+        self.ongoing_tail = Tail(parts.ongoing_watch, self.ongoing.step, parts.metrics)
+        rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room, self.ongoing.room)
         self.reception = Reception(
             rooms, parts.log, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
         )
@@ -131,15 +136,17 @@ class Edge:
         )
         self.publishings = Publishings(self.publications, Origins(parts.origins))
         if parts.traces is not None:
-            for feed in (self.events, self.strains, self.matches, self.slow):
+            for feed in (self.events, self.strains, self.matches, self.slow, self.ongoing):
                 feed.traced = Delivered(parts.traces).told
         self.matches.room.entered = self.outbox_tail.wake
         self.slow.room.entered = self.slow_tail.wake
+        self.ongoing.room.entered = self.ongoing_tail.wake
+        self.strains.room.entered = self.strain_tail.wake
         self.gauges = Gauges()
         for room in (self.events.room, self.strains.room):
             self.gauges.watch(room, lambda tap: tap.stream)
-        self.gauges.watch(self.matches.room, lambda _: NOTIFICATIONS)
-        self.gauges.watch(self.slow.room, lambda _: NOTIFICATIONS)
+        for found in (self.matches.room, self.slow.room, self.ongoing.room):
+            self.gauges.watch(found, lambda _: NOTIFICATIONS)
         parts.metrics.registry.register(FlowCollector(self.gauges.told))
         self.standings = Standings(
             parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
@@ -155,6 +162,7 @@ class Edge:
         self.ways = Ways(reception, Conversations(reception))
         taps = Taps(self.events, self.strains, self.sieves)
         self.streams = Streams(taps, reception, self.ways, self.resumptions, parts.windows, self.referrals)
+        self.outcomes = Outcomes(self.ongoing, taps, reception, self.ways, self.resumptions, parts.windows)
         window = parts.windows.of(None)
         self.deliveries = Deliveries(lanes, self.pasts, reception, self.ways, self.resumptions, self.leases, window)
         self.office = Office(parts.outbound, self._told, parts.clock, parts.metrics, parts.log, parts.traces)
@@ -174,7 +182,8 @@ class Edge:
             self.listings,
             Mercure(self.streams, self.reception, self.ways, parts.log, self.publications, read),
             self.deliveries,
-            Gatherings(self.streams, self.deliveries, self.reception, self.ways),
+            self.outcomes,
+            Gatherings(self.streams, self.deliveries, self.outcomes, self.reception, self.ways),
             Letters(parts.outbound.books, parts.registry, read),
             self.hub,
             Questions(parts.answers, self.policies, read, federated=bool(parts.services)),
@@ -197,11 +206,12 @@ class Edge:
 
     def listeners(self) -> dict[str, int]:
         streams = len(self.events.room) + len(self.strains.room)
-        return {"streams": streams, "subscriptions": len(self.matches.room) + len(self.slow.room)}
+        subscriptions = len(self.matches.room) + len(self.slow.room)
+        return {"streams": streams, "subscriptions": subscriptions, "queries": len(self.ongoing.room)}
 
     async def running(self, app: web.Application) -> AsyncIterator[None]:
         """The background of the application: begins before the first request, ends after the last."""
-        tails = (self.log_tail, self.strain_tail, self.outbox_tail, self.slow_tail)
+        tails = (self.log_tail, self.strain_tail, self.outbox_tail, self.slow_tail, self.ongoing_tail)
         works = (
             *(tail.run() for tail in tails),
             self._keep_open(),
@@ -255,11 +265,17 @@ class Edge:
         if self.parts.gate is not None:
             await self.readers.run(self.parts.gate.shapes.refresh)
         await self.events.step()
+        if await self.ongoing.standing.refresh():
+            self.ongoing_tail.wake()
         if not self.strains.idle():
             self.strain_tail.wake()
-        if await self.matches.subscriptions.refresh():
+        if await self.matches.standing.refresh():
             self.outbox_tail.wake()
             self.slow_tail.wake()
+
+    async def _follow_strains(self) -> None:
+        await self.strains.step()
+        self.outcomes.see_off()
 
     async def _keep_open(self) -> None:
         while True:
@@ -273,7 +289,7 @@ class Edge:
             self.moves.step()
 
     async def _keep_balance(self) -> None:
-        rooms = (self.events.room, self.matches.room, self.slow.room)
+        rooms = (self.events.room, self.matches.room, self.slow.room, self.ongoing.room)
         balance = Balance(rooms, self.standings.neighbours, self.parts.clock.ticks)
         while True:
             await asyncio.sleep(STANDING_SECONDS)

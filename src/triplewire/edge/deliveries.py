@@ -60,7 +60,7 @@ class Deliveries:
         before that the past, where the subscription asks for it.
         """
         resuming = asked is not None and asked != Asked()
-        known = self._lanes.main.subscriptions
+        known = self._lanes.main.standing
         subscription = await known.find(id, resuming=resuming)
         if not may_see(by, subscription.owner):
             raise NotFound(f"there is no subscription {id}")

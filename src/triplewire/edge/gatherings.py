@@ -1,4 +1,4 @@
-"""`GET /notifications`: be told of many subscriptions, and streams, over one connection."""
+"""`GET /notifications`: be told of many subscriptions, queries and streams over one connection."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import consuming
 from triplewire.edge.deliveries import Deliveries
 from triplewire.edge.intake.doors import said
+from triplewire.edge.outcomes import Outcomes
 from triplewire.edge.past.resumptions import NOW, Asked
 from triplewire.edge.streams import Streams
 from triplewire.edge.telling.marks import Mark
@@ -24,14 +25,17 @@ from triplewire.edge.telling.ways import Ways
 from triplewire.errors import BadRequest
 from triplewire.registry.streams import stream_name
 
-KINDS = ("subscription", "stream")
+KINDS = ("subscription", "query", "stream")
 
 
 class Gatherings:
     """Brings together what several others let clients listen to."""
 
-    def __init__(self, streams: Streams, deliveries: Deliveries, reception: Reception, ways: Ways) -> None:
+    def __init__(
+        self, streams: Streams, deliveries: Deliveries, outcomes: Outcomes, reception: Reception, ways: Ways
+    ) -> None:
         self._streams = streams
+        self._outcomes = outcomes
         self._deliveries = deliveries
         self._reception = reception
         self._ways = ways
@@ -44,7 +48,7 @@ class Gatherings:
         """Messages of all that the request names, in one order; over a WebSocket a client may name others later."""
         named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]
         if not named and not upgrades(request):
-            raise BadRequest("name what to listen to: ?subscription=, ?stream=, each as often as you like")
+            raise BadRequest("name what to listen to: ?subscription=, ?query=, ?stream=, each as often as you like")
         if len(named) > limits.GATHERED:
             raise BadRequest(f"{len(named)} are too many for one connection; name at most {limits.GATHERED}")
         self._reception.check_space()
@@ -62,6 +66,8 @@ class Gatherings:
             by.require(Verb.CONSUME, stream_name(name))
             return await self._streams.subject(stream_name(name), asked, by)
         by.require(Verb.SUBSCRIBE)
+        if kind == "query":
+            return await self._outcomes.subject(name, asked, by)
         return await self._deliveries.subject(name, asked, by)
 
 

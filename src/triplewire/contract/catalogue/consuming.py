@@ -63,18 +63,19 @@ CONSUME = Operation(
 )
 GATHER = Operation(
     "gather",
-    "Listen to many subscriptions and streams",
+    "Listen to many subscriptions, queries and streams",
     (Verb.SUBSCRIBE, Verb.CONSUME),
     description="In the order of events; a WebSocket may name others later, and let go of some.",
     parameters=(
         Parameter("subscription", "The ids of subscriptions", schema=with_.several(_TEXT, limits.GATHERED)),
+        Parameter("query", "The ids of continuous queries", schema=with_.several(_TEXT, limits.GATHERED)),
         Parameter("stream", "The names of streams", schema=with_.several(ref("StreamName"), limits.GATHERED)),
         *with_.LISTENING,
     ),
     answers=TOLD,
     problems=(400, 403, 404, 406, 503),
-    tells=("EventMessage", "NotificationMessage", "EndMessage", "LeftMessage", *NOTICES),
-    hears=("Acknowledging", "Subscribing", "Unsubscribing", "Streaming", "Unstreaming"),
+    tells=("EventMessage", "NotificationMessage", "AnswerMessage", "EndMessage", "LeftMessage", *NOTICES),
+    hears=("Acknowledging", "Subscribing", "Unsubscribing", "Streaming", "Unstreaming", "Querying", "Unquerying"),
 )
 READ = Operation(
     "readEvents",

@@ -36,6 +36,14 @@ MESSAGES: dict[str, Schema] = {
         graph=STRING,
         limit=OBJECT,
     ),
+    "AnswerMessage": _message(
+        "notification",
+        "A continuous query has found something: all that one event has completed.",
+        {"query": STRING, "kind": ref("Kind"), **_PLACE},
+        id=ref(MARK),
+        results=ref(RESULTS),
+        limit=OBJECT,
+    ),
     "PositionMessage": _message(
         "position",
         "From where on it goes; the first message, and where nothing else tells it.",
@@ -43,6 +51,7 @@ MESSAGES: dict[str, Schema] = {
         missed=BOOLEAN,
         earliest=ref(POSITION),
         subscription=STRING,
+        query=STRING,
         stream=STRING,
     ),
     "GapMessage": _message(
@@ -74,8 +83,10 @@ MESSAGES: dict[str, Schema] = {
     "FailedMessage": _message(
         "failed", "The last message: a sieve does not work.", {"position": ref(POSITION), "detail": STRING}
     ),
-    "EndMessage": _message("end", "The subscription was ended.", {"subscription": STRING, "detail": STRING}),
-    "LeftMessage": _message("left", "It is listened to no more.", {}, subscription=STRING, stream=STRING),
+    "EndMessage": _message(
+        "end", "The subscription, or the query, was ended.", {"detail": STRING}, subscription=STRING, query=STRING
+    ),
+    "LeftMessage": _message("left", "It is listened to no more.", {}, subscription=STRING, query=STRING, stream=STRING),
     "ProblemMessage": _message("problem", "What a client said cannot be done.", {"problem": ref(PROBLEM)}),
 }
 
@@ -87,4 +98,6 @@ SAID: dict[str, Schema] = {
     "Unsubscribing": record({"unsubscribe": STRING}, about="Tell no more of a subscription."),
     "Streaming": record({"stream": STRING}, optional={"after": STRING}, about="Tell of a stream, too."),
     "Unstreaming": record({"unstream": STRING}, about="Tell no more of a stream."),
+    "Querying": record({"query": STRING}, optional={"after": STRING}, about="Tell of a continuous query, too."),
+    "Unquerying": record({"unquery": STRING}, about="Tell no more of a query."),
 }

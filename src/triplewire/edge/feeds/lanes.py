@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from triplewire.config import limits
 from triplewire.edge.feeds.matches import Matches
+from triplewire.edge.feeds.subscriptions import Subscriptions
 from triplewire.edge.formats import Format
 from triplewire.edge.telling.frames import NOTHING, Frames
 from triplewire.edge.telling.rooms import History, Room
@@ -20,16 +21,16 @@ from triplewire.model import Subscription
 class Lanes:
     """Both feeds."""
 
-    main: Matches
-    slow: Matches
+    main: Matches[Subscriptions]
+    slow: Matches[Subscriptions]
 
     def of(self, subscription: Subscription) -> tuple[Room[int], History]:
         """The room where its listeners are from now on, and what was matched before they came."""
         feeds = (self.main, self.slow)
-        turns = self.main.subscriptions.turns(subscription.made)
+        turns = self.main.standing.turns(subscription.made)
         if len(turns) == 1:
-            return self.main.room, self.main.history(subscription)
-        parts = [Part(start, feeds[slow].room, feeds[slow].history(subscription)) for start, slow in turns]
+            return self.main.room, self.main.history(subscription.made)
+        parts = [Part(start, feeds[slow].room, feeds[slow].history(subscription.made)) for start, slow in turns]
         return parts[-1].room, Turning(parts)
 
 

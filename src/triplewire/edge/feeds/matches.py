@@ -1,19 +1,20 @@
-"""The feed of matches: what the pipeline found, to those who listen to subscriptions."""
+"""The feed of matches: what the pipeline found, to those who listen to subscriptions and to continuous queries."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.edge.feeds.notifications import Group, Solutions, Speaker, Wanted, grouped
-from triplewire.edge.feeds.subscriptions import Subscriptions
+from triplewire.edge.feeds.standing import Standing
 from triplewire.edge.formats import Format
-from triplewire.edge.formats.ports import end, moved
+from triplewire.edge.formats.ports import moved
 from triplewire.edge.ports import Entries
 from triplewire.edge.telling.frames import NOTHING, Frames
 from triplewire.edge.telling.rooms import Addressee, Room
@@ -22,7 +23,7 @@ from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.errors import Unavailable
 from triplewire.log.ports import Chunk, Outbox
-from triplewire.model import START, Subscription
+from triplewire.model import START
 from triplewire.telemetry.metrics import Metrics
 from triplewire.telemetry.traces import Traced, now
 
@@ -30,14 +31,18 @@ _BREATH = 250
 """Notifications between two turns of the event loop: at most 40 µs each, so that nobody waits longer than 10 ms."""
 
 
-class Matches:
-    """Brings new chunks of a lane into a room whose keys are the positions at which subscriptions were made."""
+Known = TypeVar("Known", bound=Standing)
+
+
+class Matches(Generic[Known]):
+    """Brings new chunks of a lane into a room whose keys are the positions at which subscriptions, or queries, were
+    made."""
 
     def __init__(
         self,
         outbox: Outbox,
         log: Entries,
-        subscriptions: Subscriptions,
+        standing: Known,
         workers: Workers,
         metrics: Metrics,
         *,
@@ -47,8 +52,8 @@ class Matches:
     ) -> None:
         self.room: Room[int] = Room(outbox.head(), load)
         self.slow = slow
-        self.subscriptions = subscriptions
-        subscriptions.rooms.append(self.room)
+        self.standing = standing
+        standing.rooms.append(self.room)
         self._outbox = outbox
         self._log = log
         self._workers = workers
@@ -57,10 +62,10 @@ class Matches:
         self.traced: Traced | None = None
 
     async def step(self) -> None:
-        """Hand out every new chunk, then see off those whose subscription has ended. Nobody there: nothing is read."""
+        """Hand out every new chunk, then see off those of what has ended. Nobody there: nothing is read."""
         # What was matched was matched by the registry as it is known after this.
         head = await self._workers.run(self._outbox.head)
-        await self.subscriptions.refresh()
+        await self.standing.refresh()
         while any(True for _ in self.room) and self.room.place < head:
             await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1), head)
             self.room.settle()
@@ -69,8 +74,9 @@ class Matches:
         self._send_over()
         await self._see_off()
 
-    def history(self, subscription: Subscription) -> MatchHistory:
-        return MatchHistory(subscription, self, self._outbox, self._log, self._workers, self._limit)
+    def history(self, made: int) -> MatchHistory:
+        """Of what was made at a position."""
+        return MatchHistory(made, self, self._outbox, self._log, self._workers, self._limit)
 
     async def _hand_out(self, chunks: Sequence[Chunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
@@ -87,16 +93,15 @@ class Matches:
             raise
 
     def _grouped(self, chunk: Chunk) -> Iterator[Group]:
-        return grouped(chunk.matches, self.subscriptions.wanted(self.room, slow=self.slow))
+        return grouped(chunk.matches, self.standing.wanted(self.room, slow=self.slow))
 
     async def _push(self, speaker: Speaker, groups: Sequence[Group]) -> None:
         written, spoken, began = 0, 0, now()
         for page in (page for group in groups for page in group.pages(self._limit)):
-            subscription = self.subscriptions.at(page.since)
-            if subscription is None:
+            shown = self.standing.shown(page.since)
+            if shown is None:
                 continue
-            telling = Once(partial(speaker.frames, subscription, self.subscriptions.shown(subscription), page))
-            written += self.room.push(subscription.made, telling)
+            written += self.room.push(shown.made, Once(partial(speaker.frames, shown, page)))
             spoken += len(page.positions)
             if spoken >= _BREATH:
                 # The loop serves publishers, and writes out what was handed to connections, in between.
@@ -108,16 +113,13 @@ class Matches:
 
     def _send_over(self) -> None:
         """Those whose matches come by another lane have had all that comes by this one: they are to come back."""
-        for made in [*self.room] if self.slow or self.subscriptions.laned else ():
-            if self.subscriptions.slow(made) != self.slow:
-                start, slow = self.subscriptions.turns(made)[-1]
-                if slow != self.slow and start <= self.room.place:
-                    self.room.finish(made, _moved)
+        for made in self.standing.leaving(self.room, slow=self.slow):
+            self.room.finish(made, _moved)
 
     async def _see_off(self) -> None:
-        for subscription in self.subscriptions.ended():
-            if subscription.made in self.room and await self._settled(subscription.until):
-                self.room.finish(subscription.made, partial(_end, subscription.id))
+        for each in self.standing.ended():
+            if each.made in self.room and await self._settled(each.until):
+                self.room.finish(each.made, each.last)
 
     async def _settled(self, until: int) -> bool:
         """Whether every event before a position was matched. A registry change alone makes no batch."""
@@ -126,14 +128,14 @@ class Matches:
 
 
 class MatchHistory:
-    """What the outbox still holds for one subscription."""
+    """What the outbox still holds for one of them."""
 
     def __init__(
-        self, subscription: Subscription, feed: Matches, outbox: Outbox, log: Entries, workers: Workers, limit: int
+        self, made: int, feed: Matches[Any], outbox: Outbox, log: Entries, workers: Workers, limit: int
     ) -> None:
-        self._made = subscription.made
+        self._made = made
         self._slow = feed.slow
-        self._subscriptions = feed.subscriptions
+        self._standing: Standing = feed.standing
         self._room = feed.room
         self._outbox = outbox
         self._log = log
@@ -145,9 +147,9 @@ class MatchHistory:
         return START
 
     async def step(self, cursor: int, format: Format) -> tuple[Frames, int]:
-        wanted = self._subscriptions.wanted((self._made,), slow=self._slow)
+        wanted = self._standing.wanted((self._made,), slow=self._slow)
         if not wanted:
-            raise Unavailable("the subscription was forgotten here meanwhile; come back")
+            raise Unavailable("what is listened to was forgotten here meanwhile; come back")
         return await self._workers.run(self._read, wanted, cursor, self._room.place, format)
 
     def _read(self, wanted: Sequence[Wanted], cursor: int, place: int, format: Format) -> tuple[Frames, int]:
@@ -157,15 +159,15 @@ class MatchHistory:
         return NOTHING, place
 
     def _first(self, chunk: Chunk, wanted: Sequence[Wanted], cursor: int, format: Format) -> tuple[Frames, int]:
-        """The first matches of a chunk above the cursor: of one version of the subscription, since they follow each
+        """The first matches of a chunk above the cursor: of one version of a subscription, since they follow each
         other."""
         pages = [group.page(cursor, self._limit) for group in grouped(chunk.matches, wanted)]
         pages = [page for page in pages if page.positions]
-        subscription = self._subscriptions.at(pages[0].since) if pages else None
-        if subscription is None:
+        shown = self._standing.shown(pages[0].since) if pages else None
+        if shown is None:
             return NOTHING, chunk.upto
         speaker, positions = _speaker(self._log, chunk.matches, pages[:1]), pages[0].positions
-        frames = speaker.frames(subscription, self._subscriptions.shown(subscription), pages[0], format)
+        frames = speaker.frames(shown, pages[0], format)
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.upto
 
 
@@ -176,7 +178,3 @@ def _speaker(log: Entries, matches: pa.Table, groups: Sequence[Group]) -> Speake
 
 def _moved(listener: Addressee) -> bytes:
     return moved(listener.manner.format, listener.cursor)
-
-
-def _end(subscription: str, listener: Addressee) -> bytes:
-    return end(listener.manner.format, subscription)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -161,14 +161,52 @@ def _shows_all(now: Pieces, then: Pieces, position: int) -> bool:
     return now.shows(position) and {*then.text(position).split("\n")} <= {*now.text(position).split("\n")}
 
 
+class Showing(Protocol):
+    """How matches are told: what their owner saw of events when they were matched, and what it sees now. What was
+    matched on something that is out of sight by now is told no more."""
+
+    @property
+    def sight(self) -> Sight | None: ...
+
+    @property
+    def now(self) -> Sight | None: ...
+
+    @property
+    def made(self) -> int:
+        """The key of those who listen."""
+
+    def finding(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Finding:
+        """What is said of the rows of one position."""
+
+
 @dataclass(frozen=True)
 class Shown:
-    """How matches of a subscription are told: by its shape, what its owner saw of events when they were matched, and
-    what it sees now. What was matched on something that is out of sight by now is told no more."""
+    """Matches of a version of a subscription, by its shape."""
 
+    subscription: Subscription
     shape: Shape
     sight: Sight | None = None
     now: Sight | None = None
+
+    @property
+    def made(self) -> int:
+        return self.subscription.made
+
+    def finding(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Finding:
+        of, said = self.subscription, self._said(speaker, position, rows)
+        return Finding(of.id, of.kind.value, position, said, of.kind is Kind.EVENT and not said, of.made)
+
+    def _said(self, speaker: Speaker, position: int, rows: Sequence[int]) -> dict[str, Any]:
+        shape, solutions, limit = self.shape, speaker.solutions, speaker.limit(rows)
+        if limit or self.subscription.kind is not Kind.BINDINGS:
+            return limit
+        if not shape.template and isinstance(shape.query, Query):
+            return {"results": tabulated(shape, solutions.terms(rows))}
+        # Quads are numbered as matching has seen them.
+        entry = speaker.pieces(shape.sight).entry(position)
+        if shape.template:
+            return graph(shape, self.subscription, entry, solutions.at(rows), solutions.terms(rows))
+        return {"results": bindings(shape, self.subscription.constants, entry, solutions.at(rows))}
 
 
 @dataclass(frozen=True)
@@ -181,7 +219,7 @@ class Speaker:
     """Where the log begins: what is not there before it was trimmed away, and after it erased."""
     _pieces: dict[Sight | None, Pieces] = field(default_factory=dict)
 
-    def frames(self, subscription: Subscription, shown: Shown, group: Group, format: Format) -> Frames:
+    def frames(self, shown: Showing, group: Group, format: Format) -> Frames:
         """One message for each match on an event that is in sight."""
         known, seen = self.pieces(None).rows, self.pieces(shown.sight)
         now = None if shown.now in (None, shown.sight) else self.pieces(shown.now)
@@ -190,7 +228,7 @@ class Speaker:
         for position, rows in zip(group.positions, group.rows, strict=True):
             if seen.shows(position) and (now is None or _shows_all(now, seen, position)):
                 told.append(position)
-                parts.append(format.finding(seen, self._finding(subscription, shown.shape, position, rows)))
+                parts.append(format.finding(seen, shown.finding(self, position, rows)))
             elif position < self.begin and position not in known:
                 # The log let the event go before this listener came for it.
                 told.append(position)
@@ -203,21 +241,7 @@ class Speaker:
             self._pieces[sight] = Pieces(self.entries, sight)
         return self._pieces[sight]
 
-    def _finding(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> Finding:
-        said = self._said(subscription, shape, position, rows)
-        whole = subscription.kind is Kind.EVENT and not said
-        return Finding(subscription.id, subscription.kind.value, position, said, whole, subscription.made)
-
-    def _said(self, subscription: Subscription, shape: Shape, position: int, rows: Sequence[int]) -> dict[str, Any]:
+    def limit(self, rows: Sequence[int]) -> dict[str, Any]:
+        """Which limit was reached, to be told in the place of all else; nothing where none was."""
         limit = self.solutions.limit(rows)
-        if limit is not None:
-            return {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}
-        if subscription.kind is not Kind.BINDINGS:
-            return {}
-        if not shape.template and isinstance(shape.query, Query):
-            return {"results": tabulated(shape, self.solutions.terms(rows))}
-        # Quads are numbered as matching has seen them.
-        entry = self.pieces(shape.sight).entry(position)
-        if shape.template:
-            return graph(shape, subscription, entry, self.solutions.at(rows), self.solutions.terms(rows))
-        return {"results": bindings(shape, subscription.constants, entry, self.solutions.at(rows))}
+        return {} if limit is None else {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from triplewire.access import Sight
 from triplewire.config import limits
 from triplewire.edge.feeds.notifications import Shown, Wanted
+from triplewire.edge.feeds.standing import Ended
+from triplewire.edge.formats.ports import end
 from triplewire.edge.ports import Entries
-from triplewire.edge.telling.rooms import Room
+from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.matching.index import Membership, Memberships
@@ -74,10 +77,6 @@ class Subscriptions:
             concerned = [each for each in changes if each.kind == SUBSCRIPTION and each.key in self._known]
             return any([await self._change(each) for each in concerned])
 
-    def at(self, since: int) -> Subscription | None:
-        """The version of a subscription that began at a position, as it is known here."""
-        return self._by_since.get(since)
-
     def slow(self, made: int) -> bool:
         """Whether the newest version of the one that was made at a position is of a shape of the slow lane."""
         newest = self._known.get(self._by_made.get(made, ""))
@@ -95,27 +94,34 @@ class Subscriptions:
                     found.append((start, slow))
         return found
 
-    def ended(self) -> Sequence[Subscription]:
+    def leaving(self, room: Room[int], *, slow: bool) -> list[int]:
+        """Those in the room of a lane whose matches come by another from some place on, and that had all of this."""
+        if not slow and not any(each is not None for each in self._lanes.values()):
+            return []
+        elsewhere = [(made, *self.turns(made)[-1]) for made in room if self.slow(made) != slow]
+        return [made for made, start, other in elsewhere if other != slow and start <= room.place]
+
+    def ended(self) -> list[Ended]:
         """Those that have ended."""
-        return [self._known[id] for id in self._ended]
+        gone = (self._known[id] for id in self._ended)
+        return [Ended(each.made, each.until, partial(_end, each.id)) for each in gone]
 
     def is_ended(self, id: str) -> bool:
         """Whether one has ended, as far as is known here."""
         return id in self._ended
 
-    def shown(self, subscription: Subscription) -> Shown:
-        """What its matches are expanded with, and shown of."""
-        newest = self._known.get(subscription.id, subscription)
-        return Shown(self._shapes[subscription.shape], self.sight(subscription), self.sight(newest))
+    def shown(self, since: int) -> Shown | None:
+        """What matches of the version that began at a position are expanded with, and shown of; None where it is not
+        known here."""
+        version = self._by_since.get(since)
+        if version is None:
+            return None
+        newest = self._known.get(version.id, version)
+        return Shown(version, self._shapes[version.shape], self.sight(version), self.sight(newest))
 
     def sight(self, subscription: Subscription) -> Sight | None:
         """What its owner sees of events; None is everything."""
         return self._sights.find(subscription.sight)
-
-    @property
-    def laned(self) -> bool:
-        """Whether any shape that is known here went to the slow lane."""
-        return any(each is not None for each in self._lanes.values())
 
     def moved(self, subscription: Subscription) -> int | None:
         """The position above which its matches come by the slow lane; None where they do not."""
@@ -194,3 +200,7 @@ class Subscriptions:
                     self._by_since.pop(since, None)
                     self._memberships.pop(since, None)
                 self._ended.discard(id)
+
+
+def _end(id: str, listener: Addressee) -> bytes:
+    return end(listener.manner.format, id)

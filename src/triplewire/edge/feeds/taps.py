@@ -54,6 +54,13 @@ class Taps:
         self._watch(history.stream, tap, by)
         return Tapped(self.strains.room, tap, history)
 
+    async def answers(self, stream: str, query: str, told: int = START) -> Tapped:
+        """The answers of a continuous query, which are events of a stream. Who may have these has all of them."""
+        await self.events.rouse()
+        tap = Tap(stream, query=query)
+        self.strains.idle()
+        return Tapped(self.strains.room, tap, self.strains.history(tap, None, told))
+
     def _watch(self, history: StreamHistory, tap: Tap, by: Principal) -> None:
         """Tell of the past, and then of the present, only as long as it is what somebody sees."""
         self.events.views.enter(tap, by)

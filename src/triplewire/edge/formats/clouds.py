@@ -42,7 +42,7 @@ class Clouds(Flowing):
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
         id = finding.mark if self._marks else token(finding.position)
-        told = {"twposition": id, "twsubscription": finding.subscription, "twkind": finding.kind}
+        told = {"twposition": id, f"tw{finding.of}": finding.id, "twkind": finding.kind}
         return self._message(cloud_of(entry, **told) if finding.whole else _found(entry, finding, told))
 
     def notice(self, name: str, **fields: object) -> bytes:
@@ -77,11 +77,11 @@ def cloud_of(entry: Mapping[str, Any], **told: str) -> CloudEvent:
 
 
 def _found(entry: Mapping[str, Any], finding: Finding, told: Mapping[str, str]) -> CloudEvent:
-    """What a subscription found in an event, which is its subject."""
+    """What was found in an event, which is its subject."""
     said = {
         "specversion": VERSION,
         "id": token(finding.position),
-        "source": f"/subscriptions/{finding.subscription}",
+        "source": finding.path,
         "type": f"{NOTICES}notification",
         "subject": entry["event"],
         "time": moment(entry["time"]),

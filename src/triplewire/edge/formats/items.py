@@ -42,7 +42,7 @@ class Items(Flowing):
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
         id = finding.mark if self._marks else token(finding.position)
-        told = {"Position": id, "Subscription": finding.subscription, "Kind": finding.kind}
+        told = {"Position": id, finding.of.title(): finding.id, "Kind": finding.kind}
         if finding.whole:
             return item_of(entry["event"], entry["text"], _headers(entry, **told))
         syntax, body = _content(finding)

@@ -11,12 +11,15 @@ from triplewire.edge.telling.frames import members
 from triplewire.edge.telling.marks import Mark
 from triplewire.model import START, token
 
+PATHS = {"subscription": "/subscriptions/", "query": "/queries/"}
+"""Where those are that are told of something."""
+
 
 @dataclass(frozen=True)
 class Finding:
-    """What a subscription is told of the event at a position."""
+    """What a subscription, or a continuous query, is told of the event at a position."""
 
-    subscription: str
+    id: str
     kind: str
     position: int
     said: Mapping[str, Any]
@@ -25,6 +28,13 @@ class Finding:
     """The event itself is told."""
     made: int = START
     """Where the subscription was made."""
+    of: str = "subscription"
+    """Of what it is: one of `PATHS`."""
+
+    @property
+    def path(self) -> str:
+        """Where that is which is told."""
+        return PATHS[self.of] + self.id
 
     @property
     def mark(self) -> str:
@@ -33,7 +43,7 @@ class Finding:
 
     def members(self, pieces: Pieces) -> bytes:
         """All of it, as the members of a JSON object."""
-        opening = members({"subscription": self.subscription, "kind": self.kind})
+        opening = members({self.of: self.id, "kind": self.kind})
         rest = pieces.body(self.position) if self.whole else members(self.said)
         told = b"%b,%b" % (opening, pieces.brief(self.position))
         return b"%b,%b" % (told, rest) if rest else told
@@ -111,9 +121,9 @@ def slow(format: Format, position: int, limit: int) -> bytes:
     return format.notice("slow", position=token(position), limit=limit, detail=detail)
 
 
-def end(format: Format, subscription: str) -> bytes:
-    """The last message of a subscription that was ended."""
-    return format.notice("end", subscription=subscription, detail="the subscription was ended; nothing more will come")
+def end(format: Format, id: str, of: str = "subscription", why: str = "ended") -> bytes:
+    """The last message of a subscription or a query that was ended."""
+    return format.notice("end", **{of: id}, detail=f"the {of} was {why}; nothing more will come")
 
 
 def undecided(format: Format, position: int) -> bytes:

@@ -53,7 +53,7 @@ class Rdf(Flowing):
         return self._message("event", told, self._whole(pieces, position))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
-        told = {"position": token(finding.position), "subscription": finding.subscription, "kind": finding.kind}
+        told = {"position": token(finding.position), finding.of: finding.id, "kind": finding.kind}
         told |= {"id": finding.mark} if self._marks else {}
         told |= {name: value for name, value in finding.said.items() if name == "limit"}
         return self._message("notification", told, "".join(self._found(pieces, finding)))

@@ -51,7 +51,6 @@ _WANTED = (Wanted(SINCE, END, None),)
 class Asker:
     """A subscription as it was made, and what asks for it; of one thread at a time."""
 
-    subscription: Subscription
     shown: Shown
     evaluator: Evaluator
     predicates: tuple[str, ...]
@@ -63,7 +62,7 @@ class Asker:
             return NOTHING
         matches = self.evaluator.match(entries)
         speaker = Speaker(entries, Solutions(matches))
-        told = [speaker.frames(self.subscription, self.shown, each, format) for each in grouped(matches, _WANTED)]
+        told = [speaker.frames(self.shown, each, format) for each in grouped(matches, _WANTED)]
         return told[0] if told else NOTHING
 
 
@@ -123,8 +122,8 @@ class Pasts:
             raise NotFound(f"the shape {version.shape} of the subscription is not in the registry")
         shape = Shape.from_value(change.value)
         ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
-        shown = Shown(shape, self._sights.find(version.sight), self._sights.find(self._newest(version).sight))
-        return Asker(version, shown, solo(version, shape, ontologies), predicates(shape))
+        then, now = self._sights.find(version.sight), self._sights.find(self._newest(version).sight)
+        return Asker(Shown(version, shape, then, now), solo(version, shape, ontologies), predicates(shape))
 
 
 class PastHistory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from triplewire.access import Sight
@@ -96,13 +96,19 @@ class Resumptions:
         self, asked: Asked | None, subscription: Subscription, sight: Sight | None = None
     ) -> Start:
         """Who does not say from where is told all that is kept, and the past where the subscription asks for it."""
-        if asked is None:
-            return Start(subscription.floor)
-        found = await self._searching(asked).run(self._start, asked, subscription.stream, self._backlog.log_lost, sight)
-        after = max(subscription.floor, found.after) if asked != Asked() else found.after
+        start = await self.since(asked, subscription.floor, subscription.stream, sight)
         # The history of one that looks back tells of gaps itself.
-        missed = found.gap is not None and found.gap.last > after and subscription.begins is None
-        return Start(after, found.told, found.gap if missed or found.unknown else None)
+        return start if subscription.begins is None or start.unknown else replace(start, gap=None)
+
+    async def since(self, asked: Asked | None, floor: int, streams: Names, sight: Sight | None = None) -> Start:
+        """Of what is told since a position, of events of some streams: who does not say from where is told all that is
+        kept."""
+        if asked is None:
+            return Start(floor)
+        found = await self._searching(asked).run(self._start, asked, streams, self._backlog.log_lost, sight)
+        after = max(floor, found.after) if asked != Asked() else found.after
+        missed = found.gap is not None and found.gap.last > after
+        return Start(after, found.told, found.gap if missed or found.unknown else None, unknown=found.unknown)
 
     def _searching(self, asked: Asked) -> Workers:
         return self._workers if asked.moment is None and asked.event is None else self._historians

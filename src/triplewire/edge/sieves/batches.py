@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from triplewire.edge.sieves.quads import quads_of, rdf
 from triplewire.edge.sieves.sieves import Tap
+from triplewire.model.queries import ANSWER
 from triplewire.model.terms import RDF_TYPE
 
 Mask = npt.NDArray[np.bool_]
@@ -32,6 +33,7 @@ class Batch:
     def passing(self, tap: Tap) -> Mask:
         """Those of its stream that pass all but queries and filters of the deployment."""
         mask, sieve = self._among("stream", (tap.stream,)), tap.sieve
+        mask = mask if tap.query is None else mask & self._answering(tap.query)
         if sieve is None:
             return mask
         for name in ("source", "application"):
@@ -48,6 +50,9 @@ class Batch:
                 names = self._columns[column] = Names(self.entries[column], np.arange(self.entries.num_rows))
             found = self._masks[column, values] = names.among(values, self.entries.num_rows)
         return found
+
+    def _answering(self, query: str) -> Mask:
+        return np.asarray(pc.starts_with(self.entries["event"], f"{ANSWER}{query}:").to_numpy(), bool)
 
     def _of_vocabulary(self, beginnings: tuple[str, ...]) -> Mask:
         found = self._masks.get(("vocabulary", beginnings))

@@ -76,3 +76,5 @@ class Tap:
     stream: str
     sieve: Sieve | None = None
     sight: Sight | None = None
+    query: str | None = None
+    """The continuous query of which they hear the answers alone, by its id."""

@@ -28,8 +28,9 @@ from triplewire.model import token
 Find = Callable[[str, str, Asked | None], Awaitable[Subject[Any]]]
 """Finds a subject by its kind, its name, and after what it is to be told."""
 
-_BEGIN = {"subscribe": "subscription", "stream": "stream"}
-_STOP = {"unsubscribe": "subscription", "unstream": "stream"}
+_BEGIN = {"subscribe": "subscription", "stream": "stream", "query": "query"}
+_STOP = {"unsubscribe": "subscription", "unstream": "stream", "unquery": "query"}
+_PLURAL = {"subscription": "subscriptions", "stream": "streams", "query": "queries"}
 
 
 def window_of(request: web.Request, begin: str) -> Window | None:
@@ -136,7 +137,7 @@ class Talk:
         await self.add(subject)
 
     async def _stop(self, kind: str, name: str) -> None:
-        path = f"{kind}s/{name}"
+        path = f"{_PLURAL[kind]}/{name}"
         if path not in self.reader:
             raise BadRequest(f"{path} is not listened to")
         self.reader.drop(path)
@@ -146,5 +147,6 @@ class Talk:
 
 async def not_understood(said: Json) -> None:
     """What clients say where nothing is to be said."""
-    known = "?ack=1 lets a client say ack, and GET /notifications subscribe, unsubscribe, stream and unstream"
+    words = ", ".join((*_BEGIN, *_STOP))
+    known = f"?ack=1 lets a client say ack, and GET /notifications any of {words}"
     raise BadRequest(f"{orjson.dumps(said).decode()[:100]} is not understood here; {known}")
