@@ -249,6 +249,13 @@ COMMIT_QUEUE = 1_024
 BATCH_EVENTS = 20_000
 """Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
 
+ONGOING_EVENTS = 60_000
+"""Events in one micro-batch of continuous queries. Most of a batch is fixed cost, so that a backlog is taken in large
+bites; a worker needs some 300 bytes for each."""
+
+ONGOING_TEXT_BYTES = 96 * 1024 * 1024
+"""Text of the events in one micro-batch of continuous queries; one event more may begin within it."""
+
 BATCH_TEXT_BYTES = 32 * 1024 * 1024
 """Text of the events in one micro-batch; one event more may begin within it. As a table of quads it is about ten times
 as much."""

@@ -31,6 +31,10 @@ class Settings:
     """Seconds between two looks of the `match` query at an idle log."""
     store_interval: float = 1.0
     """Seconds between two looks of the `store` query; each batch becomes a commit of the lake."""
+    strategy: str = "csbv"
+    """How the state of continuous queries is spread: `csbv` by the values that join, `cqc` by pattern."""
+    stations: int = 0
+    """In how many parts it lies, each of which is one task of a batch; 0 is one for each core."""
     query_processes: int = limits.QUERIES_AT_ONCE
     """How many SPARQL queries over history run at once, each in a process of its own."""
     query_seconds: float = limits.QUERY_SECONDS
@@ -127,6 +131,11 @@ class Settings:
     @property
     def slow_outbox(self) -> Path:
         return self.data / "outbox-slow.db"
+
+    @property
+    def ongoing(self) -> Path:
+        """Where continuous queries have their state."""
+        return self.data / "ongoing"
 
     @property
     def ongoing_outbox(self) -> Path:

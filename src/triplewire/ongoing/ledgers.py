@@ -39,15 +39,21 @@ class Ledger:
         """All that a place has after a batch."""
         self._put((batch, _WHOLE), kept)
 
-    def read(self, after: Moment, before: Moment) -> Iterator[pa.Table]:
-        """What makes a place as it was before a round: all of what was written last as a whole, where nothing is known
-        yet, and then what came after that. Raises Unavailable for a file that is torn."""
+    def since(self, after: Moment, before: Moment) -> Past:
+        """What makes a place, as it was after a round, what it was before another one."""
         moments = [each for each in self._moments() if after < each < before]
         wholes = [each for each in moments if each[1] == _WHOLE]
-        first = wholes[-1] if wholes and after == START else after
-        for each in moments:
-            if each == first or (each > first and each[1] != _WHOLE):
-                yield self._get(each)
+        if wholes:
+            return Past(True, self, tuple(each for each in moments if each >= wholes[-1]))
+        return Past(after == START, self, tuple(moments))
+
+    def get(self, moment: Moment) -> pa.Table:
+        """What was written then. Raises Unavailable for a file that is torn."""
+        try:
+            with pa.OSFile(str(self._file(moment))) as file:
+                return pa.ipc.open_stream(file).read_all()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise Unavailable(f"{self._file(moment)} cannot be read: {error}") from error
 
     def size(self, after: int) -> tuple[int, int]:
         """How many bytes were written last as a whole, before a batch, and how many have come since."""
@@ -86,9 +92,14 @@ class Ledger:
             os.fsync(file.fileno())
         scratch.rename(target)
 
-    def _get(self, moment: Moment) -> pa.Table:
-        try:
-            with pa.OSFile(str(self._file(moment))) as file:
-                return pa.ipc.open_stream(file).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise Unavailable(f"{self._file(moment)} cannot be read: {error}") from error
+
+@dataclass(frozen=True)
+class Past:
+    """What was written between two rounds. A place begins `anew` where it all was written down as a whole since."""
+
+    anew: bool
+    ledger: Ledger
+    moments: tuple[Moment, ...]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return map(self.ledger.get, self.moments)

@@ -26,6 +26,7 @@ from triplewire.log.ports import Retention
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.erasures import Eraser
 from triplewire.pipeline.housekeeper import Housekeeper, Keeping, Rules
+from triplewire.pipeline.ongoing import ONGOING, Course, start_ongoing
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, start_store
 from triplewire.pipeline.session import start_session
@@ -113,6 +114,8 @@ class Application:
             _check(queries)
             self._widen(work, queries)
             progress = {query.name: _progress(query) for query in queries}
+            if ONGOING in progress:
+                progress[ONGOING] |= work.ongoing
             self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), lake=keeper.state(), **progress)
             if beats % WARM_BEATS == 0:
                 keep_warm(work.spark)
@@ -122,10 +125,23 @@ class Application:
             stop.wait(BEAT_SECONDS)
 
     def _widen(self, work: Work, queries: list[StreamingQuery]) -> None:
-        """Open the slow lane, once something is in it: after the others, which are waited for."""
+        """Open the slow lane, once something is in it, and begin with continuous queries, once there are any: after the
+        others, which are waited for."""
         if all(query.name != SLOW for query in queries):
             slow = start_slow(work, self.settings.match_interval)
             queries += [] if slow is None else [slow]
+        if all(query.name != ONGOING for query in queries):
+            ongoing = start_ongoing(work, self._course(work))
+            queries += [] if ongoing is None else [ongoing]
+
+    def _course(self, work: Work) -> Course:
+        settings = self.settings
+        return Course(
+            path=settings.ongoing.absolute(),
+            stations=settings.stations or work.cores,
+            spread=settings.strategy == "csbv",
+            interval=settings.match_interval,
+        )
 
     def _trim(self) -> None:
         """Let go of what is older than retention allows and was both matched and stored, and of its matches. The slow

@@ -20,5 +20,13 @@ class Checkpoint:
 
     def upto(self, batch: int) -> int:
         """The position at which a batch ends. Spark writes it down before it runs the batch."""
+        return int(self._offset(batch)["position"])
+
+    def time(self, batch: int) -> int:
+        """The time of a batch, where offsets have one."""
+        return int(self._offset(batch)["time"])
+
+    def _offset(self, batch: int) -> dict[str, int]:
         *_, offset = (self.path / "offsets" / str(batch)).read_text().splitlines()
-        return int(json.loads(offset)["position"])
+        found: dict[str, int] = json.loads(offset)
+        return found

@@ -18,17 +18,19 @@ class Costs:
     kernel: Accumulator[float]
     store: Accumulator[float]
     slow: Accumulator[float]
+    ongoing: Accumulator[float]
     shapes: Accumulator[dict[str, float]]
     """Of the evaluator in the main lane, for each shape."""
 
     @classmethod
     def of(cls, context: SparkContext) -> Costs:
-        kernel, store, slow = (context.accumulator(0.0) for _ in range(3))
-        return cls(kernel, store, slow, context.accumulator({}, _ByName()))
+        kernel, store, slow, ongoing = (context.accumulator(0.0) for _ in range(4))
+        return cls(kernel, store, slow, ongoing, context.accumulator({}, _ByName()))
 
     def seconds(self) -> dict[str, float]:
         """In the driver: what finished tasks took."""
-        return {"kernel": self.kernel.value, "store": self.store.value, "slow": self.slow.value}
+        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "ongoing": self.ongoing}
+        return {name: account.value for name, account in accounts.items()}
 
 
 class _ByName(AccumulatorParam[dict[str, float]]):

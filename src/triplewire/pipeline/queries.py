@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.config import limits
@@ -22,7 +23,7 @@ from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.lanes import slowly
 from triplewire.pipeline.match import collected, matched
 from triplewire.pipeline.ports import Ports
-from triplewire.pipeline.source import NAME, Batching, log_source
+from triplewire.pipeline.source import Batching, log_source
 from triplewire.pipeline.store import stored
 from triplewire.pipeline.tasks import made
 from triplewire.registry.lanes import LANE, Lane, to_value
@@ -49,6 +50,8 @@ class Work:
     accounts: Accounts = field(default_factory=Accounts)
     traces: Traces | None = None
     """Where spans are told; None where nobody hears them."""
+    ongoing: dict[str, object] = field(default_factory=dict)
+    """What is told of continuous queries, as of their last batch."""
 
     @property
     def cores(self) -> int:
@@ -104,7 +107,7 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
         move(work.registry, work.accounts.settle(work.costs.shapes.value, upto - done[0]))
         done[0] = upto
 
-    return _start(work, streaming, deliver)
+    return start(work, streaming, deliver)
 
 
 def move(registry: Registry, expensive: Mapping[str, float]) -> None:
@@ -131,7 +134,7 @@ def start_slow(work: Work, interval: float) -> StreamingQuery | None:
         outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
         work.reached.update(matches["limit"].drop_null().to_pylist())
 
-    return _start(work, streaming, deliver)
+    return start(work, streaming, deliver)
 
 
 def start_store(work: Work, interval: float) -> StreamingQuery:
@@ -146,15 +149,19 @@ def start_store(work: Work, interval: float) -> StreamingQuery:
         written = made(stored(entries, ports.lake_files, work.costs))
         lake.commit(Batch(checkpoint.id, number, checkpoint.upto(number)), written)
 
-    return _start(work, streaming, commit)
+    return start(work, streaming, commit)
 
 
-def _start(work: Work, streaming: Streaming, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
+def start(
+    work: Work, streaming: Streaming, sink: Callable[[DataFrame, int], None], source: type[DataSource] | None = None
+) -> StreamingQuery:
+    """Run a query over the log, or over another source."""
+    found = source or log_source(work.ports.open_log)
     work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
     work.spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(streaming.rest * 1_000)}ms")
-    work.spark.dataSource.register(log_source(work.ports.open_log))
+    work.spark.dataSource.register(found)
     return (
-        work.spark.readStream.format(NAME)
+        work.spark.readStream.format(found.name())
         .options(**asdict(streaming.batching))
         .load()
         .writeStream.queryName(streaming.name)

@@ -1,0 +1,42 @@
+"""Events as the network takes them in: their texts, and which scopes they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.model.cargoes import without_cargoes
+from triplewire.model.queries import ANSWER
+from triplewire.native.arrays import Flags
+from triplewire.ongoing.network.arrays import Entries
+from triplewire.ongoing.network.builders import Scope
+
+
+def entries_of(table: pa.Table, scopes: Sequence[Scope], origin: int = 0) -> Entries:
+    """The events of an `ENTRIES` table that are RDF. Those of an origin other than 0 are of the past of one query."""
+    table = without_cargoes(table)
+    texts = table["text"].combine_chunks().cast(pa.large_string())
+    texts = texts.chunk(0) if isinstance(texts, pa.ChunkedArray) else texts
+    _, offsets, data = texts.buffers()
+    start = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return Entries(
+        text=np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8),
+        start=start,
+        position=table["position"].to_numpy(),
+        time=table["received"].to_numpy(),
+        scopes=np.stack([_within(table, each, origin) for each in scopes], axis=1),
+    )
+
+
+def _within(table: pa.Table, scope: Scope, origin: int) -> Flags:
+    """Which events a scope has. Whoever names no streams does not hear what queries have answered."""
+    if scope.origin not in (0, origin):
+        return np.zeros(table.num_rows, np.bool_)
+    if scope.streams is None:
+        found = pc.invert(pc.starts_with(table["event"], ANSWER))
+    else:
+        found = pc.is_in(table["stream"], pa.array(scope.streams))
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,227 @@
+"""Joins: the network of continuous queries as functions from frame to frame.
+
+```
+log ──▶ route ──▶ exchange ──▶ meet ──▶ exchange ──▶ meet ──▶ … ──▶ driver
+                  by station   round 1  by station   round 2
+```
+
+What a station keeps in a round it writes to its ledger before it tells what follows. A worker that finds a station of
+its own behind makes it anew, or lets it catch up.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.model import MATCHES
+from triplewire.ongoing.learners import Program
+from triplewire.ongoing.ledgers import START, Ledger, Moment
+from triplewire.ongoing.network.emitting import ADDRESSES
+from triplewire.ongoing.network.events import entries_of
+from triplewire.ongoing.network.rows import ROWS
+from triplewire.ongoing.network.stations import Router, Station, Ward, station_of
+from triplewire.ongoing.places import Turn
+from triplewire.pipeline.blocks import packed, unpacked
+from triplewire.pipeline.costs import Costs, spending
+from triplewire.pipeline.workers import keep, lighten
+
+SENT = pa.schema(
+    [
+        pa.field("station", pa.int32(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("block", pa.binary(), nullable=False),
+    ]
+)
+"""A block on its way to a station: rows, or what is only passed on."""
+
+_ROWS, _MATCHES, _REPORT = 0, 1, 2
+
+SETTLED_BYTES = 16 * 1024 * 1024
+"""What a ledger gathers, at least, before all that its station has is written down at once: it is read in a fifth of a
+second."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What workers need to know of a batch: where the program and the ledgers are, and how many stations there are."""
+
+    program: Path
+    ledgers: Path
+    stations: int
+    turn: Turn
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a station says of itself after a round: how much it has, and how many rows came to each address."""
+
+    station: int
+    rows: int
+    bytes: int
+    addresses: np.ndarray
+
+
+@dataclass
+class _Kept:
+    """A station of this worker, as it was before a round."""
+
+    station: Station
+    before: Moment
+    program: Path
+
+
+_programs: dict[Path, Program] = {}
+"""Of this worker process: the newest of each directory."""
+
+_stations: dict[Path, _Kept] = {}
+"""Likewise, by their ledgers."""
+
+
+def joined(blocks: DataFrame, task: Task, depth: int, costs: Costs) -> DataFrame:
+    """From a frame of `BLOCKS` to one of `SENT`, all of whose blocks are matches or reports."""
+    schema = from_arrow_schema(SENT)
+    frame = blocks.mapInArrow(partial(_route, task, costs), schema)
+    rounds = 1 if task.stations == 1 else max(1, depth - 1)
+    for number in range(1, rounds + 1):
+        frame = frame.repartitionById(task.stations, "station").mapInArrow(partial(_meet, task, number, costs), schema)
+    return frame
+
+
+def collected(sent: DataFrame) -> tuple[pa.Table, list[Report]]:
+    """In the driver: all matches, and what stations say."""
+    table = sent.toArrow()
+    kinds, blocks = table["kind"].to_numpy(), table.select(["block"])
+    matches = unpacked(blocks.filter(pa.array(kinds == _MATCHES)).to_batches())
+    reports = blocks.filter(pa.array(kinds == _REPORT))["block"].to_pylist()
+    return pa.concat_tables([MATCHES.empty_table(), *matches]), [pickle.loads(each) for each in reports]
+
+
+def _route(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    lighten()
+    program = _program(task.program)
+    router = Router(program.plan)
+    for entries in unpacked(batches):
+        with spending(costs.ongoing):
+            rows, answers = router.route(entries_of(entries, program.scopes))
+            sent = [*_by_station(rows, task.stations), *_sent(0, _MATCHES, program.speech.matches(answers))]
+        yield from sent
+
+
+def _meet(task: Task, number: int, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    lighten()
+    station, rows = _partition(), [ROWS.empty_table()]
+    for batch in batches:
+        own = batch.filter(pa.array(batch["kind"].to_numpy() == _ROWS))
+        rows += unpacked([own.select(["block"])])
+        yield from _others(batch)
+    table = pa.concat_tables(rows)
+    if not table.num_rows:
+        return
+    with spending(costs.ongoing):
+        sent = _met(task, (task.turn.batch, number), station, table)
+    yield from sent
+
+
+def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.RecordBatch]:
+    ledger, program = Ledger(task.ledgers / str(number)), _program(task.program)
+    kept = _station(task, ledger, number, moment)
+    taken = kept.station.take(rows)
+    ledger.write(moment, taken.kept)
+    kept.before = (moment[0], moment[1] + 1)
+    station = kept.station
+    addresses = np.bincount(taken.kept["address"].to_numpy(), minlength=ADDRESSES)
+    stores = (station.triples, station.partials)
+    report = Report(number, sum(each.size for each in stores), sum(each.bytes for each in stores), addresses)
+    told = program.speech.matches(taken.answers)
+    reported = _row(0, _REPORT, pickle.dumps(report))
+    return [*_by_station(taken.leaving, task.stations), *_sent(0, _MATCHES, told), reported]
+
+
+def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
+    """The station as it is before a round, going by the program of the batch."""
+    program, kept = _program(task.program), _stations.get(ledger.path)
+    reached = START if kept is None or kept.before > moment else _last(kept.before)
+    past = ledger.since(reached, moment)
+    if kept is None or past.anew:
+        kept = _Kept(Station(program.plan, Ward(number, task.stations)), START, task.program)
+    elif kept.program != task.program:
+        kept.station.adopt(program.plan)
+        kept.program = task.program
+    for table in past:
+        kept.station.restore(table)
+    if moment[1] == 1:
+        kept.station.expire(task.turn.upto, task.turn.now)
+        _settle(ledger, kept.station, moment[0] - 1)
+    if ledger.path not in _stations:
+        keep()
+    kept.before = moment
+    _stations[ledger.path] = kept
+    return kept
+
+
+def _last(before: Moment) -> Moment:
+    """The round before one: what came after it is not known here."""
+    return before[0], before[1] - 1
+
+
+def _settle(ledger: Ledger, station: Station, batch: int) -> None:
+    """Write down all that the station has after a batch, which is done, where much has come since that was done."""
+    whole, since = ledger.size(batch)
+    if since > max(whole, SETTLED_BYTES):
+        ledger.settle(batch, station.kept())
+        ledger.trim(batch)
+
+
+def _by_station(rows: pa.Table, stations: int) -> Iterator[pa.RecordBatch]:
+    if not rows.num_rows:
+        return
+    if stations == 1:
+        yield from _sent(0, _ROWS, rows)
+        return
+    where = station_of(rows["address"].to_numpy(), stations)
+    for station in range(stations):
+        yield from _sent(station, _ROWS, rows.filter(pa.array(where == station)))
+
+
+def _sent(station: int, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    for batch in packed(table):
+        for block in batch["block"].to_pylist():
+            yield _row(station, kind, block)
+
+
+def _row(station: int, kind: int, block: bytes) -> pa.RecordBatch:
+    columns = [pa.array([station], pa.int32()), pa.array([kind], pa.int8()), pa.array([block], pa.binary())]
+    return pa.record_batch(columns, schema=SENT)
+
+
+def _others(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """What is only passed on."""
+    others = batch.filter(pa.array(batch["kind"].to_numpy() != _ROWS))
+    if others.num_rows:
+        yield others
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _program(path: Path) -> Program:
+    """What a batch goes by. One is read once in a worker."""
+    if path not in _programs:
+        found: Program = pickle.loads(path.read_bytes())
+        for other in [each for each in _programs if each.parent == path.parent]:
+            del _programs[other]
+        _programs[path] = found
+        keep()
+    return _programs[path]

@@ -1,0 +1,104 @@
+"""Runs: the network without Spark, batch by batch, as the pipeline drives it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tests.ongoing.oracle import Asked, Key, Published
+from triplewire.model import ENTRIES, MATCHES
+from triplewire.model.queries import ContinuousQuery
+from triplewire.ongoing.learners import Learner, Program
+from triplewire.ongoing.network.events import entries_of
+from triplewire.ongoing.network.rows import ROWS
+from triplewire.ongoing.network.stations import Router, Station, Ward, station_of
+from triplewire.ongoing.structures import STRUCTURE, asked
+from triplewire.registry.ports import Change
+from triplewire.registry.queries import QUERY, to_value
+from triplewire.sparql.registrations import parse_registration
+
+
+def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, Change]:
+    """As it is registered, with the change that brings its structure."""
+    within = None if wish.within is None else wish.within / 1_000_000
+    found = asked(parse_registration(wish.sparql), distinct=wish.distinct, within=within, span=wish.span)
+    query = ContinuousQuery(
+        id,
+        wish.sparql,
+        group=found.group,
+        structure=found.structure.key,
+        constants=found.constants,
+        variables=found.variables,
+        within=within,
+        span=wish.span,
+        since=wish.since,
+    )
+    return query, Change(0, STRUCTURE, found.structure.key, found.structure.to_value())
+
+
+@dataclass
+class Run:
+    """Some queries, and the stations that answer them."""
+
+    wishes: Sequence[Asked]
+    stations: int = 1
+    spread: bool = True
+    learner: Learner = field(default_factory=Learner)
+    kept: dict[int, list[pa.Table]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        made = [query_of(wish, str(number)) for number, wish in enumerate(self.wishes)]
+        self.queries = [query for query, _ in made]
+        self.learner.learn([change for _, change in made], 0)
+        values = [(each, {**to_value(each), "first": each.since}) for each in self.queries]
+        self.learner.learn([Change(each.since, QUERY, each.id, value) for each, value in values], 0)
+        self.places = [Station(self.program.plan, Ward(each, self.stations)) for each in range(self.stations)]
+
+    @property
+    def program(self) -> Program:
+        return self.learner.program(spread=self.spread)
+
+    def restart(self) -> None:
+        """All stations are lost, and made again of what they kept."""
+        self.places = [Station(self.program.plan, Ward(each, self.stations)) for each in range(self.stations)]
+        for number, place in enumerate(self.places):
+            for table in self.kept.get(number, []):
+                place.restore(table)
+
+    def take(self, events: Sequence[Published]) -> pa.Table:
+        """A batch; what it answers, as `MATCHES`."""
+        program = self.program
+        rows, answers = Router(program.plan).route(entries_of(entries(events), program.scopes))
+        told, rounds = [program.speech.matches(answers)], 0
+        while rows.num_rows:
+            where, leaving = station_of(rows["address"].to_numpy(), self.stations), [ROWS.empty_table()]
+            for number, place in enumerate(self.places):
+                taken = place.take(rows.filter(pa.array(where == number)))
+                self.kept.setdefault(number, []).append(taken.kept)
+                leaving.append(taken.leaving)
+                told.append(program.speech.matches(taken.answers))
+            rows, rounds = pa.concat_tables(leaving), rounds + 1
+        assert rounds <= max(1, program.depth - 1)
+        return pa.concat_tables([MATCHES.empty_table(), *told])
+
+    def answers(self, matches: pa.Table) -> Counter[Key]:
+        """How often each query is told each answer at each position."""
+        found: Counter[Key] = Counter()
+        for row in matches.to_pylist():
+            for number, query in enumerate(self.queries):
+                if query.group == row["group"] and row["value"] > query.since:
+                    bindings = tuple(sorted(zip(query.variables, row["terms"][1:], strict=True)))
+                    found[number, row["position"], bindings] += 1
+        return found
+
+
+def entries(events: Sequence[Published]) -> pa.Table:
+    rows = [
+        {"position": each.position, "stream": "s", "event": f"urn:e:{each.position}", "text": each.text}
+        | {"time": each.time, "received": each.time, "syntax": "application/n-quads"}
+        for each in events
+    ]
+    return pa.Table.from_pylist(rows, schema=ENTRIES)

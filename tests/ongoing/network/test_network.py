@@ -1,0 +1,43 @@
+"""The network against an engine that we did not write: the same bags of answers, however events are cut into batches,
+in however many stations, by both strategies, and through restarts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ongoing import strategies as some
+from tests.ongoing.network.runs import Run
+from tests.ongoing.oracle import Asked, Key, Published, expected
+
+
+def told(run: Run, batches: list[list[Published]], restarts: frozenset[int] = frozenset()) -> Counter[Key]:
+    found: Counter[Key] = Counter()
+    for number, batch in enumerate(batches):
+        if number in restarts:
+            run.restart()
+        found += run.answers(run.take(batch))
+    return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[Asked], list[Published], list[list[Published]], frozenset[int]]:
+    events = draw(some.events())
+    found = st.one_of(some.queries(), some.answered(events)).flatmap(some.bounded)
+    asked = draw(st.lists(found, min_size=1, max_size=4))
+    marks = sorted(draw(st.sets(st.integers(1, len(events)))))
+    batches = [events[first:last] for first, last in zip([0, *marks], [*marks, len(events)], strict=True)]
+    return asked, events, [each for each in batches if each], frozenset(draw(st.sets(st.integers(0, 5), max_size=2)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(case=cases(), stations=st.sampled_from([1, 2, 5]), spread=st.booleans())
+def test_the_network_answers_as_an_engine_of_others_asked_after_every_event(
+    case: tuple[list[Asked], list[Published], list[list[Published]], frozenset[int]], stations: int, spread: bool
+) -> None:
+    asked, events, batches, restarts = case
+    run = Run(asked, stations, spread)
+
+    assert told(run, batches, restarts) == expected(asked, events)
