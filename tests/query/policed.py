@@ -5,9 +5,10 @@ Nothing of it uses `triplewire.access` but to read the policy that is to be trie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from string import digits
 from typing import Any
 
 import orjson
@@ -28,7 +29,8 @@ PREDICATES = ("<urn:p:one>", "<urn:p:two>", "<urn:q:three>")
 LITERALS = (f'"1"{INTEGER}', f'"2"{INTEGER}', '"text"', '"(*"')
 STREAMS = ("home", "city-1", "city-2")
 IDS = ("urn:open:", "urn:closed:")
-PATTERNS = {
+Patterns = Mapping[str, Sequence[str]]
+PATTERNS: Patterns = {
     "streams": ("home", "city-*", "city-1", "*"),
     "graphs": ("urn:open:*", "urn:closed:*", "*"),
     "classes": ("urn:c:Open", "urn:c:Shut", "urn:c:*", "urn:d:Other", "*"),
@@ -49,8 +51,8 @@ class Occurrence:
 
     @property
     def time(self) -> int:
-        """When it came; the same whatever else there is."""
-        return int(self.id.rpartition(":")[2])
+        """When it came, by the number at the end of its id; the same whatever else there is."""
+        return int(self.id[len(self.id.rstrip(digits)) :])
 
     @property
     def event(self) -> Event:
@@ -166,22 +168,22 @@ def worlds() -> st.SearchStrategy[World]:
     drafts = st.lists(st.tuples(st.sampled_from(STREAMS), st.sampled_from(IDS), bodies), min_size=1, max_size=6)
     occurrences = drafts.map(lambda all: tuple(Occurrence(s, f"{i}{n}", b) for n, (s, i, b) in enumerate(all)))
     people = st.tuples(st.sampled_from(sorted(PEOPLE)), st.sampled_from(GRANTS))
-    return st.tuples(occurrences, _policies(), people).map(lambda made: World(made[0], *made[1], *made[2]))
+    return st.tuples(occurrences, policies(), people).map(lambda made: World(made[0], *made[1], *made[2]))
 
 
-def _policies() -> st.SearchStrategy[tuple[dict[str, str], tuple[Ruling, ...]]]:
+def policies(patterns: Patterns = PATTERNS) -> st.SearchStrategy[tuple[dict[str, str], tuple[Ruling, ...]]]:
     """With little that would be said in vain: nothing is allowed that is by default."""
     effects = st.sampled_from(("allow", "allow", "allow", "deny"))
-    defaults = st.fixed_dictionaries(dict.fromkeys(PATTERNS, effects))
+    defaults = st.fixed_dictionaries(dict.fromkeys(patterns, effects))
     return defaults.flatmap(
-        lambda said: st.lists(_rules(said), min_size=1, max_size=3).map(lambda rules: (said, tuple(rules)))
+        lambda said: st.lists(_rules(said, patterns), min_size=1, max_size=3).map(lambda rules: (said, tuple(rules)))
     )
 
 
-def _rules(defaults: dict[str, str]) -> st.SearchStrategy[Ruling]:
-    denied = {kind: st.sampled_from(patterns).map(_one) for kind, patterns in PATTERNS.items()}
+def _rules(defaults: dict[str, str], patterns: Patterns) -> st.SearchStrategy[Ruling]:
+    denied = {kind: st.sampled_from(some).map(_one) for kind, some in patterns.items()}
     allowed = {kind: denied[kind] for kind, effect in defaults.items() if effect == "deny"}
-    some = [st.fixed_dictionaries({kind: denied[kind]}) for kind in PATTERNS if kind not in allowed]
+    some = [st.fixed_dictionaries({kind: denied[kind]}) for kind in patterns if kind not in allowed]
     nothing: st.SearchStrategy[dict[str, tuple[str, ...]]] = st.just({})
     who = st.sampled_from(SELECTORS).map(_one)
     but = st.sampled_from(((), (), ("role:doctor",), ("name:eve",)))
