@@ -13,7 +13,10 @@ from aiohttp import web
 from tests.conformance.__main__ import main
 from tests.conformance.deployments.hearing import READERS, Message
 from tests.conformance.deployments.suite import chosen, tried
-from tests.contract.edges import served
+from tests.contract.edges import served, settings_in
+from triplewire.clock import SystemClock
+from triplewire.compose.doors import open_access
+from triplewire.control.tokens import Order, Tokens
 from triplewire.edge.formats.choices import FORMATS
 
 
@@ -23,7 +26,23 @@ def test_an_edge_keeps_what_needs_no_pipeline(tmp_path: Path, capsys: pytest.Cap
         status = main([url, "--no-pipeline", "--json"])
     told = orjson.loads(capsys.readouterr().out)
     assert [each for each in told["checks"] if not each["kept"]] == []
-    assert (status, told["broken"], told["kept"]) == (0, 0, len(chosen(live=False)))
+    assert (status, told["broken"], told["kept"]) == (0, 0, len(chosen(live=False, closed=False)))
+
+
+def test_a_closed_door_lets_in_who_belongs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    access = open_access(settings_in(tmp_path), SystemClock())
+    _, token = Tokens(access, SystemClock()).create(Order("suite", ("*",)))
+    access.close()
+    with served(tmp_path, "closed") as url:
+        status = main([url, "--only", "doors", "--token", token, "--json"])
+        told = orjson.loads(capsys.readouterr().out)
+        assert main([url, "--only", "doors"]) == 1
+    assert [each for each in told["checks"] if not each["kept"]] == []
+    assert (status, told["kept"]) == (0, len(chosen(["doors"])))
+
+
+def test_an_open_door_is_not_closed_by_it() -> None:
+    assert not [each.promise for each in chosen(closed=False) if "token" in each.promise]
 
 
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:

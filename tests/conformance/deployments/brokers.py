@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -86,6 +86,19 @@ class Broker:
         self.made.append(f"/subscriptions/{made['id']}")
         return made
 
+    async def token(self, *allow: str, expires: str | None = None) -> dict[str, Any]:
+        """One that is made for somebody else."""
+        order = {"name": self.mark, "allow": allow} | ({"expires": expires} if expires else {})
+        made: dict[str, Any] = (await self.expect(201, "POST", "/tokens", json=order)).json()
+        self.made.append(f"/tokens/{made['id']}")
+        return made
+
+    @asynccontextmanager
+    async def by(self, token: str | None) -> AsyncIterator[Broker]:
+        """The same deployment, as somebody else comes to it. What they publish has the same source."""
+        async with session_of(token) as session:
+            yield replace(self, session=session)
+
     @asynccontextmanager
     async def opened(self, path: str, **headers: str) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer that need not end."""
@@ -111,12 +124,15 @@ class Broker:
             await self.call("DELETE", "/events?" + urlencode({"source": self.mark, "by": "conformance"}))
 
 
+def session_of(token: str | None) -> aiohttp.ClientSession:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+
+
 @asynccontextmanager
 async def broker_at(url: str, token: str | None = None, patience: float = 60.0) -> AsyncIterator[Broker]:
     """For as long as the checks last; it is tidied up afterwards, whatever became of them."""
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+    async with session_of(token) as session:
         broker = Broker(url.rstrip("/"), session, patience)
         try:
             yield broker

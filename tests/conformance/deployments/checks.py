@@ -16,12 +16,14 @@ Run = Callable[[Broker], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Check:
-    """A promise. `live` says that matching, and so a pipeline, is needed to keep it."""
+    """A promise. `live` says that matching, and so a pipeline, is needed to keep it; `closed`, that the door must be
+    closed: where it stands open, the first token that is made might close it to everybody else."""
 
     group: str
     promise: str
     run: Run
     live: bool
+    closed: bool
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Group:
         self.name = name
         self.checks: list[Check] = []
 
-    def check(self, promise: str, *, live: bool = False) -> Callable[[Run], Run]:
+    def check(self, promise: str, *, live: bool = False, closed: bool = False) -> Callable[[Run], Run]:
         def kept(run: Run) -> Run:
-            self.checks.append(Check(self.name, promise, run, live))
+            self.checks.append(Check(self.name, promise, run, live, closed))
             return run
 
         return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from tests.conformance.deployments.admitting import DOORS
 from tests.conformance.deployments.asking import QUERY, SUBSCRIBE
 from tests.conformance.deployments.brokers import broker_at
 from tests.conformance.deployments.checks import Check, Finding, put
@@ -11,14 +12,16 @@ from tests.conformance.deployments.consuming import CONSUME
 from tests.conformance.deployments.promising import GUARANTEES, STANDING
 from tests.conformance.deployments.publishing import PUBLISH
 from tests.conformance.deployments.refusing import PROBLEMS
+from tests.conformance.deployments.speaking import DIALECTS
 
-GROUPS = (PUBLISH, CONSUME, SUBSCRIBE, QUERY, PROBLEMS, GUARANTEES, STANDING)
+GROUPS = (PUBLISH, CONSUME, SUBSCRIBE, QUERY, PROBLEMS, GUARANTEES, DIALECTS, DOORS, STANDING)
 
 
-def chosen(groups: Collection[str] = (), *, live: bool = True) -> list[Check]:
-    """Those of some groups, or of all. Without `live`, those alone that need no pipeline."""
+def chosen(groups: Collection[str] = (), *, live: bool = True, closed: bool = True) -> list[Check]:
+    """Those of some groups, or of all. Without `live`, those alone that need no pipeline; without `closed`, those that
+    need no closed door."""
     found = [check for group in GROUPS if not groups or group.name in groups for check in group.checks]
-    return [check for check in found if live or not check.live]
+    return [check for check in found if (live or not check.live) and (closed or not check.closed)]
 
 
 async def tried(
