@@ -5,12 +5,22 @@ from __future__ import annotations
 import pytest
 
 from triplewire.bench.doors import PARTS
+from triplewire.bench.doors_dialects import made_table
+from triplewire.bench.doors_tellings import TELLINGS
 from triplewire.bench.doors_tokens import tokens
 from triplewire.cli.doors import Part
 
 
 def test_the_command_knows_every_part() -> None:
     assert [each.value for each in Part] == list(PARTS)
+
+
+def test_each_telling_tells_each_event() -> None:
+    table = made_table(3)
+    assert {"webhook", "websub", "mercure", "ldes"} == TELLINGS.keys()
+    for tell in TELLINGS.values():
+        told = b"".join(tell(table)).decode()
+        assert [told.count(f"reading/{number}") > 0 for number in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.processes

@@ -26,6 +26,7 @@ from triplewire.query.records import Record
 from triplewire.registry.policies import Policies
 from triplewire.registry.shapes import Mode, Shapes
 
+RATE = "https://triplewire.dev/ns#rate"
 SHAPES = Path(__file__).parent / "shapes.ttl"
 TEXT = f'<urn:s>\t{RDF_TYPE}\t<http://example.org/Sensor>\n<urn:s>\t<http://example.org/value>\t"1"'
 
@@ -90,6 +91,11 @@ def test_streams_are_told_with_what_is_known_of_them() -> None:
             hall, home = found["streams"]
             assert {name: home[name] for name in said} == said
             assert (home["events"], home["rate"], home["kept"], home["clients"]) == (2, 1.0, None, 0)
+            _, turtle = await got(at, "/streams/home/about", "text/turtle")
+            rates = [
+                each.object for each in ox.parse(turtle, format=ox.RdfFormat.TURTLE) if each.predicate.value == RATE
+            ]
+            assert [each.value for each in rates] == ["1.000"]
             assert (hall["title"], hall["kept"], hall["until"]) == ("hall", "P1D", "2023-11-14T22:13:23Z")
             assert "http://example.org/" in home["vocabularies"]
             assert home["sample"]["classes"] == {"http://example.org/Sensor": 2}

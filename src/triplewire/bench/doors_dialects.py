@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from triplewire.bench.doors_tellings import TELLINGS, written
 from triplewire.codec import TURTLE, decode, new_id, nquads
 from triplewire.codec.shacl import drafted
 from triplewire.codec.syntaxes import N_QUADS, TRIG
 from triplewire.codec.wrappings import CLOUD_EVENT, JELLY, MESSAGES, NDJSON, QUADS, ZTREAMY, Wrapping
-from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats import FORMATS
 from triplewire.edge.shapes.judges import Judges
 from triplewire.model import ENTRIES, Headers
@@ -44,8 +44,9 @@ ex:S a sh:NodeShape ; sh:targetClass ex:Reading ;
 def dialects(events: int = EVENTS, runs: int = RUNS, judged: int = JUDGED) -> dict[str, Any]:
     """Microseconds per event of five quads, the median of some runs: `encode` and `decode` of each dialect, with the
     bytes of an event; and `shacl`, milliseconds per event that conforms and per one that does not."""
-    table = _table(events)
+    table = made_table(events)
     told = {"nquads-body": _plain(table, runs)} | {name: _dialect(name, table, runs) for name in _PAIRS}
+    told |= {name: _telling(name, table, runs) for name in TELLINGS}
     return {"events": events, "quads": 5, "dialects": told, "shacl": asyncio.run(_shacl(judged))}
 
 
@@ -60,16 +61,15 @@ def _plain(table: pa.Table, runs: int) -> dict[str, float]:
 
 def _dialect(name: str, table: pa.Table, runs: int) -> dict[str, float]:
     format, wrapping = next(each for each in FORMATS if each.name == name), _PAIRS[name]
-    positions = table["position"].to_pylist()
-    encode = _microseconds(lambda: _written(format, table, positions), runs, len(positions))
-    parts = _written(format, table, positions)
-    read = _microseconds(lambda: _read(wrapping, parts), runs, len(positions))
+    encode = _microseconds(lambda: written(format, table), runs, table.num_rows)
+    parts = written(format, table)
+    read = _microseconds(lambda: _read(wrapping, parts), runs, table.num_rows)
     return {"encode_us": encode, "decode_us": read, "bytes": round(sum(map(len, parts)) / len(parts))}
 
 
-def _written(format: Any, table: pa.Table, positions: list[int]) -> list[bytes]:  # noqa: ANN401
-    pieces = Pieces(table)
-    return [format.event(pieces, position) for position in positions]
+def _telling(name: str, table: pa.Table, runs: int) -> dict[str, float]:
+    encode = _microseconds(lambda: TELLINGS[name](table), runs, table.num_rows)
+    return {"encode_us": encode, "bytes": round(sum(map(len, TELLINGS[name](table))) / table.num_rows)}
 
 
 def _read(wrapping: Wrapping, parts: list[bytes]) -> int:
@@ -127,7 +127,7 @@ def _text(number: int, unit: str) -> str:
     return "\n".join(f"{reading}\t{predicate}\t{obj}" for predicate, obj in lines)
 
 
-def _table(events: int) -> pa.Table:
+def made_table(events: int) -> pa.Table:
     rows = [
         {
             "position": n + 1, "stream": "bench", "event": f"{EX}event/{n}", "text": _text(n, "C"), "source": "roof",

@@ -58,6 +58,8 @@ def dataset(base: str, profile: Profile) -> Iterator[str]:
         yield line(here, "dcterms:issued", _time(profile.volume.since))
         yield line(here, "dcterms:modified", _time(profile.volume.until))
         yield line(here, "tw:events", literal(str(profile.volume.events), XSD + "integer"))
+    if profile.rate is not None:
+        yield line(here, "tw:rate", literal(f"{profile.rate:.3f}", XSD + "decimal"))
     if profile.age is not None:
         yield line(here, "tw:kept", literal(duration(profile.age), XSD + "duration"))
     if profile.shapes is not None:

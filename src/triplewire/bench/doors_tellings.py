@@ -1,0 +1,60 @@
+"""Tellings of `bench doors`: events as they go out to webhooks, to subscribers of WebSub, to clients of Mercure, and on
+pages of histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+import pyarrow as pa
+
+from triplewire.codec.documents import document
+from triplewire.codec.syntaxes import TRIG
+from triplewire.config import limits
+from triplewire.edge.feeds.entries import Pieces
+from triplewire.edge.formats.ports import Format
+from triplewire.edge.hooks.posts import FORMATS, POSTS
+from triplewire.edge.ldes.statements import Addresses, members
+from triplewire.edge.mercure.updates import UPDATES
+from triplewire.hooks.signatures import hub_signature, new_secret, signed
+from triplewire.model import token
+
+_SECRET = new_secret()
+
+
+def written(format: Format, table: pa.Table) -> list[bytes]:
+    """Each event of a table as a message."""
+    pieces = Pieces(table)
+    return [format.event(pieces, position) for position in table["position"].to_pylist()]
+
+
+def _webhooks(table: pa.Table) -> list[bytes]:
+    """With what their signatures take, which are part of each call."""
+    found = written(POSTS, table)
+    for number, body in enumerate(found):
+        signed(_SECRET, token(number), 0, body)
+    return found
+
+
+def _websub(table: pa.Table) -> list[bytes]:
+    found = written(FORMATS["nquads"], table)
+    for body in found:
+        hub_signature(_SECRET, body)
+    return found
+
+
+def _pages(table: pa.Table) -> list[bytes]:
+    """As many events on each as a full one has."""
+    entries: Iterator[Mapping[str, object]] = iter(table.to_pylist())
+    at, found = Addresses("http://localhost:8080", "bench"), list[bytes]()
+    while page := list(islice(entries, limits.LEAF_EVENTS)):
+        found.append(document("".join(members(at, page)), TRIG))
+    return found
+
+
+TELLINGS: Mapping[str, Callable[[pa.Table], list[bytes]]] = {
+    "webhook": _webhooks,
+    "websub": _websub,
+    "mercure": lambda table: written(UPDATES, table),
+    "ldes": _pages,
+}
