@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 Value: TypeAlias = int | float | str | datetime
@@ -88,16 +89,16 @@ class Snapshot:
         """Of a table before its first commit."""
         return cls(table, -1, 0, 0, -1, ())
 
-    @property
+    @cached_property
     def paths(self) -> tuple[str, ...]:
         """Absolute, in the order of `files`."""
         return tuple(f"{self.table}/{each.path}" for each in self.files)
 
-    @property
+    @cached_property
     def quads(self) -> int:
         return sum(each.rows for each in self.files)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Of all files, in bytes."""
         return sum(each.size for each in self.files)
