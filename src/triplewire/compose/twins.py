@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from triplewire.clock import SystemClock
 from triplewire.compose.guards import open_log
 from triplewire.config import Settings
 from triplewire.lake.delta import DeltaLake
+from triplewire.lake.entries import LakeEntries
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
 from triplewire.pipeline.ports import Ports, Stores
@@ -21,6 +23,10 @@ def open_stores(settings: Settings) -> Stores:
     return Stores(registry, log, *map(SqliteOutbox, outboxes))
 
 
+def _archive(lake: Path) -> LakeEntries:
+    return LakeEntries(DeltaLake(lake))
+
+
 def pipeline_ports(settings: Settings) -> Ports:
     """The embedded twins, as openers that pickle."""
     return Ports(
@@ -30,6 +36,7 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
         open_ongoing=partial(SqliteOutbox, settings.ongoing_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
+        open_archive=partial(_archive, settings.lake.absolute()),
         open_stores=partial(open_stores, settings),
         lake_files=settings.lake.absolute(),
         index_files=settings.index.absolute(),

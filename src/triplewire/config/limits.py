@@ -253,6 +253,23 @@ ONGOING_EVENTS = 60_000
 """Events in one micro-batch of continuous queries. Most of a batch is fixed cost, so that a backlog is taken in large
 bites; a worker needs some 300 bytes for each."""
 
+ONGOING_ROWS = 2_000_000
+"""Partial results that may wait for one more triple at one pattern of a continuous query, in one station: some 500 MB.
+A query that has more is suspended, with those that share the pattern."""
+
+HEAVY_ROWS = 20_000
+"""Triples under one key, such as all of one class, from which on they are spread over all stations."""
+
+REORDER_TIMES = 8
+"""How many times as often triples must come that begin a chain as those of a better one, before the chain is put in
+another order: to do so takes the past in again."""
+
+REORDER_COUNTED = 10_000
+"""Triples that must have been counted before an order is decided again."""
+
+REORDER_POSITIONS = 500_000
+"""Positions of the past that are taken in again at most when a chain is put in another order: some ten seconds."""
+
 ONGOING_TEXT_BYTES = 96 * 1024 * 1024
 """Text of the events in one micro-batch of continuous queries; one event more may begin within it."""
 

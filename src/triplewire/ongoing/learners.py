@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from triplewire.model.queries import ContinuousQuery, State
@@ -14,6 +14,9 @@ from triplewire.ongoing.structures import STRUCTURE, Structure
 from triplewire.ongoing.tails import Groups, Speech, Tail
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY, from_change
+
+FEW = 1_000
+"""Groups that may be gone before the network is made anew without them."""
 
 _SECOND = 1_000_000
 
@@ -54,34 +57,64 @@ class Learner:
     version: int = 0
     queries: dict[str, ContinuousQuery] = field(default_factory=dict)
     """Those that hold, by id."""
-    _structures: dict[str, Structure] = field(default_factory=dict)
+    structures: dict[str, Structure] = field(default_factory=dict)
     _members: dict[int, _Member] = field(default_factory=dict)
     _network: Network = field(default_factory=Network)
     _groups: Groups = field(default_factory=Groups)
     _endings: dict[tuple[str, Scope], _Ending] = field(default_factory=dict)
+    _gone: int = 0
     _program: Program | None = None
 
     def learn(self, changes: Iterable[Change], upto: int) -> None:
         """Take in what changed in the registry, in order, up to a position."""
         for change in changes:
             if change.kind == STRUCTURE and change.value is not None:
-                self._structures[change.key] = Structure.from_value(change.value)
+                self.structures[change.key] = Structure.from_value(change.value)
             elif change.kind == QUERY:
                 self._end(change.key)
                 if change.value is not None:
                     self._begin(from_change(change))
         self.version = upto
+        if self._gone > max(len(self._members), FEW):
+            self.renew()
 
     def program(self, *, spread: bool) -> Program:
         """What follows from those that hold now; the same one as long as nothing changed."""
         network = self._network
         if self._program is None or self._program.version != network.version:
+            plan, speech = network.plan(spread=spread, heavy=self.rates.heavy), Speech.of(self._groups)
             depth = max((len(each.leaf.path) for each in self._endings.values()), default=0)
-            scopes = tuple(network.scopes())
-            self._program = Program(
-                network.version, network.plan(spread=spread), Speech.of(self._groups), scopes, depth
-            )
+            self._program = Program(network.version, plan, speech, tuple(network.scopes()), depth)
         return self._program
+
+    def renew(self) -> None:
+        """Leave out all that was for queries that are there no more, and go by orders and keys as they are now."""
+        self._network, self._groups = Network(self._network.version + 1), Groups()
+        self._members, self._endings, self._gone = {}, {}, 0
+        for query in self.queries.values():
+            self._enter(query)
+
+    def weigh(self, keys: Iterable[int]) -> None:
+        """Spread what lies under these keys from now on."""
+        fresh = set(keys) - self.rates.heavy
+        if fresh:
+            self.rates.heavy |= fresh
+            self._network.version += 1
+
+    def some(self, queries: Iterable[ContinuousQuery]) -> Learner:
+        """One that knows only these, and decides as this one did."""
+        found = Learner(self.rates, self.version, {each.id: each for each in queries}, self.structures)
+        found.renew()
+        return found
+
+    def waiting_at(self, nodes: Set[int]) -> list[ContinuousQuery]:
+        """The queries whose chains have one of these nodes, by id."""
+        found = [
+            (key, scope)
+            for (key, scope), ending in self._endings.items()
+            if not nodes.isdisjoint(each.id for each in ending.leaf.path)
+        ]
+        return [each for each in self.queries.values() if (each.structure, self._scope(each)) in found]
 
     @property
     def unbounded(self) -> bool:
@@ -93,9 +126,11 @@ class Learner:
         return any(each.windowed for each in self.queries.values())
 
     def _begin(self, query: ContinuousQuery) -> None:
-        if query.state is not State.ON:
-            return
-        self.queries[query.id] = query
+        if query.state is State.ON:
+            self.queries[query.id] = query
+            self._enter(query)
+
+    def _enter(self, query: ContinuousQuery) -> None:
         if query.group is None or query.structure is None:
             return
         member = self._members.get(query.group)
@@ -105,17 +140,21 @@ class Learner:
             member.queries += 1
 
     def _added(self, query: ContinuousQuery, group: int, structure: str) -> int:
-        ending = self._ending(structure, Scope(query.streams))
+        ending = self._ending(structure, self._scope(query))
         span = FOREVER if query.span is None else query.span
         within = FOREVER if query.within is None else round(query.within * _SECOND)
         self._groups.add(group, ending.tail)
         return self._network.add(ending.leaf, query.constants, Terms(span, within))
 
+    def _scope(self, query: ContinuousQuery) -> Scope:
+        origin = self.rates.origin(query.structure or "") if query.begins is None else query.since
+        return Scope(query.streams, origin)
+
     def _ending(self, key: str, scope: Scope) -> _Ending:
         found = self._endings.get((key, scope))
         if found is None:
-            structure = self._structures[key]
-            order = self.rates.order(key, structure.patterns)
+            structure = self.structures[key]
+            order = self.rates.order(key, scope.origin, structure.patterns)
             chained = chain([structure.patterns[each] for each in order])
             found = _Ending(self._network.leaf(chained, scope), Tail.of(structure, chained.slots))
             self._endings[key, scope] = found
@@ -130,3 +169,4 @@ class Learner:
         if not member.queries:
             del self._members[gone.group]
             self._network.remove(member.index)
+            self._gone += 1

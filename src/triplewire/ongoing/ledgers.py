@@ -21,7 +21,7 @@ Moment = tuple[int, int]
 
 START: Moment = (-1, 0)
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-_WHOLE = 1_000_000
+_WHOLE = 10**12
 """In the place of a round: all that there was after a batch."""
 
 

@@ -23,10 +23,11 @@ from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
 from triplewire.lake.houses import House
 from triplewire.log.ports import Retention
+from triplewire.pipeline.books import Course
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.erasures import Eraser
 from triplewire.pipeline.housekeeper import Housekeeper, Keeping, Rules
-from triplewire.pipeline.ongoing import ONGOING, Course, start_ongoing
+from triplewire.pipeline.ongoing import ONGOING, start_ongoing
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, start_store
 from triplewire.pipeline.session import start_session

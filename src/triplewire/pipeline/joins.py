@@ -12,7 +12,7 @@ its own behind makes it anew, or lets it catch up.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,15 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.config import limits
 from triplewire.model import MATCHES
+from triplewire.native.arrays import Int64
 from triplewire.ongoing.learners import Program
 from triplewire.ongoing.ledgers import START, Ledger, Moment
 from triplewire.ongoing.network.emitting import ADDRESSES
 from triplewire.ongoing.network.events import entries_of
 from triplewire.ongoing.network.rows import ROWS
-from triplewire.ongoing.network.stations import Router, Station, Ward, station_of
+from triplewire.ongoing.network.stations import Router, Station, Ward, parted
 from triplewire.ongoing.places import Turn
 from triplewire.pipeline.blocks import packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
@@ -46,6 +48,9 @@ SENT = pa.schema(
 
 _ROWS, _MATCHES, _REPORT = 0, 1, 2
 
+LIVE = 10**9
+"""Rounds in which new events are taken in have numbers above this."""
+
 SETTLED_BYTES = 16 * 1024 * 1024
 """What a ledger gathers, at least, before all that its station has is written down at once: it is read in a fifth of a
 second."""
@@ -57,8 +62,14 @@ class Task:
 
     program: Path
     ledgers: Path
+    depth: int
+    """The patterns of the longest chain."""
     stations: int
     turn: Turn
+    base: int = LIVE
+    """Rounds are counted from here on: those with the past of some queries come before the others of a batch."""
+    past: int | None = None
+    """The origin of those, where it is their past."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,18 @@ class Report:
     station: int
     rows: int
     bytes: int
-    addresses: np.ndarray
+    addresses: Int64
+    crowded: Sequence[int] = ()
+    """Nodes at which too much waits."""
+    heavy: Sequence[int] = ()
+    """Keys under which too much lies."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What came in, by predicate."""
+
+    counts: Mapping[str, int]
 
 
 @dataclass
@@ -87,18 +109,18 @@ _stations: dict[Path, _Kept] = {}
 """Likewise, by their ledgers."""
 
 
-def joined(blocks: DataFrame, task: Task, depth: int, costs: Costs) -> DataFrame:
+def joined(blocks: DataFrame, task: Task, costs: Costs) -> DataFrame:
     """From a frame of `BLOCKS` to one of `SENT`, all of whose blocks are matches or reports."""
     schema = from_arrow_schema(SENT)
     frame = blocks.mapInArrow(partial(_route, task, costs), schema)
-    rounds = 1 if task.stations == 1 else max(1, depth - 1)
+    rounds = 1 if task.stations == 1 else max(1, task.depth - 1)
     for number in range(1, rounds + 1):
         frame = frame.repartitionById(task.stations, "station").mapInArrow(partial(_meet, task, number, costs), schema)
     return frame
 
 
-def collected(sent: DataFrame) -> tuple[pa.Table, list[Report]]:
-    """In the driver: all matches, and what stations say."""
+def collected(sent: DataFrame) -> tuple[pa.Table, list[Report | Tally]]:
+    """In the driver: all matches, and what stations and doors say."""
     table = sent.toArrow()
     kinds, blocks = table["kind"].to_numpy(), table.select(["block"])
     matches = unpacked(blocks.filter(pa.array(kinds == _MATCHES)).to_batches())
@@ -112,9 +134,10 @@ def _route(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Itera
     router = Router(program.plan)
     for entries in unpacked(batches):
         with spending(costs.ongoing):
-            rows, answers = router.route(entries_of(entries, program.scopes))
+            rows, answers = router.route(entries_of(entries, program.scopes, task.past))
             sent = [*_by_station(rows, task.stations), *_sent(0, _MATCHES, program.speech.matches(answers))]
         yield from sent
+    yield _row(0, _REPORT, pickle.dumps(Tally(router.seen())))
 
 
 def _meet(task: Task, number: int, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,7 +151,7 @@ def _meet(task: Task, number: int, costs: Costs, batches: Iterable[pa.RecordBatc
     if not table.num_rows:
         return
     with spending(costs.ongoing):
-        sent = _met(task, (task.turn.batch, number), station, table)
+        sent = _met(task, (task.turn.batch, task.base + number), station, table)
     yield from sent
 
 
@@ -139,12 +162,18 @@ def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.Rec
     ledger.write(moment, taken.kept)
     kept.before = (moment[0], moment[1] + 1)
     station = kept.station
-    addresses = np.bincount(taken.kept["address"].to_numpy(), minlength=ADDRESSES)
     stores = (station.triples, station.partials)
-    report = Report(number, sum(each.size for each in stores), sum(each.bytes for each in stores), addresses)
+    report = Report(
+        number,
+        sum(each.size for each in stores),
+        sum(each.bytes for each in stores),
+        np.bincount(np.maximum(taken.kept["address"].to_numpy(), 0), minlength=ADDRESSES),
+        station.crowded(limits.ONGOING_ROWS),
+        station.heavy(limits.HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
+    )
     told = program.speech.matches(taken.answers)
     reported = _row(0, _REPORT, pickle.dumps(report))
-    return [*_by_station(taken.leaving, task.stations), *_sent(0, _MATCHES, told), reported]
+    return [*_by_station(taken.leaving, task.stations, number), *_sent(0, _MATCHES, told), reported]
 
 
 def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
@@ -159,7 +188,7 @@ def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
         kept.program = task.program
     for table in past:
         kept.station.restore(table)
-    if moment[1] == 1:
+    if reached[0] < moment[0] and all(each[0] < moment[0] for each in past.moments):
         kept.station.expire(task.turn.upto, task.turn.now)
         _settle(ledger, kept.station, moment[0] - 1)
     if ledger.path not in _stations:
@@ -182,15 +211,9 @@ def _settle(ledger: Ledger, station: Station, batch: int) -> None:
         ledger.trim(batch)
 
 
-def _by_station(rows: pa.Table, stations: int) -> Iterator[pa.RecordBatch]:
-    if not rows.num_rows:
-        return
-    if stations == 1:
-        yield from _sent(0, _ROWS, rows)
-        return
-    where = station_of(rows["address"].to_numpy(), stations)
-    for station in range(stations):
-        yield from _sent(station, _ROWS, rows.filter(pa.array(where == station)))
+def _by_station(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[pa.RecordBatch]:
+    for station, part in parted(rows, stations, but):
+        yield from _sent(station, _ROWS, part)
 
 
 def _sent(station: int, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from triplewire.lake.ports import Lake
 from triplewire.log.ports import Erasable, ErasableOutbox, Measured, Outbox
+from triplewire.matching.chronicles import Archive
 from triplewire.registry.ports import Blottable, Registry
 
 
@@ -35,6 +36,8 @@ class Ports:
     open_ongoing: Callable[[str], Outbox]
     """Likewise, of continuous queries."""
     open_lake: Callable[[], Lake]
+    open_archive: Callable[[], Archive]
+    """What the lake keeps, event by event."""
     open_stores: Callable[[], Stores]
     """All of these that can forget, for whoever erases."""
     lake_files: Path

@@ -14,7 +14,7 @@ from triplewire.model.queries import ContinuousQuery
 from triplewire.ongoing.learners import Learner, Program
 from triplewire.ongoing.network.events import entries_of
 from triplewire.ongoing.network.rows import ROWS
-from triplewire.ongoing.network.stations import Router, Station, Ward, station_of
+from triplewire.ongoing.network.stations import Router, Station, Ward, parted
 from triplewire.ongoing.structures import STRUCTURE, asked
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY, to_value
@@ -68,19 +68,26 @@ class Run:
             for table in self.kept.get(number, []):
                 place.restore(table)
 
+    def weigh(self, keys: set[int]) -> None:
+        """From now on these keys are heavy."""
+        self.learner.weigh(keys)
+        for place in self.places:
+            place.adopt(self.program.plan)
+
     def take(self, events: Sequence[Published]) -> pa.Table:
         """A batch; what it answers, as `MATCHES`."""
         program = self.program
         rows, answers = Router(program.plan).route(entries_of(entries(events), program.scopes))
-        told, rounds = [program.speech.matches(answers)], 0
-        while rows.num_rows:
-            where, leaving = station_of(rows["address"].to_numpy(), self.stations), [ROWS.empty_table()]
+        told, inbox, rounds = [program.speech.matches(answers)], list(parted(rows, self.stations)), 0
+        while inbox:
+            outbox: list[tuple[int, pa.Table]] = []
             for number, place in enumerate(self.places):
-                taken = place.take(rows.filter(pa.array(where == number)))
+                here = [ROWS.empty_table(), *(table for station, table in inbox if station == number)]
+                taken = place.take(pa.concat_tables(here))
                 self.kept.setdefault(number, []).append(taken.kept)
-                leaving.append(taken.leaving)
+                outbox += parted(taken.leaving, self.stations, number)
                 told.append(program.speech.matches(taken.answers))
-            rows, rounds = pa.concat_tables(leaving), rounds + 1
+            inbox, rounds = outbox, rounds + 1
         assert rounds <= max(1, program.depth - 1)
         return pa.concat_tables([MATCHES.empty_table(), *told])
 

@@ -41,3 +41,18 @@ def test_the_network_answers_as_an_engine_of_others_asked_after_every_event(
     run = Run(asked, stations, spread)
 
     assert told(run, batches, restarts) == expected(asked, events)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(case=cases(), stations=st.sampled_from([2, 5]), data=st.data())
+def test_keys_that_become_heavy_are_spread_and_nothing_is_missed_or_told_twice(
+    case: tuple[list[Asked], list[Published], list[list[Published]], frozenset[int]], stations: int, data: st.DataObject
+) -> None:
+    asked, events, batches, _ = case
+    run, found = Run(asked, stations), Counter[Key]()
+    for batch in batches:
+        found += run.answers(run.take(batch))
+        keys = sorted({int(key) for place in run.places for key in place.triples.rows["key"]})
+        run.weigh(data.draw(st.sets(st.sampled_from(keys))) if keys else set())
+
+    assert found == expected(asked, events)

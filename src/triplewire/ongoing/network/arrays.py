@@ -81,12 +81,18 @@ ROW = np.dtype(
         ("start", "i8"),
         ("length", "i4"),
         ("address", "i4"),
-        ("triple", "i1"),
+        ("kind", "i1"),
     ],
     align=True,
 )
 """What travels and is kept: a triple that came in by the port `id`, or a partial result that waits at the node `id`. It
-is met by its `key`. Its text has terms with tabs between them: those of the triple, or those of the slots."""
+is met by its `key`. Its text has terms with tabs between them: those of the triple, or those of the slots. An address
+of -1 is everywhere."""
+
+PARTIAL, TRIPLE, SPREAD, PROBE = 0, 1, 2, 3
+"""Kinds of rows. Of a key that is heavy, triples are kept wherever their own text leads them, and what waits for them
+is kept everywhere. A triple is then `SPREAD`, and meets what waits everywhere; and it is sent once more, as `PROBE`, to
+where it would have been kept, to meet what waited there before the key was heavy; as that it is not kept."""
 
 ANSWER = np.dtype(
     [
@@ -128,6 +134,8 @@ class Plan(NamedTuple):
     pool: Bytes
     spread: Int8
     """One number: whether rows are spread by values, or lie with their pattern."""
+    heavy: UInt64
+    """Keys under which too many triples lie for one place."""
 
 
 class Out(NamedTuple):
@@ -138,6 +146,8 @@ class Out(NamedTuple):
     answers: Records
     told: Bytes
     counts: Int64
+    seen: Int64
+    """For each port, how many triples came in by it."""
     starts: Int32
     """Where each slot of the text at hand begins, from its own beginning."""
     stops: Int32

@@ -7,7 +7,7 @@ under another plan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -29,8 +29,8 @@ _TAB = np.uint8(9)
 
 @dataclass(frozen=True)
 class Scope:
-    """Of which events triples count: of these streams, or of all; and of the past of one query alone, named by where it
-    was registered, or of what is published."""
+    """Of which events triples count: of these streams, or of all. Scopes of an origin other than 0, which is a
+    position, are given some of the past when they begin."""
 
     streams: tuple[str, ...] | None = None
     origin: int = 0
@@ -86,14 +86,14 @@ class Leaf:
 class Network:
     """All groups of queries. Groups are known by numbers that they are given here, from 0 on."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 0) -> None:
         self.nodes: list[Node] = []
         self._by_id: dict[int, Node] = {}
         self._roots: dict[Port, list[int]] = {}
         self._ports: dict[Port, None] = {}
         self._groups = _Groups()
         self._wanted: set[int] = set()
-        self.version = 0
+        self.version = version
 
     def leaf(self, chain: Chain, scope: Scope) -> Leaf:
         """Where queries with this chain end. Made once for many of them."""
@@ -149,15 +149,13 @@ class Network:
         """In the order of the numbers that ports have."""
         return list(dict.fromkeys(port.scope for port in self._ports))
 
-    def plan(self, *, spread: bool = True) -> Plan:
-        """As it is now."""
+    def plan(self, *, spread: bool = True, heavy: Collection[int] = ()) -> Plan:
+        """As it is now. `heavy` are the keys under which too much lies for one station."""
         pool = _Pool()
         ports = sorted(self._ports, key=lambda each: (each.predicate is None, each.predicate or ""))
         numbers = {scope: number for number, scope in enumerate(self.scopes())}
         nodes, children, lifts = self._node_records(pool)
         records, roots = self._port_records(ports, numbers, pool)
-        wanted = np.zeros(roomy(len(self._wanted)), np.uint64)
-        added(wanted, np.fromiter(self._wanted, np.uint64, len(self._wanted)))
         named = [each for each in ports if each.predicate is not None]
         groups, by_constants, text = self._groups.records(self.nodes, pool.size)
         return Plan(
@@ -170,11 +168,12 @@ class Network:
             roots=np.array(roots, np.int32),
             by_predicate=_by_predicate(named),
             anywhere=np.array([len(named), len(ports) - len(named)], np.int64),
-            wanted=wanted,
+            wanted=_set_of(self._wanted),
             groups=groups,
             by_constants=by_constants,
             pool=np.concatenate([pool.bytes(), text]),
             spread=np.array([spread], np.int8),
+            heavy=_set_of(heavy),
         )
 
     def _patience(self) -> dict[Port, tuple[int, int]]:
@@ -221,6 +220,12 @@ class Network:
 def _sought(node: Node, constants: Mapping[int, int]) -> tuple[int, tuple[tuple[int, int], ...]]:
     lifted = [place for place, role in enumerate(node.step.roles) if role is Role.LIFT]
     return node.port.id, tuple((place, constants[node.step.references[place]]) for place in lifted)
+
+
+def _set_of(keys: Collection[int]) -> UInt64:
+    found = np.zeros(roomy(len(keys)), np.uint64)
+    added(found, np.fromiter(keys, np.uint64, len(keys)))
+    return found
 
 
 def _columns(pairs: Sequence[tuple[int, int]]) -> Int64:

@@ -8,9 +8,9 @@ from triplewire.native.arrays import Bytes
 from triplewire.native.functions import compiled, inlined
 from triplewire.native.hashes import hashed, paired
 from triplewire.native.words import same
-from triplewire.ongoing.network.arrays import ANSWER, ROW, SLOTS, Out, Plan
+from triplewire.ongoing.network.arrays import ANSWER, PARTIAL, ROW, SLOTS, Out, Plan
 from triplewire.ongoing.network.chains import Role
-from triplewire.ongoing.network.tables import slot_of, some
+from triplewire.ongoing.network.tables import has, slot_of, some
 
 JOIN, SAME, NEW, LIFT = int(Role.JOIN), int(Role.SAME), int(Role.NEW), int(Role.LIFT)
 ADDRESSES = 20_000
@@ -86,9 +86,10 @@ def told(
         child = plan.children[each]
         row, salt = out.rows[count], plan.nodes[child].salt
         key = _key(plan, out, child, base)
-        row.key, row.id, row.triple = key, plan.nodes[child].id, 0
+        row.key, row.id, row.kind = key, plan.nodes[child].id, PARTIAL
         row.oldest, row.newest, row.began, row.ended = oldest, newest, began, ended
-        row.start, row.length, row.address = place, length, address_of(plan, key, salt)
+        row.start, row.length = place, length
+        row.address = -1 if has(plan.heavy, some(key)) else address_of(plan, key, salt)
         place += length
         out.counts[0] = count + 1
         out.counts[1] = place
@@ -150,14 +151,15 @@ def _constants_are(plan: Plan, out: Out, node: int, base: int, number: int) -> b
     return place == stop
 
 
-def room(rows: int, text: int, answers: int, told_bytes: int) -> Out:
-    """For so many rows and answers, with so many bytes."""
+def room(rows: int, text: int, answers: int, told_bytes: int, ports: int = 0) -> Out:
+    """For so many rows and answers, with so many bytes; and, where triples come in, for so many ports."""
     return Out(
         rows=np.zeros(rows, ROW),
         text=np.zeros(text, np.uint8),
         answers=np.zeros(answers, ANSWER),
         told=np.zeros(told_bytes, np.uint8),
         counts=np.zeros(4, np.int64),
+        seen=np.zeros(ports, np.int64),
         starts=np.zeros(SLOTS + 3, np.int32),
         stops=np.zeros(SLOTS + 3, np.int32),
     )

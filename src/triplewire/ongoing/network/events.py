@@ -15,8 +15,8 @@ from triplewire.ongoing.network.arrays import Entries
 from triplewire.ongoing.network.builders import Scope
 
 
-def entries_of(table: pa.Table, scopes: Sequence[Scope], origin: int = 0) -> Entries:
-    """The events of an `ENTRIES` table that are RDF. Those of an origin other than 0 are of the past of one query."""
+def entries_of(table: pa.Table, scopes: Sequence[Scope], past: int | None = None) -> Entries:
+    """The events of an `ENTRIES` table that are RDF: new ones, or `past` ones for scopes of one origin."""
     table = without_cargoes(table)
     texts = table["text"].combine_chunks().cast(pa.large_string())
     texts = texts.chunk(0) if isinstance(texts, pa.ChunkedArray) else texts
@@ -27,13 +27,13 @@ def entries_of(table: pa.Table, scopes: Sequence[Scope], origin: int = 0) -> Ent
         start=start,
         position=table["position"].to_numpy(),
         time=table["received"].to_numpy(),
-        scopes=np.stack([_within(table, each, origin) for each in scopes], axis=1),
+        scopes=np.stack([_within(table, each, past) for each in scopes], axis=1),
     )
 
 
-def _within(table: pa.Table, scope: Scope, origin: int) -> Flags:
+def _within(table: pa.Table, scope: Scope, past: int | None) -> Flags:
     """Which events a scope has. Whoever names no streams does not hear what queries have answered."""
-    if scope.origin not in (0, origin):
+    if past is not None and scope.origin != past:
         return np.zeros(table.num_rows, np.bool_)
     if scope.streams is None:
         found = pc.invert(pc.starts_with(table["event"], ANSWER))

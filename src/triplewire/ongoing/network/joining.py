@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.native.arrays import Bytes, Int64
-from triplewire.native.functions import compiled
+from triplewire.native.functions import compiled, inlined
 from triplewire.native.words import same
-from triplewire.ongoing.network.arrays import Held, Out, Plan
+from triplewire.ongoing.network.arrays import PROBE, SPREAD, Held, Out, Plan
 from triplewire.ongoing.network.emitting import JOIN, LIFT, NEW, SAME, copied, slots_of, told, with_slot
 from triplewire.ongoing.network.tables import slot_of, some
 
@@ -22,11 +22,22 @@ def met_by_triples(plan: Plan, triples: Held, first: int, partials: Held, out: O
         found = partials.by_key[slot_of(partials.by_key, some(triples.rows[each].key))]
         number = found.head if found.key != 0 else -1
         while number >= 0:
-            if partials.numbers[number] >= 0 and not _joined(plan, partials, number, triples, each, out, cuts):
+            if _meets(triples, each, partials, number) and not _joined(
+                plan, partials, number, triples, each, out, cuts
+            ):
                 out.counts[0], out.counts[1], out.counts[2], out.counts[3] = rows, size, answers, said
                 return each
             number = partials.following[number]
     return len(triples.rows)
+
+
+@inlined
+def _meets(triples: Held, one: int, partials: Held, other: int) -> bool:
+    """Is a triple of this kind for what waits there?"""
+    kind, everywhere = triples.rows[one].kind, partials.rows[other].address < 0
+    if (kind == SPREAD and not everywhere) or (kind == PROBE and everywhere):
+        return False
+    return partials.numbers[other] >= 0
 
 
 @compiled

@@ -12,7 +12,7 @@ from triplewire.native.arrays import Bytes
 from triplewire.native.functions import compiled, inlined
 from triplewire.native.hashes import hashed, paired
 from triplewire.native.words import same
-from triplewire.ongoing.network.arrays import Entries, Out, Plan
+from triplewire.ongoing.network.arrays import PROBE, SPREAD, TRIPLE, Entries, Out, Plan
 from triplewire.ongoing.network.emitting import LIFT, NEW, SAME, address_of, copied, told, with_slot
 from triplewire.ongoing.network.tables import has, slot_of, some
 
@@ -87,27 +87,53 @@ def _entered(
 ) -> bool:
     """By one port."""
     record = plan.ports[port]
-    if not entries.scopes[event, record.scope] or not _is_wanted(plan, port, hashes):
+    if not entries.scopes[event, record.scope]:
+        return True
+    out.seen[port] += 1
+    if not _is_wanted(plan, port, hashes):
         return True
     if record.roots >= 0:
         for each in range(record.first_root, record.first_root + record.roots):
             if not _begun(plan, entries, event, out, plan.roots[each], start, one, two, three):
                 return False
         return True
-    count, base = out.counts[0], out.counts[1]
-    if count == len(out.rows) or base + three - start > len(out.text):
-        return False
     key = record.id
     for place in range(3):
         if record.joins >> place & 1:
             key = paired(key, hashes[place], np.uint64(place))
+    home = address_of(plan, key, record.id)
+    if not has(plan.heavy, some(key)):
+        return _sent(entries, event, out, key, record.id, home, TRIPLE, start, three)
+    whole = paired(paired(hashes[0], hashes[1], key), hashes[2], key)
+    away = address_of(plan, whole, whole)
+    return _sent(entries, event, out, key, record.id, away, SPREAD, start, three) and _sent(
+        entries, event, out, key, record.id, home, PROBE, start, three
+    )
+
+
+@compiled
+def _sent(
+    entries: Entries,
+    event: int,
+    out: Out,
+    key: np.uint64,
+    port: np.uint64,
+    address: int,
+    kind: int,
+    start: int,
+    stop: int,
+) -> bool:
+    """A triple, to where it is to be met. False where there is no room."""
+    count, base = out.counts[0], out.counts[1]
+    if count == len(out.rows) or base + stop - start > len(out.text):
+        return False
     row = out.rows[count]
-    row.key, row.id, row.triple = key, record.id, 1
+    row.key, row.id, row.kind, row.address = key, port, kind, address
     row.oldest = row.newest = entries.position[event]
     row.began = row.ended = entries.time[event]
-    row.start, row.length, row.address = base, three - start, address_of(plan, key, record.id)
+    row.start, row.length = base, stop - start
     out.counts[0] = count + 1
-    out.counts[1] = copied(entries.text, start, three, out.text, base)
+    out.counts[1] = copied(entries.text, start, stop, out.text, base)
     return True
 
 

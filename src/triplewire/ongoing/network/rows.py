@@ -8,7 +8,7 @@ import pyarrow as pa
 from triplewire.native.arrays import Bytes, Int64, Records
 from triplewire.ongoing.network.arrays import ROW
 
-_NUMBERS = ("key", "id", "oldest", "newest", "began", "ended", "address", "triple")
+_NUMBERS = ("key", "id", "oldest", "newest", "began", "ended", "address", "kind")
 
 ROWS = pa.schema([*(pa.field(name, pa.from_numpy_dtype(ROW[name])) for name in _NUMBERS), ("text", pa.large_binary())])
 """What travels between places, and what a place keeps: see `ROW`."""

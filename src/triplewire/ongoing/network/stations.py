@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.native.arrays import Bytes, Flags, Int32, Records
-from triplewire.ongoing.network.arrays import Entries, Held, Out, Plan
+from triplewire.ongoing.network.arrays import PARTIAL, PROBE, Entries, Held, Out, Plan
 from triplewire.ongoing.network.emitting import room
 from triplewire.ongoing.network.joining import met_by_partials, met_by_triples
 from triplewire.ongoing.network.routing import routed
@@ -33,13 +33,28 @@ class Ward:
     of: int = 1
 
     def has(self, rows: Records) -> Flags:
-        return np.asarray(station_of(rows["address"], self.of) == self.number)
+        """Those that are kept here."""
+        return np.asarray((rows["address"] < 0) | (station_of(rows["address"], self.of) == self.number))
+
+    def lacks(self, rows: Records) -> Flags:
+        """Those that are kept at other stations, there as well or there alone."""
+        return np.asarray((rows["address"] < 0) | (station_of(rows["address"], self.of) != self.number)) & (self.of > 1)
 
 
 def station_of(addresses: Records, stations: int) -> Records:
     """The station of each address."""
     found: Records = addresses % BUCKETS % stations
     return found
+
+
+def parted(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by the stations to which they go; what is for everyone goes to all but the one that it comes from."""
+    addresses = rows["address"].to_numpy()
+    where = station_of(addresses, stations)
+    for station in range(stations):
+        here = (where == station) | (addresses < 0)
+        if station != but and here.any():
+            yield station, rows if here.all() else rows.filter(pa.array(here))
 
 
 @dataclass
@@ -95,7 +110,7 @@ class Numbers:
     def of(self, rows: Records) -> Int32:
         """The node of each row; -1 for triples, and for what waits at a node that is there no more."""
         places, known = _places(self._ids, rows["id"])
-        return np.where(known & (rows["triple"] == 0), places, -1).astype(np.int32)
+        return np.where(known & (rows["kind"] == PARTIAL), places, -1).astype(np.int32)
 
 
 class Station:
@@ -116,15 +131,16 @@ class Station:
     def take(self, table: pa.Table) -> Taken:
         """Rows of this ward, new ones: triples meet what waits here, then what waits meets all triples."""
         fresh = self._batch(*arrays_of(table))
-        triples, waiting = fresh.some(fresh.rows["triple"] == 1), [fresh.some(fresh.rows["triple"] == 0)]
+        triples, waiting = fresh.some(fresh.rows["kind"] != PARTIAL), [fresh.some(fresh.rows["kind"] == PARTIAL)]
         found = _Found()
         if len(triples.rows):
             self._meet(met_by_triples, triples.held(), self.partials.held(), found)
+            triples = triples.some(triples.rows["kind"] != PROBE)
             self.triples.insert(triples.rows, triples.numbers, triples.text)
         leaving, kept = list[pa.Table](), [triples.table()]
         while waiting or found.batches:
             own = [each.some(self.ward.has(each.rows)) for each in found.batches]
-            leaving += [each.some(~self.ward.has(each.rows)).table() for each in found.batches]
+            leaving += [each.some(self.ward.lacks(each.rows)).table() for each in found.batches]
             found.batches.clear()
             for each in [*waiting, *own]:
                 if len(each.rows):
@@ -137,8 +153,9 @@ class Station:
     def restore(self, table: pa.Table) -> None:
         """Rows that were kept, here or in another process."""
         batch = self._batch(*arrays_of(table))
-        for store, kind in ((self.triples, 1), (self.partials, 0)):
-            part = batch.some(batch.rows["triple"] == kind)
+        waiting = batch.rows["kind"] == PARTIAL
+        for store, which in ((self.triples, ~waiting), (self.partials, waiting)):
+            part = batch.some(which)
             store.insert(part.rows, part.numbers, part.text)
 
     def expire(self, position: int, time: int) -> None:
@@ -155,6 +172,17 @@ class Station:
             keep = found & patient
             if 2 * np.count_nonzero(keep) < len(rows):
                 store.keep(keep)
+
+    def crowded(self, limit: int) -> list[int]:
+        """The nodes, by id, at which more wait than a limit."""
+        if self.partials.size <= limit:
+            return []
+        numbers, counts = np.unique(self._numbers.of(self.partials.rows), return_counts=True)
+        return [int(self.plan.nodes["id"][each]) for each in numbers[counts > limit] if each >= 0]
+
+    def heavy(self, limit: int) -> list[int]:
+        """The keys under which more triples lie than a limit, and than a quarter of all that are here."""
+        return self.triples.heavy(max(limit, self.triples.size // 4)) if self.triples.size > limit else []
 
     def kept(self) -> pa.Table:
         """All that is kept."""
@@ -187,7 +215,19 @@ class Router:
     """Lets events in."""
 
     plan: Plan
-    out: Out = field(default_factory=lambda: room(65_536, 1 << 23, 4_096, 1 << 19))
+
+    def __post_init__(self) -> None:
+        self.out = room(65_536, 1 << 23, 4_096, 1 << 19, len(self.plan.ports))
+
+    def seen(self) -> dict[str, int]:
+        """How many triples came in so far, by predicate, as far as some query asks for it."""
+        found: dict[str, int] = {}
+        for port, count in zip(self.plan.ports, self.out.seen.tolist(), strict=True):
+            start, length = int(port["predicate_start"]), int(port["predicate_length"])
+            if length >= 0 and count:
+                name = self.plan.pool[start : start + length].tobytes().decode()
+                found[name] = max(count, found.get(name, 0))
+        return found
 
     def route(self, entries: Entries) -> tuple[pa.Table, pa.Table]:
         """What follows from events: rows, and answers of queries that ask for one triple alone."""
@@ -210,7 +250,8 @@ def pieces(
         out.counts[:] = 0
         reached = step(done, out)
         if reached == done:
-            holder.out = room(2 * len(out.rows), 2 * len(out.text), 2 * len(out.answers), 2 * len(out.told))
+            sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.told))
+            holder.out = room(*sizes)._replace(seen=out.seen)
             continue
         done = reached
         rows, size, answers, told = (int(each) for each in out.counts)

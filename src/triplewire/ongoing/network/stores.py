@@ -52,6 +52,10 @@ class Store:
         self.size, self._used = first + count, self._used + size
         linked(self._index, self._following, np.ascontiguousarray(rows["key"]), first)
 
+    def heavy(self, limit: int) -> list[int]:
+        """Keys that more rows have than a limit."""
+        return [int(each) for each in self._index["key"][self._index["count"] > limit]]
+
     def renumber(self, numbers: Int32) -> None:
         """Under another plan: the node of each row."""
         self._numbers[: self.size] = numbers

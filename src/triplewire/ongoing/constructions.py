@@ -1,0 +1,38 @@
+"""Constructions: answers of an unbounded CONSTRUCT, as events that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from triplewire.model import Event, Headers, token
+from triplewire.model.queries import ANSWER, ContinuousQuery
+from triplewire.ongoing.structures import Structure
+from triplewire.sparql.graphs import built
+
+
+def constructed(
+    matches: pa.Table, queries: Mapping[int, tuple[ContinuousQuery, Structure]]
+) -> Iterator[tuple[str, Event]]:
+    """One event for each query and position: what all solutions make that the event there has completed. Matches are
+    in order of position; `queries` are by group."""
+    for group, (query, structure) in queries.items():
+        least = query.since if query.begins is None else query.begins - 1
+        rows = matches.filter(pa.array(matches["group"].to_numpy() == group))
+        rows = rows.filter(pa.array(rows["value"].to_numpy() > least))
+        positions = rows["position"].to_numpy()
+        marks = np.flatnonzero(np.diff(positions, prepend=-1))
+        for first, last in zip(marks, [*marks[1:], len(positions)], strict=True):
+            yield from _event(query, structure, int(positions[first]), rows["terms"].slice(first, last - first))
+
+
+def _event(
+    query: ContinuousQuery, structure: Structure, position: int, terms: pa.ChunkedArray
+) -> Iterator[tuple[str, Event]]:
+    solutions = [dict(zip(structure.projection, each[1:], strict=True)) for each in terms.to_pylist()]
+    triples = built(structure.template, (), solutions, f"{query.id} {position}")
+    if triples and query.into is not None:
+        headers = Headers(extensions={"query": query.id, "position": token(position)})
+        yield query.into, Event(f"{ANSWER}{query.id}:{token(position)}", "\n".join(map("\t".join, triples)), headers)

@@ -1,0 +1,259 @@
+"""Books: what the driver knows of continuous queries, and what it does for them in each batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from triplewire.config import limits
+from triplewire.matching.chronicles import Chronicle
+from triplewire.model import MATCHES, Event, Reached
+from triplewire.model.queries import ContinuousQuery, State
+from triplewire.native.arrays import Int64
+from triplewire.ongoing.constructions import constructed
+from triplewire.ongoing.learners import Learner, Program
+from triplewire.ongoing.ledgers import Ledger
+from triplewire.ongoing.memories import Memory
+from triplewire.ongoing.network.emitting import ADDRESSES
+from triplewire.ongoing.network.stations import BUCKETS
+from triplewire.ongoing.places import Turn
+from triplewire.ongoing.rates import Rates
+from triplewire.ongoing.structures import STRUCTURE
+from triplewire.pipeline.blocks import packed
+from triplewire.pipeline.joins import Report, Tally, Task, collected, joined
+from triplewire.pipeline.queries import Work
+from triplewire.registry.ports import Change
+from triplewire.registry.queries import QUERY, to_value
+
+KEPT_PROGRAMS = 4
+"""Files with programs that stay: those of the batch at hand, and of one that may be done again."""
+
+PAGE_ROUNDS = 1_000
+"""Rounds of one page of the past, at most: more than a chain has patterns."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """How continuous queries run: where their state is, how many stations there are, and whether rows are spread by
+    values; and how often it is looked for events."""
+
+    path: Path
+    stations: int
+    spread: bool
+    interval: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a batch came to: matches for the outbox, and events to publish, each with its stream."""
+
+    matches: pa.Table
+    events: Sequence[tuple[str, Event]]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What some queries are to be given of what was published before a batch: from a position on, to scopes of one
+    origin. Only those that asked for it are told what it answers."""
+
+    origin: int
+    begins: int
+    queries: Sequence[ContinuousQuery]
+    told: bool
+
+
+class Books:
+    """Belongs to one run of the query."""
+
+    def __init__(self, work: Work, course: Course) -> None:
+        self._work = work
+        self._course = course
+        self._decisions = course.path / "decisions.json"
+        value = json.loads(self._decisions.read_text()) if self._decisions.exists() else {}
+        self._learner = Learner(Rates.from_value(value))
+        self._figures = Figures()
+        self._newest: tuple[Program, Path] | None = None
+        self._programs = 0
+        self._memory: Memory | None = None
+
+    @property
+    def learner(self) -> Learner:
+        return self._learner
+
+    def joins(self, run: str, entries: DataFrame, turn: Turn, start: int) -> Outcome:
+        """What unbounded queries answer in a batch, which begins after a position."""
+        self._learn(turn.upto)
+        self._reorder(turn, start)
+        state = self._course.path / "state" / run
+        found = [MATCHES.empty_table()]
+        for past in self._pasts(turn, start):
+            found += self._recalled(state, past, turn, start)
+        if self._learner.unbounded:
+            found.append(self._answered(entries, self._task(state, self._learner, turn)))
+        self._memory = self._memory or Memory(Ledger(state / "told"))
+        return self._outcome(pa.concat_tables(found).sort_by("position"), turn, self._memory)
+
+    def told(self, turn: Turn) -> dict[str, object]:
+        """For whoever looks after the process."""
+        return {"position": turn.upto, "queries": len(self._learner.queries), **self._figures.told()}
+
+    def _learn(self, upto: int) -> None:
+        registry, learner = self._work.registry, self._learner
+        if learner.version == 0:
+            known = [*registry.list(STRUCTURE), *registry.list(QUERY)]
+            learner.learn([each for each in known if each.position <= upto], upto)
+        elif upto > learner.version:
+            changes = registry.changes(learner.version, upto)
+            learner.learn([each for each in changes if each.kind in (QUERY, STRUCTURE)], upto)
+
+    def _answered(self, entries: DataFrame, task: Task) -> pa.Table:
+        matches, reports = collected(joined(entries, task, self._work.costs))
+        for report in reports:
+            if isinstance(report, Tally):
+                self._learner.rates.count(report.counts)
+            else:
+                self._figures.take(report)
+        return matches
+
+    def _task(self, state: Path, learner: Learner, turn: Turn) -> Task:
+        program = learner.program(spread=self._course.spread)
+        return Task(self._written(program, turn), state, program.depth, self._course.stations, turn)
+
+    # What is decided holds for batches that are done again: it is written down before anything is done by it.
+
+    def _written(self, program: Program, turn: Turn) -> Path:
+        """Where workers find what a batch goes by."""
+        if self._newest is None or self._newest[0] is not program:
+            _replace(self._decisions, json.dumps(self._learner.rates.to_value()).encode())
+            self._programs += 1
+            path = self._course.path / "programs" / f"{turn.upto:016x}-{os.getpid()}-{self._programs}"
+            _replace(path, pickle.dumps(program, protocol=5))
+            self._newest = (program, path)
+            _drop_oldest(path.parent)
+        return self._newest[1]
+
+    # The past
+
+    def _pasts(self, turn: Turn, start: int) -> Iterator[Past]:
+        """Whom a batch gives something of the past: those who ask for it when they were registered in it, and those
+        whose order was decided in it."""
+        queries, rates = self._learner.queries.values(), self._learner.rates
+        for query in queries:
+            if query.group is not None and query.begins is not None and start < query.since <= turn.upto:
+                yield Past(query.since, query.begins, [query], told=True)
+        for structure, origin in rates.origins.items():
+            found = [each for each in queries if each.structure == structure and each.begins is None]
+            if start < origin <= turn.upto and found:
+                yield Past(origin, min(each.since for each in found) + 1, found, told=False)
+
+    def _recalled(self, state: Path, past: Past, turn: Turn, start: int) -> Iterator[pa.Table]:
+        """Page by page. What it answers is told at the position of the origin, which is in this batch."""
+        learner = self._learner.some(past.queries)
+        task = replace(self._task(state, learner, turn), past=past.origin)
+        chronicle = Chronicle(self._work.ports.open_log(), self._work.ports.open_archive())
+        after, number = past.begins - 1, 0
+        while after < start:
+            page = chronicle.page(after, start, limits.ONGOING_EVENTS)
+            number, after = number + 1, page.reached
+            blocks = list(packed(page.entries))
+            if not blocks:
+                continue
+            frame = self._work.spark.createDataFrame(pa.Table.from_batches(blocks))
+            found = self._answered(frame, replace(task, base=number * PAGE_ROUNDS))
+            if past.told:
+                at = pa.array(np.full(found.num_rows, past.origin, np.int64))
+                yield found.set_column(0, MATCHES.field("position"), at)
+
+    def _reorder(self, turn: Turn, start: int) -> None:
+        """Decide anew about the structure whose order suits least what comes in, if it is much worse than it could be
+        and not too much of the past would have to be taken in again."""
+        learner, rates = self._learner, self._learner.rates
+        oldest = dict[str, int]()
+        for each in learner.queries.values():
+            if each.structure is not None and each.begins is None:
+                oldest[each.structure] = min(each.since, oldest.get(each.structure, each.since))
+        regrets = {
+            key: rates.regret(key, learner.structures[key].patterns)
+            for key, since in oldest.items()
+            if start - since <= limits.REORDER_POSITIONS and rates.origin(key) <= start
+        }
+        worst = max(regrets, key=regrets.__getitem__, default="")
+        if worst and regrets[worst] > limits.REORDER_TIMES and rates.counts.total() > limits.REORDER_COUNTED:
+            rates.decide(worst, turn.upto)
+            learner.renew()
+
+    # What follows
+
+    def _outcome(self, matches: pa.Table, turn: Turn, memory: Memory) -> Outcome:
+        known = [(each, self._learner.structures[each.structure]) for each in self._unbounded() if each.structure]
+        once = {query.group for query, structure in known if structure.distinct}
+        making = {query.group or 0: (query, structure) for query, structure in known if structure.template}
+        fresh = memory.fresh(turn.batch, matches, [each for each in once if each is not None])
+        events = list(constructed(fresh, making))
+        told = fresh.filter(pa.array(~np.isin(fresh["group"].to_numpy(), list(making)))) if making else fresh
+        return Outcome(pa.concat_tables([told, self._suspended(turn)]), events)
+
+    def _unbounded(self) -> Iterator[ContinuousQuery]:
+        return (each for each in self._learner.queries.values() if not each.windowed)
+
+    def _suspended(self, turn: Turn) -> pa.Table:
+        """Those that hold too much are suspended, and are told so; keys under which too much lies are spread."""
+        self._learner.weigh(self._figures.heavy)
+        crowded = self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
+        self._figures.heavy, self._figures.crowded = set(), set()
+        gone = [replace(each, state=State.SUSPENDED) for each in crowded]
+        self._work.registry.put([(QUERY, each.id, {**to_value(each), "first": each.since}) for each in gone])
+        self._learner.learn([Change(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version)
+        rows = [{"position": turn.upto, "subscription": each.since, "limit": Reached.STATE.value} for each in gone]
+        return pa.Table.from_pylist(rows, schema=MATCHES)
+
+
+@dataclass
+class Figures:
+    """What stations said: the newest of how much they have, and the sum of what came to them."""
+
+    rows: dict[int, int] = field(default_factory=dict)
+    bytes: dict[int, int] = field(default_factory=dict)
+    addresses: Int64 = field(default_factory=lambda: np.zeros(ADDRESSES, np.int64))
+    crowded: set[int] = field(default_factory=set)
+    heavy: set[int] = field(default_factory=set)
+
+    def take(self, report: Report) -> None:
+        self.rows[report.station], self.bytes[report.station] = report.rows, report.bytes
+        self.addresses += report.addresses
+        self.crowded.update(report.crowded)
+        self.heavy.update(report.heavy)
+
+    def told(self) -> dict[str, object]:
+        loads = np.bincount(np.arange(ADDRESSES) % BUCKETS, self.addresses, BUCKETS)
+        return {
+            "state_rows": sum(self.rows.values()),
+            "state_bytes": sum(self.bytes.values()),
+            "loads": [int(each) for each in loads],
+            "addresses": int(np.count_nonzero(self.addresses)),
+        }
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole, or as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}")
+    with scratch.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.rename(path)
+
+
+def _drop_oldest(path: Path) -> None:
+    files = [each for each in path.iterdir() if not each.name.startswith(".")]
+    for each in sorted(files, key=lambda each: each.stat().st_mtime_ns)[:-KEPT_PROGRAMS]:
+        each.unlink(missing_ok=True)
