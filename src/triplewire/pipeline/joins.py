@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -33,20 +32,11 @@ from triplewire.ongoing.network.events import entries_of
 from triplewire.ongoing.network.rows import ROWS
 from triplewire.ongoing.network.stations import Router, Station, Ward, parted
 from triplewire.ongoing.places import Turn
-from triplewire.pipeline.blocks import packed, unpacked
+from triplewire.pipeline import shipments
+from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
+from triplewire.pipeline.shipments import INPUT, OUTPUT, SENT, here, inputs, passed, reported, sent
 from triplewire.pipeline.workers import keep, lighten
-
-SENT = pa.schema(
-    [
-        pa.field("station", pa.int32(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("block", pa.binary(), nullable=False),
-    ]
-)
-"""A block on its way to a station: rows, or what is only passed on."""
-
-_ROWS, _MATCHES, _REPORT = 0, 1, 2
 
 LIVE = 10**9
 """Rounds in which new events are taken in have numbers above this."""
@@ -115,17 +105,14 @@ def joined(blocks: DataFrame, task: Task, costs: Costs) -> DataFrame:
     frame = blocks.mapInArrow(partial(_route, task, costs), schema)
     rounds = 1 if task.stations == 1 else max(1, task.depth - 1)
     for number in range(1, rounds + 1):
-        frame = frame.repartitionById(task.stations, "station").mapInArrow(partial(_meet, task, number, costs), schema)
+        frame = frame.repartitionById(task.stations, "place").mapInArrow(partial(_meet, task, number, costs), schema)
     return frame
 
 
-def collected(sent: DataFrame) -> tuple[pa.Table, list[Report | Tally]]:
+def collected(shipped: DataFrame) -> tuple[pa.Table, list[Report | Tally]]:
     """In the driver: all matches, and what stations and doors say."""
-    table = sent.toArrow()
-    kinds, blocks = table["kind"].to_numpy(), table.select(["block"])
-    matches = unpacked(blocks.filter(pa.array(kinds == _MATCHES)).to_batches())
-    reports = blocks.filter(pa.array(kinds == _REPORT))["block"].to_pylist()
-    return pa.concat_tables([MATCHES.empty_table(), *matches]), [pickle.loads(each) for each in reports]
+    matches, reports = shipments.collected(shipped, MATCHES)
+    return matches, [each for each in reports if isinstance(each, Report | Tally)]
 
 
 def _route(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -135,24 +122,23 @@ def _route(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Itera
     for entries in unpacked(batches):
         with spending(costs.ongoing):
             rows, answers = router.route(entries_of(entries, program.scopes, task.past))
-            sent = [*_by_station(rows, task.stations), *_sent(0, _MATCHES, program.speech.matches(answers))]
-        yield from sent
-    yield _row(0, _REPORT, pickle.dumps(Tally(router.seen())))
+            found = [*_by_station(rows, task.stations), *sent(0, OUTPUT, program.speech.matches(answers))]
+        yield from found
+    yield reported(Tally(router.seen()))
 
 
 def _meet(task: Task, number: int, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     lighten()
-    station, rows = _partition(), [ROWS.empty_table()]
+    rows = [ROWS.empty_table()]
     for batch in batches:
-        own = batch.filter(pa.array(batch["kind"].to_numpy() == _ROWS))
-        rows += unpacked([own.select(["block"])])
-        yield from _others(batch)
+        rows += inputs(batch)
+        yield from passed(batch)
     table = pa.concat_tables(rows)
     if not table.num_rows:
         return
     with spending(costs.ongoing):
-        sent = _met(task, (task.turn.batch, task.base + number), station, table)
-    yield from sent
+        found = _met(task, (task.turn.batch, task.base + number), here(), table)
+    yield from found
 
 
 def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.RecordBatch]:
@@ -172,8 +158,7 @@ def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.Rec
         station.heavy(limits.HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
     )
     told = program.speech.matches(taken.answers)
-    reported = _row(0, _REPORT, pickle.dumps(report))
-    return [*_by_station(taken.leaving, task.stations, number), *_sent(0, _MATCHES, told), reported]
+    return [*_by_station(taken.leaving, task.stations, number), *sent(0, OUTPUT, told), reported(report)]
 
 
 def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
@@ -213,30 +198,7 @@ def _settle(ledger: Ledger, station: Station, batch: int) -> None:
 
 def _by_station(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[pa.RecordBatch]:
     for station, part in parted(rows, stations, but):
-        yield from _sent(station, _ROWS, part)
-
-
-def _sent(station: int, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    for batch in packed(table):
-        for block in batch["block"].to_pylist():
-            yield _row(station, kind, block)
-
-
-def _row(station: int, kind: int, block: bytes) -> pa.RecordBatch:
-    columns = [pa.array([station], pa.int32()), pa.array([kind], pa.int8()), pa.array([block], pa.binary())]
-    return pa.record_batch(columns, schema=SENT)
-
-
-def _others(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """What is only passed on."""
-    others = batch.filter(pa.array(batch["kind"].to_numpy() != _ROWS))
-    if others.num_rows:
-        yield others
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+        yield from sent(station, INPUT, part)
 
 
 def _program(path: Path) -> Program:
