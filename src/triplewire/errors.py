@@ -105,8 +105,8 @@ class Unsupported(InputError):
 class Unfit(InputError):
     """A field of a JSON body whose value cannot be, or that cannot stand beside the others; `field` names it."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, field: str, message: str, *, place: Place | None = None, excerpt: str = "") -> None:
+        super().__init__(message, place=place, excerpt=excerpt)
         self.field = field
 
 

@@ -55,6 +55,7 @@ LINES = (
     b'{"format":"text/plain","body":"x","headers":{"A":"b"}}\n{"time":"never"}\n[]\n1\n',
     b'{"sparql":"ASK { ?s ?p ?o }"}\n{"sparql":"ASK {"}\n{"kind":1}\n',
     b'{"event":1,"headers":[],"body":{}}\n',
+    b'{"query":"SELECT ?s { ?s <urn:p> ?o }","within":"PT1S"}\n{"query":"SELECT ?s {"}\n{"query":1,"span":0}\n',
 )
 ITEMS = (
     b"Event-Id: urn:e:2\r\nSource-Id: s\r\nSyntax: text/turtle\r\nBody-Length: 19\r\n\r\n<urn:s> <urn:p> 1 .",
@@ -67,6 +68,9 @@ QUERIES = (
     b"ASK { ?s <urn:p> 1 }",
     b"SELECT * {",
     b"DELETE WHERE { ?s ?p ?o }",
+    b"SELECT ?s { ?s <urn:p> ?o . ?o <urn:p> ?x }",
+    b"REGISTER RSTREAM <b> AS SELECT * FROM NAMED WINDOW <w> ON <a> [RANGE PT1M] { WINDOW <w> { ?s ?p ?o } }",
+    b"REGISTER ISTREAM <a> AS CONSTRUCT { ?s ?p ?o } FROM NAMED WINDOW <w> ON <a> [RANGE PT0S] { WINDOW <w> {",
     b"\xff",
 )
 CASES = {
@@ -79,6 +83,7 @@ CASES = {
     "application/x-ndjson": LINES,
     "application/ztreamy-stream": ITEMS,
     "application/sparql-query": QUERIES,
+    "text/plain": QUERIES,
 }
 
 for _type, _bodies in CASES.items():

@@ -71,7 +71,7 @@ def test_a_line_over_the_limit_says_so() -> None:
 
 def outcomes(registry: Registry, stores: Twin, given: list[Line]) -> list[dict[str, Any]]:
     service = Subscriptions(registry, stores.clock)
-    return [orjson.loads(each) for each in answered(service, given).splitlines()]
+    return [orjson.loads(each) for each in answered(bulks.wish, service.make_each, given).splitlines()]
 
 
 class Full:

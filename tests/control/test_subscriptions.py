@@ -83,13 +83,13 @@ def test_an_ended_one_is_gone_and_cannot_end_twice(stores: Twin) -> None:
         service.find(made.id)
     with pytest.raises(NotFound):
         service.end(made.id)
-    assert service.page().subscriptions == []
+    assert service.page().things == []
 
 
 def test_pages_follow_each_other_until_the_last(stores: Twin) -> None:
     service = Subscriptions(stores.registry, stores.clock)
     made = service.make(wishes("a", "b", "c", "d"))
     first = service.page(limit=3)
-    assert (first.subscriptions, first.next) == (made[:3], made[2].since)
+    assert (first.things, first.next) == (made[:3], made[2].since)
     second = service.page(after=made[2].since, limit=3)
-    assert (second.subscriptions, second.next) == (made[3:], None)
+    assert (second.things, second.next) == (made[3:], None)

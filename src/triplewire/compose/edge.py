@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from socket import socket
+from typing import Any
 
 import uvloop
 
@@ -19,11 +20,12 @@ from triplewire.compose.doors import certificates_of, check_door, open_access
 from triplewire.compose.entrances import entrance_of
 from triplewire.config import Settings
 from triplewire.config.settings import environment, orphaned
-from triplewire.control import issuances, policies, receipts, shapes
+from triplewire.control import issuances, policies, receipts, registrations, shapes
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
 from triplewire.control.insights import Insights
 from triplewire.control.ontologies import Ontologies
+from triplewire.control.queries import Queries as ContinuousQueries
 from triplewire.control.routes import routes
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.tokens import Tokens
@@ -53,7 +55,7 @@ from triplewire.query.records import Records
 from triplewire.query.requests import Bounds
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import pending
-from triplewire.registry.policies import Policies
+from triplewire.registry.policies import Policies, Together
 from triplewire.registry.shapes import Shapes
 from triplewire.sockets import adopted, listening
 from triplewire.telemetry.heartbeats import last
@@ -141,6 +143,14 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             webhooks=Webhooks(books, networks),
         )
         insights = Insights(subscriptions, registry, chronicle, clock)
+        continuous = ContinuousQueries(
+            registry,
+            clock,
+            lambda stream: log.volume(stream) is not None,
+            beginnings=Beginnings(chronicle, clock),
+            figures=partial(_figures, settings),
+        )
+        followers = Together((subscriptions.sightings, continuous))
         gate = Gate(Shapes(registry), Judges())
         gate.shapes.refresh()
         yield Parts(
@@ -165,7 +175,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),
-                *policies.routes(Policies(registry, subscriptions.sightings)),
+                *registrations.routes(continuous),
+                *policies.routes(Policies(registry, followers)),
                 *issuances.routes(Tokens(access, clock)),
                 *shapes.routes(gate.shapes, gate.judges.check),
             ],
@@ -185,6 +196,12 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             place=Place(settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"),
             repeaters=settings.data / "repeaters",
         )
+
+
+def _figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
+    """What the pipeline tells of a continuous query in its heartbeat, if it does."""
+    found: Mapping[str, Any] | None = last(settings.heartbeat).detail.get("queries", {}).get(id)
+    return found
 
 
 def _queries(settings: Settings) -> Queries:

@@ -1,16 +1,20 @@
-"""Bulks: many subscriptions in one body, a line of JSON for each, and a line of the answer for each of these."""
+"""Bulks: many subscriptions, or queries, in one body, a line of JSON for each, and a line of the answer for each of
+these."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
+from typing import TypeVar
 
 import orjson
+from aiohttp import web
 
-from triplewire.access import EVERYONE, Principal
 from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
-from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
 from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError, Unfit
 from triplewire.model import token
@@ -19,6 +23,9 @@ from triplewire.problems import described
 MEDIA_TYPE = "application/x-ndjson"
 
 _MOST = limits.SUBSCRIPTION_BODY_BYTES
+
+Wanted = TypeVar("Wanted")
+"""What a line asks for."""
 
 
 @dataclass(frozen=True)
@@ -93,30 +100,57 @@ class _Portion:
         return taken
 
 
-def answered(subscriptions: Subscriptions, lines: Sequence[Line], by: Principal = EVERYONE) -> bytes:
-    """Makes what can be made of the lines; a line of the answer for each. It blocks."""
-    outcomes = subscriptions.make_each([_wish(line) for line in lines], by)
+Outcome = tuple[str, int] | TriplewireError
+"""The id of what was made, and its position; or what is wrong with it."""
+
+
+def answered(
+    read: Callable[[object], Wanted],
+    make: Callable[[Sequence[Wanted | TriplewireError]], Sequence[Outcome]],
+    lines: Sequence[Line],
+) -> bytes:
+    """Makes what can be made of the lines, each read as JSON; a line of the answer for each. It blocks."""
+    outcomes = make([_wanted(read, line) for line in lines])
     return _told(zip((line.number for line in lines), outcomes, strict=True))
 
 
-def _wish(line: Line) -> Wish | TriplewireError:
+def wish(value: object) -> Wish:
+    """What a line asks for, for a subscription. Raises what `Wish.from_json` raises, and Unfit."""
+    found = Wish.from_json(value)
+    if found.webhook is not None and found.webhook.fresh:
+        raise Unfit("webhook", "the answer to lines tells no secrets: give each webhook one")
+    return found
+
+
+async def reply(request: web.Request, answer: Callable[[Sequence[Line]], bytes]) -> web.StreamResponse:
+    """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
+    with SpooledTemporaryFile(max_size=limits.BULK_BYTES) as told:
+        async with aclosing(portions(request.content.iter_any())) as portioned:
+            async for lines in portioned:
+                told.write(await asyncio.to_thread(answer, lines))
+        told.seek(0)
+        response = web.StreamResponse(headers={"Content-Type": MEDIA_TYPE})
+        await response.prepare(request)
+        while piece := told.read(limits.CHUNK_BYTES):
+            await response.write(piece)
+        return response
+
+
+def _wanted(read: Callable[[object], Wanted], line: Line) -> Wanted | TriplewireError:
     if line.number > limits.BULK_SUBSCRIPTIONS:
         return BadRequest(f"a bulk has at most {limits.BULK_SUBSCRIPTIONS} lines; nothing was read from here on")
     if line.text is None:
         return BodyTooLarge("the line", _MOST)
     try:
         check_nesting(line.text)
-        wish = Wish.from_json(orjson.loads(line.text))
+        return read(orjson.loads(line.text))
     except orjson.JSONDecodeError as error:
         return BadRequest(f"the line is not JSON: {error}")
     except TriplewireError as error:
         return error
-    if wish.webhook is not None and wish.webhook.fresh:
-        return Unfit("webhook", "the answer to lines tells no secrets: give each webhook one")
-    return wish
 
 
-def _told(outcomes: Iterable[tuple[int, tuple[str, int] | TriplewireError]]) -> bytes:
+def _told(outcomes: Iterable[tuple[int, Outcome]]) -> bytes:
     return b"".join(
         orjson.dumps(
             {"line": number, "error": described(each)}

@@ -10,6 +10,7 @@ from triplewire.control.beginnings import written
 from triplewire.control.wishes import Wish
 from triplewire.matching.expansion import timestamp
 from triplewire.model import Subscription, token
+from triplewire.model.queries import ContinuousQuery
 from triplewire.registry.hooks import Hook
 from triplewire.registry.lanes import Lane
 from triplewire.registry.ontologies import Loaded
@@ -32,6 +33,26 @@ def subscription(made: Subscription) -> dict[str, Any]:
         "since": token(made.made),
         **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
+    }
+
+
+def query(found: ContinuousQuery) -> dict[str, Any]:
+    """A continuous query as its owner sees it."""
+    semantics = {"semantics": "set" if found.distinct else "bag"}
+    clock = {"time": found.time.value, "lateness": found.lateness, "late": found.late.value}
+    published = {} if found.into is None else {"into": found.into, "stream": f"/streams/{found.into}"}
+    return {
+        "id": found.id,
+        "query": found.text,
+        **_given(name=found.name),
+        "state": found.state.value,
+        **(clock if found.windowed else semantics),
+        **_given(streams=found.streams, within=found.within, span=found.span),
+        **published,
+        "created": timestamp(found.created),
+        "since": token(found.since),
+        **({} if found.begins is None else {"from": written(found.begins)}),
+        "answers": f"/queries/{found.id}/answers",
     }
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
-from tempfile import SpooledTemporaryFile
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -64,7 +63,8 @@ class _Subscriptions:
             wish = Wish.from_json(await _json(request))
             return reply((await asyncio.to_thread(self._insights.rehearse, wish, caller(request))).value())
         if request.content_type == bulks.MEDIA_TYPE:
-            return await self._bulk(request)
+            make = partial(self._subscriptions.make_each, by=caller(request))
+            return await bulks.reply(request, partial(bulks.answered, bulks.wish, make))
         given = await _json(request)
         if isinstance(given, list):
             wishes = [Wish.from_json(each) for each in given]
@@ -79,9 +79,7 @@ class _Subscriptions:
         cursor = parse_token(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request), caller(request))
         following = None if page.next is None else token(page.next)
-        return reply(
-            {"subscriptions": [documents.subscription(each) for each in page.subscriptions], "next": following}
-        )
+        return reply({"subscriptions": [documents.subscription(each) for each in page.things], "next": following})
 
     @serves(subscribing.FIND)
     async def find(self, request: web.Request) -> web.Response:
@@ -114,19 +112,6 @@ class _Subscriptions:
         if "text/plain" in request.headers.get("Accept", ""):
             return web.Response(text=insight.text())
         return reply(insight.value())
-
-    async def _bulk(self, request: web.Request) -> web.StreamResponse:
-        """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
-        with SpooledTemporaryFile(max_size=limits.BULK_BYTES) as told:
-            async with aclosing(bulks.portions(request.content.iter_any())) as portions:
-                async for lines in portions:
-                    told.write(await asyncio.to_thread(bulks.answered, self._subscriptions, lines, caller(request)))
-            told.seek(0)
-            response = web.StreamResponse(headers={"Content-Type": bulks.MEDIA_TYPE})
-            await response.prepare(request)
-            while piece := told.read(limits.CHUNK_BYTES):
-                await response.write(piece)
-            return response
 
     async def _make(self, wishes: Sequence[Wish], by: Principal) -> list[Subscription]:
         if not wishes:

@@ -14,6 +14,7 @@ from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.entailments import Entailments
+from triplewire.control.pages import Page, paged
 from triplewire.control.sharing import Sharing
 from triplewire.control.sights import Seen, Sightings
 from triplewire.control.templates import Templates, filled
@@ -35,14 +36,6 @@ from triplewire.registry.templates import Template
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 Find = Callable[[str], Template]
-
-
-@dataclass(frozen=True)
-class Page:
-    """Some subscriptions in the order in which they were made; `next` asks for those after them."""
-
-    subscriptions: Sequence[Subscription]
-    next: int | None
 
 
 class Subscriptions:
@@ -119,16 +112,11 @@ class Subscriptions:
             raise NotFound(f"there is no subscription {id}")
         return found
 
-    def page(self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE) -> Page:
+    def page(self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE) -> Page[Subscription]:
         """Those made after a position, as far as they are there for who asks."""
-        if by.may(Verb.ADMIN):
-            later = self._registry.list(SUBSCRIPTION, after=after, limit=limit + 1)
-            found = [from_change(change) for change in later[:limit]]
-            return Page(found, found[-1].since if len(later) > limit else None)
-        markers = self._registry.list(owned_by(by.name), after=after, limit=limit + 1)
-        changes = (self._registry.get(SUBSCRIPTION, each.key) for each in markers[:limit])
-        own = [from_change(change) for change in changes if change is not None]
-        return Page(own, markers[limit - 1].position if len(markers) > limit else None)
+        own = None if by.may(Verb.ADMIN) else owned_by(by.name)
+        changes, following = paged(self._registry, SUBSCRIPTION, own, after, limit)
+        return Page([from_change(each) for each in changes], following)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """From here on it sees no more events. Raises NotFound for one that is not there, or is somebody else's."""

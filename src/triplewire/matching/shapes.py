@@ -79,6 +79,10 @@ class Lifted:
     shape: Shape
     constants: tuple[str, ...]
 
+    def of(self, constants: tuple[str, ...]) -> Lifted:
+        """Another query of the shape."""
+        return Lifted(self.shape, constants)
+
 
 def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
+from typing import Generic, Protocol, Self, TypeVar
 
 from triplewire.config import limits
 from triplewire.errors import TriplewireError
@@ -23,7 +24,7 @@ from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
-from triplewire.matching.shapes import Lifted, Shape, lift
+from triplewire.matching.shapes import Lifted, lift
 from triplewire.matching.sights import seen
 from triplewire.sparql import Const, Family, Query, family_of, parse_query
 from triplewire.sparql.algebra import Values
@@ -55,6 +56,22 @@ def lifted_as(query: Query, asked: Asked) -> Lifted:
     return made if sight is None else replace(made, shape=replace(made.shape, sight=sight))
 
 
+class Taken(Protocol):
+    """A query taken apart: what is left of it without its constants, and these."""
+
+    @property
+    def shape(self) -> Hashable: ...
+
+    @property
+    def constants(self) -> tuple[str, ...]: ...
+
+    def of(self, constants: tuple[str, ...]) -> Self:
+        """The same with others."""
+
+
+Made = TypeVar("Made", bound=Taken)
+
+
 @dataclass(frozen=True)
 class _Slot:
     """How a constant of the shape is made of a hole of the cut; without one it is always `before`."""
@@ -68,10 +85,10 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _Recipe(Generic[Made]):
     """Makes what is lifted of the constants that a text has."""
 
-    shape: Shape
+    real: Made
     slots: tuple[_Slot, ...]
     families: tuple[Family | None, ...]
     """Of constants whose family their text does not show."""
@@ -79,14 +96,14 @@ class _Recipe:
     fixed: frozenset[str]
     """The terms that stand in the shape itself."""
 
-    def filled(self, cores: Sequence[str]) -> Lifted | None:
+    def filled(self, cores: Sequence[str]) -> Made | None:
         """None if the constants are not like those that the recipe was made of."""
         constants = tuple([slot.fill(cores) for slot in self.slots])
         alike = _equal(constants) == self.equal and self.fixed.isdisjoint(constants)
-        return Lifted(self.shape, constants) if alike and _families(constants) == self.families else None
+        return self.real.of(constants) if alike and _families(constants) == self.families else None
 
 
-class Texts:
+class Recipes(Generic[Made]):
     """Remembers what was lifted, by key. Any thread may use it.
 
     `known` is asked whether `make` may look at a term that ends so: such a one is no constant like others.
@@ -94,7 +111,7 @@ class Texts:
 
     def __init__(
         self,
-        make: Callable[[Asked], Lifted] = lift_asked,
+        make: Callable[[Asked], Made],
         size: int = limits.REMEMBERED_SKELETONS,
         known: Callable[[str], bool] | None = None,
     ) -> None:
@@ -104,9 +121,9 @@ class Texts:
         self._turn = Lock()
         self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
         """For each skeleton the sets of holes that were found not to be parameters."""
-        self._recipes: OrderedDict[Hashable, _Recipe] = OrderedDict()
+        self._recipes: OrderedDict[Hashable, _Recipe[Made]] = OrderedDict()
 
-    def lift(self, asked: Asked) -> Lifted:
+    def lift(self, asked: Asked) -> Made:
         """What `make` would give."""
         if asked.query is not None or _unwieldy(asked.text or ""):
             return self._make(asked)
@@ -116,7 +133,7 @@ class Texts:
             return self._learned(asked, pieces)
         return recipe.filled(pieces.cores) or self._make(asked)
 
-    def _remembered(self, pieces: Cut) -> _Recipe | None:
+    def _remembered(self, pieces: Cut) -> _Recipe[Made] | None:
         with self._turn:
             for kept in self._choices.get(pieces.skeleton, ()):
                 found = self._recipes.get(_key(pieces, kept))
@@ -126,13 +143,13 @@ class Texts:
                     return found
         return None
 
-    def _learned(self, asked: Asked, pieces: Cut) -> Lifted:
+    def _learned(self, asked: Asked, pieces: Cut) -> Made:
         real = self._make(asked)
         found, recipe = _Trial(self._make, pieces, real).outcome()
         self._remember(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
         return real
 
-    def _remember(self, pieces: Cut, kept: tuple[int, ...], recipe: _Recipe) -> None:
+    def _remember(self, pieces: Cut, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
         with self._turn:
             others = [each for each in self._choices.get(pieces.skeleton, ()) if each != kept]
             self._choices[pieces.skeleton] = (kept, *others[: limits.SKELETON_CHOICES - 1])
@@ -142,15 +159,27 @@ class Texts:
                     remembered.popitem(last=False)
 
 
+class Texts(Recipes[Lifted]):
+    """Remembers shapes of subscriptions."""
+
+    def __init__(
+        self,
+        make: Callable[[Asked], Lifted] = lift_asked,
+        size: int = limits.REMEMBERED_SKELETONS,
+        known: Callable[[str], bool] | None = None,
+    ) -> None:
+        super().__init__(make, size, known)
+
+
 @dataclass(frozen=True)
-class _Trial:
+class _Trial(Generic[Made]):
     """Finds out what becomes of other constants in the holes of a cut."""
 
-    make: Callable[[Asked], Lifted]
+    make: Callable[[Asked], Made]
     pieces: Cut
-    real: Lifted
+    real: Made
 
-    def outcome(self) -> tuple[frozenset[int], _Recipe]:
+    def outcome(self) -> tuple[frozenset[int], _Recipe[Made]]:
         """The holes that may be filled with anything of their kind, all at once, and what that makes."""
         holes = frozenset(self.pieces.open)
         for choice in (self._together, self._alone):
@@ -172,7 +201,7 @@ class _Trial:
             return frozenset()
         return frozenset(each for each in holes if self._recipe(frozenset({each})) is not None)
 
-    def _recipe(self, holes: frozenset[int]) -> _Recipe | None:
+    def _recipe(self, holes: frozenset[int]) -> _Recipe[Made] | None:
         """How the constants are made of these holes; None if they decide anything else, or one of them nothing."""
         changed = self._changed(holes)
         if changed is None or changed.shape != self.real.shape:
@@ -181,10 +210,10 @@ class _Trial:
         filled = tuple(slot.fill(self.pieces.cores) for slot in slots)
         return self._made(slots) if self._alike(holes, slots) == holes and filled == self.real.constants else None
 
-    def _made(self, slots: tuple[_Slot, ...]) -> _Recipe:
-        shape, constants = self.real.shape, self.real.constants
-        fixed = _terms(shape) if any(slot.hole is not None for slot in slots) else frozenset()
-        return _Recipe(shape, slots, _families(constants), _equal(constants), fixed)
+    def _made(self, slots: tuple[_Slot, ...]) -> _Recipe[Made]:
+        constants = self.real.constants
+        fixed = _terms(self.real.shape) if any(slot.hole is not None for slot in slots) else frozenset()
+        return _Recipe(self.real, slots, _families(constants), _equal(constants), fixed)
 
     def _alike(self, holes: frozenset[int], slots: Sequence[_Slot]) -> frozenset[int]:
         """The holes of the slots, and those that hold the same."""
@@ -192,7 +221,7 @@ class _Trial:
         used = {others[slot.hole] for slot in slots if slot.hole is not None}
         return frozenset(each for each in holes if others[each] in used)
 
-    def _changed(self, holes: Collection[int]) -> Lifted | None:
+    def _changed(self, holes: Collection[int]) -> Made | None:
         try:
             return self.make(self.pieces.changed(holes))
         except TriplewireError:
@@ -222,8 +251,8 @@ def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
 _family = lru_cache(maxsize=limits.REMEMBERED_SKELETONS)(family_of)
 
 
-def _terms(shape: Shape) -> frozenset[str]:
-    found = list(parts((shape.query, shape.template)))
+def _terms(shape: object) -> frozenset[str]:
+    found = list(parts(shape))
     rows = (term for part in found if isinstance(part, Values) for row in part.rows for term in row)
     return frozenset((*(part.term for part in found if isinstance(part, Const)), *(term for term in rows if term)))
 

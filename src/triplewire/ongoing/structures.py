@@ -112,6 +112,18 @@ def asked(
     is still to be told, is nobody else's.
     """
     lifted = lift(structure_of(registration.query, distinct=distinct))
+    return grouped(lifted, streams=streams, within=within, span=span, begins=begins)
+
+
+def grouped(
+    lifted: Lifted,
+    *,
+    streams: tuple[str, ...] | None = None,
+    within: float | None = None,
+    span: int | None = None,
+    begins: int | None = None,
+) -> Asked:
+    """The same of a query that is taken apart already."""
     own = uuid.uuid4().hex if lifted.structure.distinct or begins is not None else None
     group = group_of(lifted, streams, within, span, own)
     return Asked(group, lifted.structure.projection, lifted.structure, lifted.constants)

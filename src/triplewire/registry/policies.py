@@ -47,6 +47,19 @@ class Followers(Protocol):
         """Have those follow that came while it was put; the position from which on all do."""
 
 
+@dataclass(frozen=True)
+class Together:
+    """Several that are to change."""
+
+    each: Sequence[Followers]
+
+    def following(self, policy: Policy | None) -> list[Entry]:
+        return [entry for one in self.each for entry in one.following(policy)]
+
+    def settle(self) -> int:
+        return max(one.settle() for one in self.each)
+
+
 class Policies:
     """What the registry holds. Any thread may ask; it waits for the disk. A version is read once."""
 

@@ -6,7 +6,7 @@ from triplewire.model.queries import ContinuousQuery, Late, State, Time, to_valu
 from triplewire.registry.ports import Change
 from triplewire.registry.subscriptions import owner_in
 
-__all__ = ["QUERY", "from_change", "queries_of", "to_value"]
+__all__ = ["QUERY", "from_change", "queries_into", "queries_of", "to_value"]
 
 QUERY = "query"
 
@@ -14,6 +14,12 @@ QUERY = "query"
 def queries_of(name: str) -> str:
     """The kind of an entry beside each query of somebody, under its id, to find them by."""
     return f"query of {name}"
+
+
+def queries_into(stream: str) -> str:
+    """The kind of an entry beside each query that publishes into a stream, under its id. It says which streams that
+    query reads."""
+    return f"query into {stream}"
 
 
 def from_change(change: Change) -> ContinuousQuery:

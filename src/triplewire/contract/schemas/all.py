@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triplewire.contract.schemas.admitting import ADMITTING
+from triplewire.contract.schemas.continuing import CONTINUING
 from triplewire.contract.schemas.forms import Schema
 from triplewire.contract.schemas.hooking import HOOKING
 from triplewire.contract.schemas.publishing import PUBLISHING
@@ -15,6 +16,7 @@ SCHEMAS: dict[str, Schema] = {
     **SHARED,
     **PUBLISHING,
     **SUBSCRIBING,
+    **CONTINUING,
     **MESSAGES,
     **SAID,
     **RUNNING,

@@ -23,7 +23,7 @@ _EXPECTED = "a duration of days, hours, minutes and seconds, such as `PT10M`, `P
 def duration(cursor: Cursor, what: str) -> int:
     """The duration that comes next, in microseconds: whole ones, more than none, and not too many."""
     token, text = _taken(cursor)
-    found = _microseconds(text)
+    found = microseconds(text)
     if found is None:
         raise cursor.wrong(_EXPECTED, token)
     if found <= 0:
@@ -58,7 +58,8 @@ def _taken(cursor: Cursor) -> tuple[Token, str]:
     return first, cursor.since(first) if start else ""
 
 
-def _microseconds(text: str) -> Decimal | None:
+def microseconds(text: str) -> Decimal | None:
+    """How many a text says; None for one that is no duration."""
     if len(text) > _LONGEST:
         return None
     if found := _XSD.fullmatch(text):
