@@ -58,6 +58,16 @@ class Learner:
     queries: dict[str, ContinuousQuery] = field(default_factory=dict)
     """Those that hold, by id."""
     structures: dict[str, Structure] = field(default_factory=dict)
+    windows: dict[str, ContinuousQuery] = field(default_factory=dict)
+    """Of the queries, those with windows."""
+    backward: dict[str, ContinuousQuery] = field(default_factory=dict)
+    """Those that look back."""
+    once: dict[int, ContinuousQuery] = field(default_factory=dict)
+    """Those whose answers are a set, by group; each has one of its own."""
+    making: dict[int, tuple[ContinuousQuery, Structure]] = field(default_factory=dict)
+    """Those whose answers are made into triples, likewise."""
+    oldest: dict[str, int] = field(default_factory=dict)
+    """Of structures, where the first query was registered that has one."""
     _members: dict[int, _Member] = field(default_factory=dict)
     _network: Network = field(default_factory=Network)
     _groups: Groups = field(default_factory=Groups)
@@ -91,6 +101,8 @@ class Learner:
         """Leave out all that was for queries that are there no more, and go by orders and keys as they are now."""
         self._network, self._groups = Network(self._network.version + 1), Groups()
         self._members, self._endings, self._gone = {}, {}, 0
+        for kept in (self.windows, self.backward, self.once, self.making, self.oldest):
+            kept.clear()
         for query in self.queries.values():
             self._enter(query)
 
@@ -121,10 +133,6 @@ class Learner:
         """Whether any query is."""
         return bool(self._members)
 
-    @property
-    def windowed(self) -> bool:
-        return any(each.windowed for each in self.queries.values())
-
     def _begin(self, query: ContinuousQuery) -> None:
         if query.state is State.ON:
             self.queries[query.id] = query
@@ -132,12 +140,25 @@ class Learner:
 
     def _enter(self, query: ContinuousQuery) -> None:
         if query.group is None or query.structure is None:
+            self.windows[query.id] = query
             return
+        self._note(query, query.group, query.structure)
         member = self._members.get(query.group)
         if member is None:
             self._members[query.group] = _Member(self._added(query, query.group, query.structure), 1)
         else:
             member.queries += 1
+
+    def _note(self, query: ContinuousQuery, group: int, key: str) -> None:
+        structure = self.structures[key]
+        if query.begins is not None:
+            self.backward[query.id] = query
+        else:
+            self.oldest[key] = min(query.since, self.oldest.get(key, query.since))
+        if structure.distinct:
+            self.once[group] = query
+        if structure.template:
+            self.making[group] = query, structure
 
     def _added(self, query: ContinuousQuery, group: int, structure: str) -> int:
         ending = self._ending(structure, self._scope(query))
@@ -162,11 +183,15 @@ class Learner:
 
     def _end(self, id: str) -> None:
         gone = self.queries.pop(id, None)
+        for kept in (self.windows, self.backward):
+            kept.pop(id, None)
         member = None if gone is None or gone.group is None else self._members.get(gone.group)
         if gone is None or gone.group is None or member is None:
             return
         member.queries -= 1
         if not member.queries:
             del self._members[gone.group]
+            self.once.pop(gone.group, None)
+            self.making.pop(gone.group, None)
             self._network.remove(member.index)
             self._gone += 1

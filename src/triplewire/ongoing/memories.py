@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from triplewire.ongoing.ledgers import START, Ledger
 
@@ -25,7 +25,7 @@ class Memory:
     def fresh(self, batch: int, matches: pa.Table, groups: Collection[int]) -> pa.Table:
         """Matches in order of position, without those of these groups that were told before. A batch that is done again
         forgets what it told the first time."""
-        which = pc.is_in(matches["group"], pa.array(list(groups), pa.int64())).to_numpy()
+        which = np.isin(matches["group"].to_numpy(), list(groups)) if groups else np.zeros(0, np.bool_)
         if not which.any():
             return matches
         self._recall(batch)

@@ -36,6 +36,9 @@ from triplewire.registry.queries import QUERY, to_value
 KEPT_PROGRAMS = 4
 """Files with programs that stay: those of the batch at hand, and of one that may be done again."""
 
+REORDER_BATCHES = 32
+"""Batches from one look at the order of patterns to the next."""
+
 PAGE_ROUNDS = 1_000
 """Rounds of one page of the past, at most: more than a chain has patterns."""
 
@@ -145,14 +148,15 @@ class Books:
     def _pasts(self, turn: Turn, start: int) -> Iterator[Past]:
         """Whom a batch gives something of the past: those who ask for it when they were registered in it, and those
         whose order was decided in it."""
-        queries, rates = self._learner.queries.values(), self._learner.rates
-        for query in queries:
-            if query.group is not None and query.begins is not None and start < query.since <= turn.upto:
+        learner = self._learner
+        for query in learner.backward.values():
+            if query.begins is not None and start < query.since <= turn.upto:
                 yield Past(query.since, query.begins, [query], told=True)
-        for structure, origin in rates.origins.items():
-            found = [each for each in queries if each.structure == structure and each.begins is None]
-            if start < origin <= turn.upto and found:
-                yield Past(origin, min(each.since for each in found) + 1, found, told=False)
+        for structure, origin in learner.rates.origins.items():
+            if start < origin <= turn.upto and structure in learner.oldest:
+                queries = learner.queries.values()
+                found = [each for each in queries if each.structure == structure and each.begins is None]
+                yield Past(origin, learner.oldest[structure] + 1, found, told=False)
 
     def _recalled(self, state: Path, past: Past, turn: Turn, start: int) -> Iterator[pa.Table]:
         """Page by page. What it answers is told at the position of the origin, which is in this batch."""
@@ -176,33 +180,26 @@ class Books:
         """Decide anew about the structure whose order suits least what comes in, if it is much worse than it could be
         and not too much of the past would have to be taken in again."""
         learner, rates = self._learner, self._learner.rates
-        oldest = dict[str, int]()
-        for each in learner.queries.values():
-            if each.structure is not None and each.begins is None:
-                oldest[each.structure] = min(each.since, oldest.get(each.structure, each.since))
+        if turn.batch % REORDER_BATCHES or rates.counts.total() < limits.REORDER_COUNTED:
+            return
         regrets = {
             key: rates.regret(key, learner.structures[key].patterns)
-            for key, since in oldest.items()
+            for key, since in learner.oldest.items()
             if start - since <= limits.REORDER_POSITIONS and rates.origin(key) <= start
         }
         worst = max(regrets, key=regrets.__getitem__, default="")
-        if worst and regrets[worst] > limits.REORDER_TIMES and rates.counts.total() > limits.REORDER_COUNTED:
+        if worst and regrets[worst] > limits.REORDER_TIMES:
             rates.decide(worst, turn.upto)
             learner.renew()
 
     # What follows
 
     def _outcome(self, matches: pa.Table, turn: Turn, memory: Memory) -> Outcome:
-        known = [(each, self._learner.structures[each.structure]) for each in self._unbounded() if each.structure]
-        once = {query.group for query, structure in known if structure.distinct}
-        making = {query.group or 0: (query, structure) for query, structure in known if structure.template}
-        fresh = memory.fresh(turn.batch, matches, [each for each in once if each is not None])
+        making = self._learner.making
+        fresh = memory.fresh(turn.batch, matches, self._learner.once)
         events = list(constructed(fresh, making))
         told = fresh.filter(pa.array(~np.isin(fresh["group"].to_numpy(), list(making)))) if making else fresh
         return Outcome(pa.concat_tables([told, self._suspended(turn)]), events)
-
-    def _unbounded(self) -> Iterator[ContinuousQuery]:
-        return (each for each in self._learner.queries.values() if not each.windowed)
 
     def _suspended(self, turn: Turn) -> pa.Table:
         """Those that hold too much are suspended, and are told so; keys under which too much lies are spread."""

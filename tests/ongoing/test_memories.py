@@ -1,0 +1,42 @@
+"""Memories: an answer of a set is told once, through restarts, and again where its batch is done again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from triplewire.model import MATCHES
+from triplewire.ongoing.ledgers import Ledger
+from triplewire.ongoing.memories import Memory
+
+
+def matches(*rows: tuple[int, int, str]) -> pa.Table:
+    values = [{"position": at, "group": group, "value": 1.0, "terms": ["0", term]} for at, group, term in rows]
+    return pa.Table.from_pylist(values, schema=MATCHES)
+
+
+def told(memory: Memory, batch: int, *rows: tuple[int, int, str]) -> list[int]:
+    return [int(each) for each in memory.fresh(batch, matches(*rows), {7: None})["position"].to_pylist()]
+
+
+def test_an_answer_of_a_set_is_told_once_and_others_as_often_as_they_come(tmp_path: Path) -> None:
+    memory = Memory(Ledger(tmp_path))
+
+    assert told(memory, 0, (1, 7, '"a"'), (2, 7, '"a"'), (3, 8, '"a"'), (4, 8, '"a"'), (5, 7, '"b"')) == [1, 3, 4, 5]
+    assert told(memory, 1, (6, 7, '"b"'), (7, 7, '"c"')) == [7]
+
+
+def test_what_was_told_is_known_after_a_restart(tmp_path: Path) -> None:
+    told(Memory(Ledger(tmp_path)), 0, (1, 7, '"a"'))
+
+    assert told(Memory(Ledger(tmp_path)), 1, (2, 7, '"a"'), (3, 7, '"b"')) == [3]
+
+
+def test_a_batch_that_is_done_again_tells_the_same(tmp_path: Path) -> None:
+    memory = Memory(Ledger(tmp_path))
+    told(memory, 0, (1, 7, '"a"'))
+    told(memory, 1, (2, 7, '"b"'))
+
+    assert told(Memory(Ledger(tmp_path)), 1, (2, 7, '"b"'), (3, 7, '"a"')) == [2]
+    assert told(memory, 1, (2, 7, '"b"'), (3, 7, '"a"')) == [2]
