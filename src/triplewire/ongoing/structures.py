@@ -108,8 +108,8 @@ def asked(
 ) -> Asked:
     """What is to be registered. Raises Unsupported for what can only be asked of a window.
 
-    A query whose answers are a set, or that looks back, has a group of its own: what was told to it before, and what it
-    is still to be told, is nobody else's.
+    A query whose answers are a set or are published, or that looks back, has a group of its own: what was told to it
+    before, and what it is still to be told, is nobody else's.
     """
     lifted = lift(structure_of(registration.query, distinct=distinct))
     return grouped(lifted, streams=streams, within=within, span=span, begins=begins)
@@ -124,7 +124,8 @@ def grouped(
     begins: int | None = None,
 ) -> Asked:
     """The same of a query that is taken apart already."""
-    own = uuid.uuid4().hex if lifted.structure.distinct or begins is not None else None
+    private = lifted.structure.distinct or lifted.structure.template or begins is not None
+    own = uuid.uuid4().hex if private else None
     group = group_of(lifted, streams, within, span, own)
     return Asked(group, lifted.structure.projection, lifted.structure, lifted.constants)
 
