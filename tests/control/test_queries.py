@@ -25,6 +25,7 @@ from triplewire.errors import (
 )
 from triplewire.log import Publication
 from triplewire.model.queries import ContinuousQuery, Late, Time
+from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import STRUCTURE
 from triplewire.registry.policies import Policies, Together
 from triplewire.registry.queries import QUERY
@@ -192,6 +193,8 @@ def test_one_that_ends_takes_its_current_along(stores: Twin) -> None:
         ("{ ?s <urn:p> ?o } LIMIT 5", "LIMIT"),
         ("{ ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?x } }", "EXISTS"),
         ("{ { SELECT ?s { ?s <urn:p> ?o } LIMIT 1 } }", "SELECT"),
+        ("{ ?s <urn:p> ?o BIND(1 AS ?x) }", "BIND"),
+        ("{ }", "more than triple patterns and filters"),
     ],
 )
 def test_what_only_windows_can_be_asked_is_named_with_its_place(stores: Twin, where: str, construct: str) -> None:
@@ -200,6 +203,31 @@ def test_what_only_windows_can_be_asked_is_named_with_its_place(stores: Twin, wh
     assert raised.value.construct == construct
     assert raised.value.place is not None
     assert raised.value.place.line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "construct"),
+    [
+        ("SELECT ?s\n?x { ?s <urn:p> ?o }", "?x"),
+        ("CONSTRUCT { ?s <urn:q>\n?x } WHERE { ?s <urn:p> ?o }", "?x"),
+        ("SELECT ?s { ?s <urn:p> ?o FILTER(\nRAND() < 0.5) }", "RAND"),
+        ("SELECT ?s { ?s <urn:p> ?o FILTER(?o < \nnow()) }", "NOW"),
+    ],
+)
+def test_what_is_never_anything_or_never_the_same_is_refused(stores: Twin, text: str, construct: str) -> None:
+    with pytest.raises(Unsupported) as raised:
+        registered(stores, text, streams=["home"])
+    assert raised.value.construct == construct
+    assert raised.value.place is not None
+    assert raised.value.place.line == 2
+
+
+def test_a_query_holds_so_many_terms(stores: Twin) -> None:
+    """Rows of the network have a fixed number of places: variables and constants together."""
+    chain = " . ".join(f"?v{n} <urn:p> ?v{n + 1}" for n in range(SLOTS - 2))
+    assert registered(stores, f"SELECT ?v0 {{ {chain} . ?v0 <urn:q> 1 }}").group is not None
+    with pytest.raises(Unsupported, match=f"more than {SLOTS}"):
+        registered(stores, f"SELECT ?v0 {{ {chain} . ?v0 <urn:q> 1, 2 }}")
 
 
 def test_all_or_none_are_registered(stores: Twin) -> None:

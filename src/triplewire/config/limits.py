@@ -308,10 +308,6 @@ PAIR_CPU_SECONDS = 2.0
 """CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. Whoever is not
 decided then is told so."""
 
-QUERY_STATE_ROWS = 2_000_000
-"""Rows that a continuous query keeps, over all places: triples, partial results, events of windows. Some 300 MB of
-workers. What holds more is suspended, and told so; the others go on."""
-
 SINGLE_STEPS = 20_000
 """Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:
 about 10 ms, which is what planning would take. What is not decided then is for the evaluator."""

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from triplewire.errors import Unsupported
 from triplewire.matching.cuts import Asked
 from triplewire.matching.texts import Recipes
+from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
+from triplewire.sparql.algebra import VOLATILE, Apply
 from triplewire.sparql.registrations import parse_registration
+from triplewire.sparql.rewriting import parts
 from triplewire.sparql.syntax.tokens import Source
+from triplewire.sparql.variables import of_pattern
 
 _HINT = "without windows a query is triple patterns and filters; within a window it is more"
 _BEYOND = frozenset(
     (
         *("OPTIONAL", "UNION", "MINUS", "EXISTS", "GRAPH", "SERVICE", "VALUES", "BIND", "FROM", "DESCRIBE", "REDUCED"),
-        *("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"),
+        *("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "AS"),
         *("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"),
     )
 )
@@ -62,7 +66,34 @@ def _taken(asked: Asked) -> Taken:
     if any(each.graph is not None for each in structure.patterns):
         raise _placed(text, Unsupported("GRAPH", hint=_HINT))
     lifted = lift(structure)
+    _check(text, lifted)
     return Taken((query.form, lifted.structure), lifted.constants)
+
+
+def _check(text: str, lifted: Lifted) -> None:
+    """Raises Unsupported for what would be answered otherwise when it is asked again, for a name of nothing, and for
+    more than a combination of triples can hold."""
+    structure = lifted.structure
+    for each in parts(structure.filters):
+        if isinstance(each, Apply) and each.op in (*VOLATILE, "now"):
+            raise _named(text, each.op, "what is answered must be the same whenever it is asked")
+    bound = frozenset().union(*(of_pattern(each) for each in structure.patterns))
+    told = (*structure.projection, *(name for each in structure.template for name in of_pattern(each)))
+    for name in told:
+        if name not in bound and not name.startswith("_:"):
+            raise _named(text, f"?{name}", "it stands in no pattern, so that it never is anything")
+    held = len(bound) + len(lifted.constants)
+    if held > SLOTS:
+        raise Unsupported(f"more than {SLOTS} variables and constants ({held})", hint="ask for less at once")
+
+
+def _named(text: str, word: str, hint: str) -> Unsupported:
+    """A word of the text, with its place."""
+    source = Source(text)
+    known = (each for each in source.tokens() if each.text.lower().lstrip("?$") == word.lower().lstrip("?"))
+    offset = next((each.offset for each in known), 0)
+    construct = word.upper() if word.isalpha() else word
+    return Unsupported(construct, place=source.place(offset), hint=hint, excerpt=source.excerpt(offset))
 
 
 def _placed(text: str, error: Unsupported) -> Unsupported:
@@ -75,4 +106,5 @@ def _placed(text: str, error: Unsupported) -> Unsupported:
             construct = token.key if word else "a property path"
             excerpt = source.excerpt(token.offset)
             return Unsupported(construct, place=source.place(token.offset), hint=_HINT, excerpt=excerpt)
-    return error
+    start = source.text.find("{")
+    return Unsupported(error.construct, place=source.place(start), hint=_HINT, excerpt=source.excerpt(start))

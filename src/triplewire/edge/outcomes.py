@@ -86,7 +86,9 @@ class Outcomes:
                 room.finish(_tap(query), partial(farewell, query))
 
     async def _found(self, query: ContinuousQuery, asked: Asked | None) -> Subject[int]:
-        start = await self._resumptions.since(asked, query.since, query.streams)
+        # What the past answers is told where the query was registered.
+        floor = query.since if query.begins is None else query.since - 1
+        start = await self._resumptions.since(asked, floor, query.streams)
         room, history = self._matches.room, self._matches.history(query.made)
         return self._subject(query, query.made, room, history, start)
 

@@ -38,9 +38,11 @@ MESSAGES: dict[str, Schema] = {
     ),
     "AnswerMessage": _message(
         "notification",
-        "A continuous query has found something: all that one event has completed.",
-        {"query": STRING, "kind": ref("Kind"), **_PLACE},
+        "A continuous query has found something: all that one event has completed, or that there was before.",
+        {"query": STRING, "kind": ref("Kind"), "position": ref(POSITION), "time": TIME},
         id=ref(MARK),
+        stream=ref("StreamName"),
+        event=STRING,
         results=ref(RESULTS),
         limit=OBJECT,
     ),

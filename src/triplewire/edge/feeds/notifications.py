@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from triplewire.access import Sight
-from triplewire.config.limits import PAIR_CPU_SECONDS, QUERY_STATE_ROWS, SOLUTIONS
+from triplewire.config.limits import ONGOING_ROWS, PAIR_CPU_SECONDS, SOLUTIONS
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats import Finding, Format
 from triplewire.edge.formats.ports import gap
@@ -24,7 +24,7 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import START, Kind, Reached, Subscription
 from triplewire.sparql import Query
 
-MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS, Reached.STATE: QUERY_STATE_ROWS}
+MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS, Reached.STATE: ONGOING_ROWS}
 """What there may be of each: solutions, seconds, and rows."""
 
 Numbers = npt.NDArray[np.int64]
@@ -34,12 +34,14 @@ _NONE = np.zeros(0, np.int64)
 @dataclass(frozen=True)
 class Wanted:
     """A subscription that somebody listens to: where it was made and ended, and what group it belongs to. Of a lane
-    only matches above `after` are told, and below `until`."""
+    only matches above `after` are told, and below `until`. One that is told at once of what came before it is told so
+    where it was made, too (`at_once`)."""
 
     since: int
     until: int
     membership: Membership | None
     after: int = START
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class _Matches:
             return own
         rows = self._by_group.get(wanted.membership.group, _NONE)
         position = self.positions[rows]
-        held = (position > max(wanted.since, wanted.after)) & (position < wanted.until)
+        held = (position > max(wanted.since - wanted.at_once, wanted.after)) & (position < wanted.until)
         concerned: Numbers = rows[held & wanted.membership.concerns(self._values[rows])]
         both = np.concatenate((concerned, own))
         sorted_: Numbers = both[np.argsort(self.positions[both], kind="stable")]
@@ -151,6 +153,11 @@ class Solutions:
         return [term for row in rows for term in self._terms[row].as_py() or ()]
 
 
+def reached(limit: Reached) -> dict[str, Any]:
+    """How it is told that there was too much of something."""
+    return {"limit": {"reached": limit.value, "most": MOST[limit]}}
+
+
 def _whole(matches: pa.Table, name: str) -> pa.ListArray:
     column = matches.column(name).combine_chunks()
     return column if isinstance(column, pa.ListArray) else pa.concat_arrays(column.chunks)
@@ -178,6 +185,9 @@ class Showing(Protocol):
     def finding(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Finding:
         """What is said of the rows of one position."""
 
+    def lone(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Pieces | None:
+        """What is told of a position where there is no event; None where nothing is."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -195,6 +205,9 @@ class Shown:
     def finding(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Finding:
         of, said = self.subscription, self._said(speaker, position, rows)
         return Finding(of.id, of.kind.value, position, said, of.kind is Kind.EVENT and not said, of.made)
+
+    def lone(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Pieces | None:
+        return None
 
     def _said(self, speaker: Speaker, position: int, rows: Sequence[int]) -> dict[str, Any]:
         shape, solutions, limit = self.shape, speaker.solutions, speaker.limit(rows)
@@ -229,6 +242,9 @@ class Speaker:
             if seen.shows(position) and (now is None or _shows_all(now, seen, position)):
                 told.append(position)
                 parts.append(format.finding(seen, shown.finding(self, position, rows)))
+            elif position not in known and (lone := shown.lone(self, position, rows)) is not None:
+                told.append(position)
+                parts.append(format.finding(lone, shown.finding(self, position, rows)))
             elif position < self.begin and position not in known:
                 # The log let the event go before this listener came for it.
                 told.append(position)
@@ -244,4 +260,4 @@ class Speaker:
     def limit(self, rows: Sequence[int]) -> dict[str, Any]:
         """Which limit was reached, to be told in the place of all else; nothing where none was."""
         limit = self.solutions.limit(rows)
-        return {} if limit is None else {"limit": {"reached": limit, "most": MOST[Reached(limit)]}}
+        return {} if limit is None else reached(Reached(limit))

@@ -9,19 +9,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from triplewire.config import limits
-from triplewire.edge.feeds.notifications import Speaker, Wanted
+from triplewire.edge.feeds.entries import Pieces, moment
+from triplewire.edge.feeds.notifications import Speaker, Wanted, reached
 from triplewire.edge.feeds.standing import Ended
 from triplewire.edge.formats import Finding
 from triplewire.edge.formats.ports import end
 from triplewire.edge.ports import Entries
+from triplewire.edge.telling.frames import members
 from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
 from triplewire.errors import NotFound
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Op
-from triplewire.model import END, Kind
-from triplewire.model.queries import ContinuousQuery, State
+from triplewire.model import END, ENTRIES, Kind, Reached, token
+from triplewire.model.queries import ANSWER, ContinuousQuery, State
 from triplewire.model.results import document, verdict
 from triplewire.registry.ports import Change, Registry
 from triplewire.registry.queries import QUERY, from_change
@@ -48,14 +52,46 @@ class Answering:
         return self.query.until != END
 
     def finding(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Finding:
-        said = speaker.limit(rows) or {"results": self._results(speaker.solutions.terms(rows))}
+        said = speaker.limit(rows) or self._said(speaker, rows)
         return Finding(self.query.id, Kind.BINDINGS.value, position, said, made=self.made, of=NOUN)
+
+    def lone(self, speaker: Speaker, position: int, rows: Sequence[int]) -> Pieces | None:
+        """What the past answers is told where the query was registered, and that it is suspended wherever that was:
+        no event has completed either."""
+        if position != self.made and not speaker.limit(rows):
+            return None
+        return Nowhere(self.query, position)
+
+    def _said(self, speaker: Speaker, rows: Sequence[int]) -> dict[str, Any]:
+        if len(rows) > limits.SOLUTIONS and not self.asks:
+            return reached(Reached.SOLUTIONS)
+        return {"results": self._results(speaker.solutions.terms(rows))}
 
     def _results(self, terms: Sequence[str | None]) -> dict[str, Any]:
         names = self.query.variables
         width = 1 + len(names)
         rows = (terms[start + 1 : start + width] for start in range(0, len(terms), width))
         return verdict(True) if self.asks else document(names, rows)
+
+
+class Nowhere(Pieces):
+    """What stands in the place of an event where there is none."""
+
+    def __init__(self, query: ContinuousQuery, position: int) -> None:
+        self._brief = members({"position": token(position), "time": moment(query.created)})
+        entry = {
+            "position": position,
+            "stream": f"query-{query.id}",
+            "event": f"{ANSWER}{query.id}:{token(position)}",
+            "text": "",
+            "time": query.created,
+            "received": query.created,
+            "syntax": "",
+        }
+        super().__init__(pa.Table.from_pylist([entry], schema=ENTRIES))
+
+    def brief(self, position: int) -> bytes:
+        return self._brief
 
 
 class Queries:
@@ -156,4 +192,5 @@ def _listened(query: ContinuousQuery) -> Wanted:
     if query.group is None:
         return Wanted(query.since, query.until, None)
     least = query.since if query.begins is None else query.begins - 1
-    return Wanted(query.since, query.until, Membership(query.group, (), least, Op.GREATER))
+    member = Membership(query.group, (), least, Op.GREATER)
+    return Wanted(query.since, query.until, member, at_once=query.begins is not None)
