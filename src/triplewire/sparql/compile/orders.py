@@ -56,7 +56,7 @@ def _within(value: Value) -> list[Sql]:
     if value.families & set(TIMES):
         keys.append(value.time())
     if Family.BOOLEAN in value.families:
-        keys.append(case((value.boolean(), number(1)), default=number(0)))
+        keys.append(case((value.boolean(), number(1)), (negate(value.boolean()), number(0))))
     if value.families & set(STRINGS):
         keys.append(_string(value))
     return [*keys, *_texts(value)]
