@@ -120,8 +120,18 @@ def describes(draw: st.DrawFn) -> Question:
     return Question("describe", f"DESCRIBE {' '.join(nodes)}", group.tree)
 
 
+@st.composite
+def conjunctions(draw: st.DrawFn) -> Question:
+    """What is answered across events without windows."""
+    group = draw(groups(Place(_DEPTH, conjunctive=True)))
+    chosen = draw(selections.plain(tuple(sorted(group.names))))
+    return Question("select", f"SELECT {chosen.head}", group.tree)
+
+
 questions = st.one_of(selects(), selects(), selects(), selects(), asks(), constructs(), describes())
 one_event = st.one_of(selects(sources=_nowhere), selects(sources=_nowhere), asks(sources=_nowhere))
 """What a subscription may ask."""
 one_graph = constructs(sources=_nowhere)
 """What it may ask to be built."""
+streamed = st.one_of(selects(sources=_nowhere), selects(sources=_nowhere), constructs(sources=_nowhere))
+"""What a continuous query may ask of its windows."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.differential import selections, vocabulary
 from tests.differential.expressions import RESOURCE_NAMES, VALUE_NAMES, VARIABLES, anything, conditions
-from tests.differential.paths import Path, paths, solid_paths
+from tests.differential.paths import Path, chains, paths, solid_paths
 from tests.differential.trees import Block, Reach, Tree, Within
 
 
@@ -26,6 +26,8 @@ class Place:
     exists: bool = False
     anchored: bool = True
     """Do the patterns see the whole of the data?"""
+    conjunctive: bool = False
+    """Is nothing there but patterns, groups and what is computed of each solution?"""
 
     def inner(self) -> Place:
         return replace(self, depth=self.depth - 1)
@@ -78,6 +80,13 @@ def _reaches(place: Place, names: frozenset[str]) -> Parts:
     known = st.tuples(variables, solid_paths if place.exists else paths, ends | st.just("?x"))
     solid = st.tuples(variables, solid_paths, _resources)
     return st.builds(made, known | known | solid, st.booleans())
+
+
+def _chains(place: Place, names: frozenset[str]) -> Parts:
+    given = st.tuples(_resources, chains, _resources)
+    return given.filter(lambda each: bool(_named(each[0], each[2]))).map(
+        lambda each: Part(Reach(*each), _named(each[0], each[2]))
+    )
 
 
 def _nested(place: Place, names: frozenset[str]) -> Parts:
@@ -176,17 +185,25 @@ _DEEP: tuple[Kind, ...] = (
     _graphs,
     _selects,
 )
+_CONJUNCTIVE: tuple[Kind, ...] = (_blocks, _blocks, _chains, _binds, _filters, _filters, _values_of)
 _OPEN = (_binds, _minuses, _selects)
 
 
 @st.composite
 def groups(draw: st.DrawFn, place: Place) -> Part:
     """Mostly triples first, so that there is something to do for the rest."""
-    kinds = tuple(kind for kind in (_DEEP if place.depth else _FLAT) if not (place.exists and kind in _OPEN))
-    first = draw(st.sampled_from((*[_blocks] * 8, _reaches, _reaches, _values_of, *kinds)))
+    kinds = _kinds(place)
+    reaching = _chains if place.conjunctive else _reaches
+    first = draw(st.sampled_from((*[_blocks] * 8, reaching, reaching, _values_of, *kinds)))
     parts = [draw(first(place, frozenset()))]
     names = parts[0].names
     for kind in draw(st.lists(st.sampled_from(kinds), max_size=2)):
         parts.append(draw(kind(place, names)))
         names |= parts[-1].names
     return Part(tuple(part.tree for part in parts), names)
+
+
+def _kinds(place: Place) -> tuple[Kind, ...]:
+    if place.conjunctive:
+        return (*_CONJUNCTIVE, _nested, _nested) if place.depth else _CONJUNCTIVE
+    return tuple(kind for kind in (_DEEP if place.depth else _FLAT) if not (place.exists and kind in _OPEN))

@@ -59,8 +59,9 @@ def spelled(path: Path) -> str:
 
 
 def defined(subject: str, path: Path, target: str, fresh: Iterator[str]) -> str:
-    """The path as the joins and unions that it stands for; pyoxigraph makes alternatives distinct, which they are not.
-    Repetitions are distinct, so they stay."""
+    """The path as the joins and unions that it stands for; pyoxigraph makes alternatives distinct, which they are not,
+    and so it does with steps along any predicate but some, where both ends are known. Repetitions are distinct, so they
+    stay."""
     if isinstance(path, Inverse):
         return defined(target, path.path, subject, fresh)
     if isinstance(path, Sequence):
@@ -72,6 +73,10 @@ def defined(subject: str, path: Path, target: str, fresh: Iterator[str]) -> str:
     if isinstance(path, Negated) and path.forward and path.backward:
         both = Alternative((Negated(path.forward, ()), Negated((), path.backward)))
         return defined(subject, both, target, fresh)
+    if isinstance(path, Negated):
+        start, end = (subject, target) if path.forward else (target, subject)
+        step = next(fresh)
+        return f"{{ {start} {step} {end} . FILTER({step} NOT IN ({', '.join(path.forward or path.backward)})) }}"
     return f"{subject} {spelled(path)} {target} ."
 
 
@@ -97,3 +102,9 @@ paths: st.SearchStrategy[Path] = st.recursive(_leaves, lambda inner: _grown(inne
 solid_paths: st.SearchStrategy[Path] = st.recursive(_leaves, lambda inner: _grown(inner, "+"), max_leaves=3)
 """Never of length zero, so that any constant may be at their ends: pyoxigraph finds no path from a term that the data
 has not to itself."""
+chains: st.SearchStrategy[Path] = st.recursive(
+    _links.map(Step),
+    lambda inner: st.one_of(inner.map(Inverse), st.lists(inner, min_size=2, max_size=3).map(tuple).map(Sequence)),
+    max_leaves=3,
+)
+"""Steps one after the other, either way."""

@@ -26,6 +26,11 @@ def inner(names: tuple[str, ...], mark: str) -> st.SearchStrategy[Selection]:
     return st.one_of(_projected(names, mark), _grouped(names, mark), _sliced(names, mark))
 
 
+def plain(names: tuple[str, ...]) -> st.SearchStrategy[Selection]:
+    """Of a query that neither groups nor orders."""
+    return _projected(names, "")
+
+
 def outer(names: tuple[str, ...]) -> st.SearchStrategy[Selection]:
     """Of the whole query."""
     plain = _projected(names, "", outermost=True)
