@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ from triplewire.config import limits
 from triplewire.model.queries import Report
 from triplewire.sparql.algebra import Query
 from triplewire.sparql.dialects import Dialect
+from triplewire.sparql.marks import Mark
 from triplewire.sparql.queries import Compiled, compile_query
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import Cursor, Windows
@@ -33,6 +34,8 @@ class Registration:
     windows: tuple[WindowClause, ...] = ()
     name: str | None = None
     report: Report | None = None
+    marks: tuple[Mark, ...] = field(default=(), compare=False, repr=False)
+    """Where its constructs stand, for whoever refuses one of them."""
 
 
 def parse_registration(text: str) -> Registration:
@@ -64,7 +67,7 @@ def _parsed(text: str) -> Registration:
         raise cursor.wrong(_WINDOWED, start)
     if found and query.form not in ("select", "construct"):
         raise _no_stream(cursor, form)
-    return Registration(query, found, name, report or (Report.ALL if found else None))
+    return Registration(query, found, name, report or (Report.ALL if found else None), cursor.marks)
 
 
 def _head(cursor: Cursor) -> tuple[Report, str]:

@@ -36,7 +36,7 @@ class Call:
 
     def _exists(self) -> Expression:
         cursor = self._cursor
-        cursor.expect("EXISTS")
+        cursor.mark("EXISTS", cursor.expect("EXISTS"))
         found = cursor.rules.group(cursor).whole
         return cursor.over(Exists(found), found)
 
@@ -49,6 +49,7 @@ class Call:
         if name.key == "BOUND":
             return self._bound()
         arguments = self.arguments()
+        self._cursor.mark(f"function {name.key}", name)
         if name.key not in ARITIES:
             self._cursor.refuse(f"function {name.key}", name, f"known functions are {KNOWN}")
         else:
@@ -95,6 +96,7 @@ class Call:
 
     def _aggregate(self, name: Token) -> Expression:
         cursor = self._cursor
+        cursor.mark(f"aggregate {name.key}", name)
         outside, cursor.aggregates = cursor.aggregates, None
         if outside is None:
             raise cursor.wrong(

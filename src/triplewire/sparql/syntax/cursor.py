@@ -11,6 +11,7 @@ from typing import TypeVar
 from triplewire.config import limits
 from triplewire.errors import Place, SparqlSyntax, Unsupported
 from triplewire.sparql.algebra import Aggregate
+from triplewire.sparql.marks import Mark
 from triplewire.sparql.syntax.scopes import Scoped
 from triplewire.sparql.syntax.tokens import Source, Token
 from triplewire.sparql.windows import WindowClause
@@ -58,6 +59,7 @@ class Cursor:
         """The aggregates of this SELECT with their variables; None where none may stand."""
         self.windows: Windows | None = None
         """Of a continuous query; None where there can be no windows."""
+        self._marks: dict[str, Token] = {}
         self.refusal: Unsupported | None = None
         """What is to be raised once the whole text has parsed."""
         self.last = Token("end", "", 0)
@@ -157,6 +159,17 @@ class Cursor:
         """Puts a refusal off until the text has parsed: what is wrong in it is said first."""
         if self.refusal is None:
             self.refusal = self.unsupported(construct, token, hint)
+
+    def mark(self, construct: str, token: Token | None = None) -> None:
+        """Remembers where a construct stands for the first time."""
+        self._marks.setdefault(construct, token or self.token)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        return tuple(
+            Mark(construct, self.place(token), self._source.excerpt(token.offset))
+            for construct, token in self._marks.items()
+        )
 
     def _too_deep(self) -> Unsupported:
         return self.unsupported(f"nesting deeper than {limits.QUERY_NESTING}")

@@ -37,10 +37,15 @@ def group(cursor: Cursor) -> Scoped:
     cursor.count("groups", limits.QUERY_GROUPS, token=opening)
     outside, cursor.aggregates = cursor.aggregates, None
     with cursor.nested():
-        found = cursor.rules.select(cursor) if cursor.at("SELECT") else Elements(cursor).group()
+        found = _subquery(cursor) if cursor.at("SELECT") else Elements(cursor).group()
     cursor.expect("}")
     cursor.aggregates = outside
     return found
+
+
+def _subquery(cursor: Cursor) -> Scoped:
+    cursor.mark("a sub-query")
+    return cursor.rules.select(cursor)
 
 
 def joined(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
@@ -83,6 +88,7 @@ class Elements:
         cursor = self._cursor
         while not cursor.at("}"):
             if kind := self._kinds.get(cursor.token.key):
+                cursor.mark(cursor.token.key)
                 self._end_triples()
                 kind()
                 cursor.accept(".")
@@ -156,7 +162,8 @@ class Elements:
 
     def _union(self) -> None:
         branches = [group(self._cursor)]
-        while self._cursor.accept("UNION"):
+        while union := self._cursor.accept("UNION"):
+            self._cursor.mark("UNION", union)
             branches.append(group(self._cursor))
         self._parts.append(_folded(self._cursor, [each.whole for each in branches], Union))
         for each in branches:

@@ -34,12 +34,20 @@ def modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tuple[str
     having, order = _having(cursor), _order(cursor)
     cursor.aggregates = None
     limit, offset = _slice(cursor)
-    return Modifiers(keys, having, order, limit, offset, values(cursor) if cursor.accept("VALUES") else None)
+    return Modifiers(keys, having, order, limit, offset, _values(cursor))
+
+
+def _values(cursor: Cursor) -> Values | None:
+    if not (word := cursor.accept("VALUES")):
+        return None
+    cursor.mark("VALUES", word)
+    return values(cursor)
 
 
 def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
-    if not cursor.accept("GROUP"):
+    if not (word := cursor.accept("GROUP")):
         return ()
+    cursor.mark("GROUP BY", word)
     cursor.expect("BY")
     found: dict[str, Expression] = {}
     taken = frozenset(names)
@@ -83,8 +91,9 @@ def _condition(cursor: Cursor) -> Expression | None:
 
 
 def _order(cursor: Cursor) -> tuple[Order, ...]:
-    if not cursor.accept("ORDER"):
+    if not (word := cursor.accept("ORDER")):
         return ()
+    cursor.mark("ORDER BY", word)
     cursor.expect("BY")
     found: list[Order] = []
     while (each := _comparator(cursor)) is not None:
@@ -107,6 +116,7 @@ def _comparator(cursor: Cursor) -> Order | None:
 def _slice(cursor: Cursor) -> tuple[int | None, int]:
     given: dict[str, int] = {}
     while cursor.at("LIMIT", "OFFSET") and cursor.token.key not in given:
+        cursor.mark(cursor.token.key)
         word = cursor.take().key
         digits = cursor.expect_kind("integer", "a whole number").text.lstrip("0") or "0"
         given[word] = int(digits) if len(digits) < len(str(_MOST)) else _MOST

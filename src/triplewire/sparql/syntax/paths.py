@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from triplewire.model.terms import TW
 from triplewire.sparql.algebra import Chain, Const, Either, Inverse, Link, Negated, Path, Repeat
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.terms import RDF_TYPE, at_iri, at_literal, iri
 
+_HEADERS = f"<{TW}"
 _EXPECTED = "a predicate: an IRI, `a`, a variable or a path"
 
 
@@ -17,7 +19,8 @@ def path(cursor: Cursor) -> Path:
     """A path of any precedence."""
     with cursor.nested():
         found = [_chain(cursor)]
-        while cursor.accept("|"):
+        while bar := cursor.accept("|"):
+            cursor.mark("path `|`", bar)
             found.append(_chain(cursor))
     return found[0] if len(found) == 1 else Either(tuple(found))
 
@@ -39,7 +42,10 @@ def predicate(cursor: Cursor) -> Const:
         return RDF_TYPE
     if not at_iri(cursor):
         raise cursor.wrong(_EXPECTED)
-    return iri(cursor)
+    token, found = cursor.token, iri(cursor)
+    if found.term.startswith(_HEADERS):
+        cursor.mark(f"predicate {found.term}", token)
+    return found
 
 
 def _chain(cursor: Cursor) -> Path:
@@ -57,12 +63,14 @@ def _repeated(cursor: Cursor) -> Path:
     found = _primary(cursor)
     if not cursor.at("?", "*", "+") or at_literal(cursor):
         return found
+    cursor.mark(f"path `{cursor.token.key}`")
     mark = cursor.take().key
     return Repeat(found, 1 if mark == "+" else 0, once=mark == "?")
 
 
 def _primary(cursor: Cursor) -> Path:
-    if cursor.accept("!"):
+    if bang := cursor.accept("!"):
+        cursor.mark("path `!`", bang)
         return _negated(cursor)
     if not cursor.accept("("):
         return Link(predicate(cursor))

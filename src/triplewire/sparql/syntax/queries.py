@@ -92,6 +92,7 @@ def _query(cursor: Cursor) -> Query:
         raise cursor.unsupported("SPARQL Update", hint="events are published, not updated")
     if cursor.at("SELECT"):
         return _select(cursor)
+    cursor.mark(cursor.token.key)
     form = cursor.expect("SELECT", "ASK", "CONSTRUCT", "DESCRIBE").key
     return {"ASK": _ask, "CONSTRUCT": _construct, "DESCRIBE": _describe}[form](cursor)
 
@@ -158,10 +159,11 @@ def _described(cursor: Cursor) -> tuple[Node, ...]:
 def _dataset(cursor: Cursor) -> Dataset:
     default: list[str] = []
     named: list[str] = []
-    while cursor.accept("FROM"):
+    while word := cursor.accept("FROM"):
         graphs = named if cursor.accept("NAMED") else default
         if cursor.windows is not None and graphs is named and cursor.at("WINDOW"):
             declare(cursor, cursor.windows)
         else:
+            cursor.mark("FROM", word)
             graphs.append(iri(cursor).term)
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()

@@ -51,6 +51,7 @@ def select(cursor: Cursor) -> Scoped:
 
 def where(cursor: Cursor) -> Scoped:
     cursor.accept("WHERE")
+    cursor.mark("a query without a triple pattern")
     return group(cursor)
 
 
