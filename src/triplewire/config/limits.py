@@ -990,3 +990,37 @@ WEBSUB_BODY_BYTES = 16_384
 
 WEBSUB_INTENTS = 64
 """Subscribers that an edge is asking at a time whether they meant it."""
+
+WINDOW_GRACE_SECONDS = 0.25
+"""After the end of a window by arrival time, until it closes though nothing more came: an event that was received
+before may yet be on its way to the disk. One that takes longer counts for the next window."""
+
+WINDOW_IDLE_SECONDS = 5.0
+"""Of a stream of which nothing came for so long the watermark follows the clock, so that windows close by event time,
+too. Other streams of the same query do not wait for it."""
+
+WINDOW_TRIPLES = 1_000_000
+"""That are kept for the windows of one continuous query: at worst some 500 MB. With more it is suspended."""
+
+WINDOW_SLACK_TRIPLES = 10_000
+"""Of one stream that no window needs any more, until they are forgotten; else a quarter of all. To forget some means to
+copy the others, 20 ms for 100,000."""
+
+WINDOW_MEMORY = "2GB"
+"""What the engine of all windows of one worker takes. A query that needs more is suspended."""
+
+WINDOW_CPU_SECONDS = 30.0
+"""CPU time of a query on its windows when one closes. Others wait meanwhile; a query that takes more is suspended."""
+
+WINDOW_ROWS = 10_000
+"""Solutions of a query on its windows, which make one event. A query with more is suspended."""
+
+WINDOWS_TOLD = 256
+"""How often a query is asked in one batch: after a pause, windows close one after the other in several batches. Of
+those in a row that hold the same, so many at most are told, the newest."""
+
+REVISED_WINDOWS = 1_000
+"""Windows, by their steps, that are kept to be told again when something comes late; no longer than they are wide."""
+
+BACKGROUND_QUADS = 500_000
+"""What a query with windows reads outside of them, loaded when it is registered: at worst some 250 MB for each."""

@@ -1,0 +1,1 @@
+"""Windows: pieces of streams that a query is asked of, one after the other."""

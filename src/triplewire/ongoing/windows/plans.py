@@ -1,0 +1,112 @@
+"""Plans: what a query with windows comes to, from its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from triplewire.errors import Unsupported
+from triplewire.model.queries import Report
+from triplewire.sparql import (
+    Apply,
+    Compiled,
+    Pattern,
+    Query,
+    Registration,
+    WindowClause,
+    compile_windows,
+    facets_used,
+    parse_registration,
+)
+from triplewire.sparql.algebra import VOLATILE
+from triplewire.sparql.compile.facets import FACETS
+from triplewire.sparql.graphs import selecting
+from triplewire.sparql.rewriting import parts
+from triplewire.sparql.variables import of_pattern
+
+_NOW = Apply("now", ())
+_TRIPLE = frozenset({"subject", "predicate", "object", *(f"object_{name}" for name in FACETS)})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of windows: a SELECT, also where triples are built of its solutions."""
+
+    registration: Registration
+    report: Report
+    template: tuple[Pattern, ...] | None
+    """Of a CONSTRUCT."""
+    names: tuple[str, ...]
+    """The variables that a solution has terms for, in order."""
+    compiled: Compiled
+    columns: frozenset[str]
+    """Those of `quads` that it reads."""
+    background: bool
+    """Does it read what is in no window?"""
+    timed: bool
+    """Does it ask what time it is?"""
+
+    @property
+    def windows(self) -> tuple[WindowClause, ...]:
+        return self.registration.windows
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.stream for each in self.windows))
+
+    @property
+    def fresh(self) -> bool:
+        """Does every solution make blank nodes of its own?"""
+        return any(name.startswith("_:") for each in self.template or () for name in of_pattern(each))
+
+    @property
+    def triples(self) -> bool:
+        """Does it read triples, whatever events they come from? Then each needs to be there only once."""
+        return self.columns <= _TRIPLE
+
+    def sql(self, moment: int) -> str:
+        """The query at a moment, which is now to it."""
+        if not self.timed:
+            return self.compiled.sql
+        return _compiled(self.registration, _EPOCH + timedelta(microseconds=moment)).sql
+
+
+@lru_cache(maxsize=512)
+def plan(text: str) -> Plan:
+    """Raises what `parse_registration` raises, and Unsupported for a query without windows, for one that would answer
+    otherwise if it were asked again, and for a CONSTRUCT that never makes a triple."""
+    registration = parse_registration(text)
+    if registration.report is None:
+        raise Unsupported("a query without windows", hint="it is answered by combinations of triples")
+    query = registration.query
+    for each in parts(query):
+        if isinstance(each, Apply) and each.op in VOLATILE:
+            raise Unsupported(each.op.upper(), hint="what a window answers is the same whenever it is asked")
+    selected = replace(registration, query=_selecting(query))
+    compiled = _compiled(selected, _EPOCH)
+    tree = sqlglot.parse_one(compiled.sql, read="duckdb")
+    assert isinstance(tree, exp.Query)
+    return Plan(
+        registration=selected,
+        report=registration.report,
+        template=query.template if query.form == "construct" else None,
+        names=selected.query.projection,
+        compiled=compiled,
+        columns=facets_used(tree),
+        background=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
+        timed=_NOW in parts(query),
+    )
+
+
+def _selecting(query: Query) -> Query:
+    return replace(selecting(query), dataset=query.dataset) if query.form == "construct" else query
+
+
+def _compiled(registration: Registration, now: datetime) -> Compiled:
+    """The same answer byte by byte, however contents came together."""
+    return compile_windows(registration, "duckdb", now=now, steady=True)
