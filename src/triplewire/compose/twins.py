@@ -12,6 +12,7 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.lake.entries import LakeEntries
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
+from triplewire.ongoing.windows.backgrounds import History
 from triplewire.pipeline.ports import Ports, Stores
 from triplewire.registry.sqlite import SqliteRegistry
 
@@ -27,6 +28,10 @@ def _archive(lake: Path) -> LakeEntries:
     return LakeEntries(DeltaLake(lake))
 
 
+def _background(lake: Path, log: Path) -> History:
+    return History(DeltaLake(lake), open_log(log), SqliteRegistry(log, SystemClock()))
+
+
 def pipeline_ports(settings: Settings) -> Ports:
     """The embedded twins, as openers that pickle."""
     return Ports(
@@ -37,6 +42,7 @@ def pipeline_ports(settings: Settings) -> Ports:
         open_ongoing=partial(SqliteOutbox, settings.ongoing_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         open_archive=partial(_archive, settings.lake.absolute()),
+        open_background=partial(_background, settings.lake.absolute(), settings.log.absolute()),
         open_stores=partial(open_stores, settings),
         lake_files=settings.lake.absolute(),
         index_files=settings.index.absolute(),

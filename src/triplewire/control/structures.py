@@ -9,21 +9,10 @@ from triplewire.matching.cuts import Asked
 from triplewire.matching.texts import Recipes
 from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
-from triplewire.sparql.algebra import VOLATILE, Apply
 from triplewire.sparql.registrations import parse_registration
-from triplewire.sparql.rewriting import parts
 from triplewire.sparql.syntax.tokens import Source
+from triplewire.sparql.unbounded import Bind
 from triplewire.sparql.variables import of_pattern
-
-_HINT = "without windows a query is triple patterns and filters; within a window it is more"
-_BEYOND = frozenset(
-    (
-        *("OPTIONAL", "UNION", "MINUS", "EXISTS", "GRAPH", "SERVICE", "VALUES", "BIND", "FROM", "DESCRIBE", "REDUCED"),
-        *("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "AS"),
-        *("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"),
-    )
-)
-_OF_PATHS = frozenset("/|*+?^!")
 
 
 @dataclass(frozen=True)
@@ -58,26 +47,18 @@ class Structures:
 
 def _taken(asked: Asked) -> Taken:
     text = asked.text or ""
-    query = parse_registration(text).query
-    try:
-        structure = structure_of(query, distinct=False)
-    except Unsupported as error:
-        raise (error if error.place is not None else _placed(text, error)) from None
-    if any(each.graph is not None for each in structure.patterns):
-        raise _placed(text, Unsupported("GRAPH", hint=_HINT))
-    lifted = lift(structure)
+    registration = parse_registration(text)
+    query = registration.query
+    lifted = lift(structure_of(registration, distinct=False))
     _check(text, lifted)
     return Taken((query.form, lifted.structure), lifted.constants)
 
 
 def _check(text: str, lifted: Lifted) -> None:
-    """Raises Unsupported for what would be answered otherwise when it is asked again, for a name of nothing, and for
-    more than a combination of triples can hold."""
+    """Raises Unsupported for a name of nothing, and for more than a combination of triples can hold."""
     structure = lifted.structure
-    for each in parts(structure.filters):
-        if isinstance(each, Apply) and each.op in (*VOLATILE, "now"):
-            raise _named(text, each.op, "what is answered must be the same whenever it is asked")
-    bound = frozenset().union(*(of_pattern(each) for each in structure.patterns))
+    bound = frozenset(each.name for each in structure.steps if isinstance(each, Bind))
+    bound = bound.union(*(of_pattern(each) for each in structure.patterns))
     told = (*structure.projection, *(name for each in structure.template for name in of_pattern(each)))
     for name in told:
         if name not in bound and not name.startswith("_:"):
@@ -94,17 +75,3 @@ def _named(text: str, word: str, hint: str) -> Unsupported:
     offset = next((each.offset for each in known), 0)
     construct = word.upper() if word.isalpha() else word
     return Unsupported(construct, place=source.place(offset), hint=hint, excerpt=source.excerpt(offset))
-
-
-def _placed(text: str, error: Unsupported) -> Unsupported:
-    """The first word of a text that asks for more than there is without windows."""
-    source, within = Source(text), 0
-    for token in source.tokens():
-        within += {"{": 1, "}": -1}.get(token.key, 0)
-        word = token.key in _BEYOND or (token.key == "SELECT" and within > 0)
-        if word or (within > 0 and token.key in _OF_PATHS):
-            construct = token.key if word else "a property path"
-            excerpt = source.excerpt(token.offset)
-            return Unsupported(construct, place=source.place(token.offset), hint=_HINT, excerpt=excerpt)
-    start = source.text.find("{")
-    return Unsupported(error.construct, place=source.place(start), hint=_HINT, excerpt=source.excerpt(start))

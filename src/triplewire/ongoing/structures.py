@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from triplewire.errors import Unsupported
-from triplewire.sparql import Const, Expression, Node, Param, Pattern, Query, conjunction
+from triplewire.sparql import Const, Node, Param, Pattern
 from triplewire.sparql.registrations import Registration
 from triplewire.sparql.serials import from_value, to_value
+from triplewire.sparql.splits import split_unbounded
+from triplewire.sparql.unbounded import RowStep
 
 STRUCTURE = "structure"
 """The kind of registry entries that hold them, by key."""
@@ -25,10 +26,11 @@ STRUCTURE = "structure"
 
 @dataclass(frozen=True)
 class Structure:
-    """Patterns with parameters in the place of constants, filters over their variables, and what is told."""
+    """Patterns with parameters in the place of constants, what is computed and checked of their variables, and what is
+    told."""
 
     patterns: tuple[Pattern, ...]
-    filters: tuple[Expression, ...] = ()
+    steps: tuple[RowStep, ...] = ()
     projection: tuple[str, ...] = ()
     distinct: bool = False
     template: tuple[Pattern, ...] = ()
@@ -42,7 +44,7 @@ class Structure:
     def to_value(self) -> dict[str, Any]:
         return {
             "patterns": to_value(self.patterns),
-            "filters": to_value(self.filters),
+            "steps": to_value(self.steps),
             "projection": list(self.projection),
             "distinct": self.distinct,
             "template": to_value(self.template),
@@ -52,7 +54,7 @@ class Structure:
     def from_value(cls, value: Mapping[str, Any]) -> Structure:
         return cls(
             patterns=from_value(value["patterns"]),
-            filters=from_value(value["filters"]),
+            steps=from_value(value["steps"]),
             projection=tuple(value["projection"]),
             distinct=value["distinct"],
             template=from_value(value["template"]),
@@ -111,7 +113,7 @@ def asked(
     A query whose answers are a set or are published, or that looks back, has a group of its own: what was told to it
     before, and what it is still to be told, is nobody else's.
     """
-    lifted = lift(structure_of(registration.query, distinct=distinct))
+    lifted = lift(structure_of(registration, distinct=distinct))
     return grouped(lifted, streams=streams, within=within, span=span, begins=begins)
 
 
@@ -130,13 +132,10 @@ def grouped(
     return Asked(group, lifted.structure.projection, lifted.structure, lifted.constants)
 
 
-def structure_of(query: Query, *, distinct: bool) -> Structure:
+def structure_of(registration: Registration, *, distinct: bool) -> Structure:
     """What is asked, with all constants where they are."""
-    flat = conjunction(query if query.form != "construct" else replace(query, form="select"))
-    if flat is None or not flat.patterns or flat.limit is not None or flat.offset:
-        raise Unsupported("more than triple patterns and filters", hint="within a window it is")
-    template = query.template if query.form == "construct" else ()
-    return Structure(flat.patterns, flat.filters, flat.projection, distinct or flat.distinct, template)
+    found = split_unbounded(registration)
+    return Structure(found.patterns, found.steps, found.projection, distinct or found.distinct, found.template)
 
 
 def group_of(lifted: Lifted, *others: object) -> int:

@@ -4,24 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.model import MATCHES
 from triplewire.ongoing.structures import Structure
+from triplewire.sparql.compile.rows import compile_rows
+from triplewire.sparql.depths import ensure_depth
+from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.unbounded import RowStep, used_by
 
 
 @dataclass(frozen=True)
 class Tail:
-    """Of queries that tell the same of the same slots: the slot of each variable that is told."""
+    """Of queries that tell the same of the same slots: the slot of each variable that is needed; what is computed and
+    checked; and what is told."""
 
-    told: tuple[int, ...]
+    slots: tuple[tuple[str, int], ...]
+    steps: tuple[RowStep, ...]
+    told: tuple[str, ...]
 
     @classmethod
     def of(cls, structure: Structure, slots: Mapping[str, int]) -> Tail:
-        return cls(tuple(slots[name] for name in structure.projection))
+        """The names of variables do not matter where nothing is computed of them."""
+        if not structure.steps:
+            places = [slots[name] for name in structure.projection]
+            return cls(tuple((str(each), each) for each in places), (), tuple(map(str, places)))
+        used = frozenset(structure.projection).union(*map(used_by, structure.steps))
+        return cls(tuple((n, at) for n, at in slots.items() if n in used), structure.steps, structure.projection)
+
+    def terms(self, answers: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
+        """Of answers, those that pass; and of these the terms of each variable that is told."""
+        split = pc.split_pattern(answers["text"].combine_chunks().cast(pa.large_string()), "\t")
+        columns = {name: pc.list_element(split, slot).cast(pa.string()) for name, slot in self.slots}
+        if not self.steps:
+            return answers, [columns[name] for name in self.told]
+        rows = pa.table({"row": np.arange(answers.num_rows), **{f"v{n}": c for n, c in enumerate(columns.values())}})
+        found = _run(_sql(self), rows).sort_by("row")
+        return answers.take(found["row"]), [found[f"v{n}"].combine_chunks() for n in range(len(self.told))]
+
+
+@lru_cache(maxsize=1_000)
+def _sql(tail: Tail) -> str:
+    return compile_rows([name for name, _ in tail.slots], tail.steps, tail.told)
+
+
+def _run(sql: str, rows: pa.Table) -> pa.Table:
+    duck = _engine()
+    duck.register("rows", rows)
+    try:
+        return pa.table(duck.sql(sql))
+    finally:
+        duck.unregister("rows")
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """Of this process."""
+    ensure_depth()
+    found = duckdb.connect(config={"threads": 1})
+    prepare(found)
+    return found
 
 
 @dataclass
@@ -63,10 +110,9 @@ class Speech:
         return pa.concat_tables(parts)
 
     def _told(self, tail: Tail, answers: pa.Table) -> pa.Table:
+        answers, terms = tail.terms(answers)
         count = answers.num_rows
-        terms = pc.split_pattern(answers["text"].combine_chunks().cast(pa.large_string()), "\t")
-        columns = [pa.array(["0"] * count, pa.string())]
-        columns += [pc.list_element(terms, slot).cast(pa.string()) for slot in tail.told]
+        columns = [pa.array(["0"] * count, pa.string()), *terms]
         width = len(columns)
         flat = pa.concat_arrays(columns).take(pa.array(np.arange(width * count).reshape(width, count).T.ravel()))
         offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 from collections.abc import Iterator, Sequence
@@ -27,11 +28,17 @@ from triplewire.ongoing.network.stations import BUCKETS
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.rates import Rates
 from triplewire.ongoing.structures import STRUCTURE
+from triplewire.ongoing.windows.answers import answer_events, suspensions
+from triplewire.ongoing.windows.places import Figures as WindowFigures
+from triplewire.pipeline import panes
 from triplewire.pipeline.blocks import packed
 from triplewire.pipeline.joins import Report, Tally, Task, collected, joined
+from triplewire.pipeline.moments import NEVER
 from triplewire.pipeline.queries import Work
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY, to_value
+
+logger = logging.getLogger(__name__)
 
 KEPT_PROGRAMS = 4
 """Files with programs that stay: those of the batch at hand, and of one that may be done again."""
@@ -86,6 +93,8 @@ class Books:
         self._newest: tuple[Program, Path] | None = None
         self._programs = 0
         self._memory: Memory | None = None
+        self._watching: tuple[list[ContinuousQuery], Path] | None = None
+        self._due: int | None = None
 
     @property
     def learner(self) -> Learner:
@@ -103,6 +112,37 @@ class Books:
             found.append(self._answered(entries, self._task(state, self._learner, turn)))
         self._memory = self._memory or Memory(Ledger(state / "told"))
         return self._outcome(pa.concat_tables(found).sort_by("position"), turn, self._memory)
+
+    def windows(self, run: str, entries: DataFrame, turn: Turn) -> Sequence[tuple[str, Event]]:
+        """What windows tell that close in a batch, as events to publish, each with its stream."""
+        if not self._learner.windows:
+            self._leave_word(None)
+            return []
+        state = self._course.path / "state" / run
+        task = panes.Task(self._watched(turn), state, self._course.stations, turn, self._work.ports.open_background)
+        results, reports = panes.collected(panes.turned(entries, task, self._work.costs))
+        self._figures.windows.update((each.place, each.figures) for each in reports)
+        self._leave_word(min((each.due for each in reports if each.due is not None), default=None))
+        gone = [self._learner.queries[id] for id in suspensions(results) if id in self._learner.queries]
+        self._suspend(gone, turn)
+        return answer_events(results)
+
+    def _watched(self, turn: Turn) -> Path:
+        """Where workers find the queries with windows."""
+        queries = list(self._learner.windows.values())
+        if self._watching is None or self._watching[0] != queries:
+            changes = [Change(each.since, QUERY, each.id, {**to_value(each), "first": each.since}) for each in queries]
+            path = self._course.path / "windows" / f"{turn.upto:016x}-{os.getpid()}"
+            _replace(path, pickle.dumps(changes))
+            self._watching = (queries, path)
+            _drop_oldest(path.parent)
+        return self._watching[1]
+
+    def _leave_word(self, due: int | None) -> None:
+        """When there is to be a batch at the latest."""
+        if due != self._due:
+            _replace(self._course.path / "due", str(due or NEVER).encode())
+            self._due = due
 
     def told(self, turn: Turn) -> dict[str, object]:
         """For whoever looks after the process."""
@@ -206,11 +246,16 @@ class Books:
         self._learner.weigh(self._figures.heavy)
         crowded = self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
         self._figures.heavy, self._figures.crowded = set(), set()
-        gone = [replace(each, state=State.SUSPENDED) for each in crowded]
-        self._work.registry.put([(QUERY, each.id, {**to_value(each), "first": each.since}) for each in gone])
-        self._learner.learn([Change(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version)
-        rows = [{"position": turn.upto, "subscription": each.since, "limit": Reached.STATE.value} for each in gone]
+        self._suspend(crowded, turn)
+        rows = [{"position": turn.upto, "subscription": each.since, "limit": Reached.STATE.value} for each in crowded]
         return pa.Table.from_pylist(rows, schema=MATCHES)
+
+    def _suspend(self, queries: Sequence[ContinuousQuery], turn: Turn) -> None:
+        gone = [replace(each, state=State.SUSPENDED) for each in queries]
+        if gone:
+            logger.warning("suspended, since they hold more than they may: %s", [each.id for each in gone])
+            self._work.registry.put([(QUERY, each.id, {**to_value(each), "first": each.since}) for each in gone])
+            self._learner.learn([Change(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version)
 
 
 @dataclass
@@ -222,6 +267,7 @@ class Figures:
     addresses: Int64 = field(default_factory=lambda: np.zeros(ADDRESSES, np.int64))
     crowded: set[int] = field(default_factory=set)
     heavy: set[int] = field(default_factory=set)
+    windows: dict[int, WindowFigures] = field(default_factory=dict)
 
     def take(self, report: Report) -> None:
         self.rows[report.station], self.bytes[report.station] = report.rows, report.bytes
@@ -232,8 +278,9 @@ class Figures:
     def told(self) -> dict[str, object]:
         loads = np.bincount(np.arange(ADDRESSES) % BUCKETS, self.addresses, BUCKETS)
         return {
-            "state_rows": sum(self.rows.values()),
-            "state_bytes": sum(self.bytes.values()),
+            "state_rows": sum(self.rows.values()) + sum(each.rows for each in self.windows.values()),
+            "state_bytes": sum(self.bytes.values()) + sum(each.bytes for each in self.windows.values()),
+            "late": sum(count for each in self.windows.values() for count in each.dropped.values()),
             "loads": [int(each) for each in loads],
             "addresses": int(np.count_nonzero(self.addresses)),
         }

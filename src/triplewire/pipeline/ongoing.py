@@ -41,7 +41,7 @@ def start_ongoing(work: Work, course: Course) -> StreamingQuery | None:
         turn = Turn(number, checkpoint.upto(number), checkpoint.time(number))
         before = checkpoint.upto(number - 1) if number else after
         outcome = books.joins(checkpoint.id, entries, turn, before)
-        publish(work.log, outcome.events)
+        publish(work.log, [*outcome.events, *books.windows(checkpoint.id, entries, turn)])
         outbox(checkpoint.id).write(number, turn.upto, outcome.matches)
         work.ongoing.update(books.told(turn))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from triplewire.lake.ports import Lake
 from triplewire.log.ports import Erasable, ErasableOutbox, Measured, Outbox
 from triplewire.matching.chronicles import Archive
+from triplewire.ongoing.windows.backgrounds import Background
 from triplewire.registry.ports import Blottable, Registry
 
 
@@ -38,6 +39,8 @@ class Ports:
     open_lake: Callable[[], Lake]
     open_archive: Callable[[], Archive]
     """What the lake keeps, event by event."""
+    open_background: Callable[[], Background]
+    """What continuous queries know beside their windows."""
     open_stores: Callable[[], Stores]
     """All of these that can forget, for whoever erases."""
     lake_files: Path

@@ -10,6 +10,7 @@ from typing import Any
 from triplewire.sparql import algebra
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql.unbounded import Bind, Check
 
 _CLASSES: Mapping[str, type] = {
     each.__name__: each
@@ -45,6 +46,8 @@ _CLASSES: Mapping[str, type] = {
         algebra.Dataset,
         algebra.Query,
         Conjunction,
+        Bind,
+        Check,
     )
 }
 

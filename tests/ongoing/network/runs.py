@@ -97,7 +97,8 @@ class Run:
         for row in matches.to_pylist():
             for number, query in enumerate(self.queries):
                 if query.group == row["group"] and row["value"] > query.since:
-                    bindings = tuple(sorted(zip(query.variables, row["terms"][1:], strict=True)))
+                    terms = zip(query.variables, row["terms"][1:], strict=True)
+                    bindings = tuple(sorted((name, term) for name, term in terms if term is not None))
                     found[number, row["position"], bindings] += 1
         return found
 

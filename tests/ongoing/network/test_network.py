@@ -56,3 +56,23 @@ def test_keys_that_become_heavy_are_spread_and_nothing_is_missed_or_told_twice(
         run.weigh(data.draw(st.sets(st.sampled_from(keys))) if keys else set())
 
     assert found == expected(asked, events)
+
+
+RESTS = (
+    "FILTER(?a != ?b)",
+    "FILTER(isIRI(?b))",
+    "FILTER(STRLEN(STR(?b)) > 20)",
+    "BIND(STRLEN(STR(?b)) AS ?n) FILTER(?n > 1)",
+    "BIND(?b + 1 AS ?n)",
+    "FILTER(?b = 7 || ?a = <http://example.org/a>)",
+)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(events=some.events(), rest=st.sampled_from(RESTS), cut=st.integers(0, 6))
+def test_what_is_filtered_and_computed_is_as_the_engine_has_it(events: list[Published], rest: str, cut: int) -> None:
+    told_names = ("a", "b", "n") if "?n)" in rest else ("a", "b")
+    patterns = (("?a", some.PREDICATES[0], "?m"), ("?m", "?p", "?b"))
+    asked = [Asked(patterns, rest=rest, told=told_names), Asked(patterns[:1], rest="FILTER(?a != ?m)", told=("a",))]
+
+    assert told(Run(asked, 2), [each for each in (events[:cut], events[cut:]) if each]) == expected(asked, events)

@@ -1,0 +1,126 @@
+"""Continuous queries through the real processes: what they are told is what an engine of others says, whatever dies."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from tests.ongoing.oracle import Asked, Key, Published, Triple, expected
+from tests.processes.test_crashes import edge, faulty_pipeline
+from triplewire.bench.broker import free_port
+from triplewire.client import AsyncClient
+from triplewire.clock import SystemClock
+from triplewire.config import Settings
+from triplewire.log import SqliteLog, SqliteOutbox
+from triplewire.model import END
+from triplewire.model.positions import parse_token
+from triplewire.registry import SqliteRegistry
+from triplewire.registry.queries import QUERY, from_change
+
+pytestmark = pytest.mark.processes
+
+EX = "http://example.org/"
+JOIN: tuple[Triple, ...] = (("?car", f"<{EX}seenBy>", "?one"), ("?one", f"<{EX}on>", "?road"))
+PATH: tuple[Triple, ...] = (*JOIN, ("?road", f"<{EX}in>", f"<{EX}city>"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data=tmp_path, port=free_port())
+
+
+def quads(start: int, stop: int) -> list[Triple]:
+    """Cars that are seen, sensors on roads, roads in the city: in turn, each kind of few values, so that they meet."""
+    kinds = [
+        lambda n: (f"<{EX}car{n % 7}>", f"<{EX}seenBy>", f"<{EX}sensor{n % 5}>"),
+        lambda n: (f"<{EX}sensor{n % 5}>", f"<{EX}on>", f"<{EX}road{n % 3}>"),
+        lambda n: (f"<{EX}road{n % 3}>", f"<{EX}in>", f"<{EX}{'city' if n % 2 else 'suburb'}>"),
+    ]
+    return [kinds[number % 3](number // 3) for number in range(start, stop)]
+
+
+async def register(settings: Settings, text: str, **fields: object) -> dict[str, Any]:
+    async with (
+        aiohttp.ClientSession(settings.url) as session,
+        session.post("/queries", json={"query": text, **fields}) as answer,
+    ):
+        made: dict[str, Any] = orjson.loads(await answer.read())
+        assert answer.status == 201, made
+        return made
+
+
+async def publish(client: AsyncClient, found: list[Published], start: int, stop: int) -> int:
+    """One event for each quad; they are added to what was found."""
+    lines = quads(start, stop)
+    body = "".join(f"{s} {p} {o} <urn:e:{number}> .\n" for number, (s, p, o) in enumerate(lines, start))
+    receipt = await client.publish("city", body, content_type="application/n-quads")
+    first, last = parse_token(receipt["first"]), parse_token(receipt["last"])
+    assert last - first == stop - start - 1
+    found += [Published(first + number, (quad,)) for number, quad in enumerate(lines)]
+    return last
+
+
+async def until_answered(settings: Settings, client: AsyncClient, position: int) -> SqliteOutbox:
+    outbox = SqliteOutbox(settings.ongoing_outbox)
+    while outbox.head() < position:
+        await client.health()
+    return outbox
+
+
+def told(outbox: SqliteOutbox, settings: Settings, ids: list[str]) -> Counter[Key]:
+    """As the edge tells it: of each group, what came after a query was registered."""
+    registry, found = SqliteRegistry(settings.log, SystemClock()), Counter[Key]()
+    rows = [row for chunk in outbox.read(0, 10_000) for row in chunk.matches.to_pylist()]
+    for number, id in enumerate(ids):
+        change = registry.get(QUERY, id)
+        assert change is not None
+        query = from_change(change)
+        for row in rows:
+            if row["group"] == query.group and row["value"] > query.since:
+                bindings = tuple(sorted(zip(query.variables, row["terms"][1:], strict=True)))
+                found[number, row["position"], bindings] += 1
+    return found
+
+
+def answers(settings: Settings, stream: str) -> list[dict[str, Any]]:
+    """The events of a stream, in order."""
+    entries = SqliteLog(settings.log, SystemClock()).read(0, END, 100_000).to_pylist()
+    return [each for each in entries if each["stream"] == stream]
+
+
+@pytest.mark.timeout(600)
+async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(settings: Settings) -> None:
+    asked = [Asked(JOIN, told=("car", "road")), Asked(PATH, told=("car",)), Asked(JOIN, told=("road",), distinct=True)]
+    published: list[Published] = []
+    async with edge(settings) as (_, client):
+        # What was published before counts for nobody.
+        await publish(client, [], 0, 3)
+        made = [await register(settings, each.sparql) for each in asked]
+        construct = f"CONSTRUCT {{ ?car <{EX}near> ?road }} WHERE {{ {' . '.join(map(' '.join, JOIN))} }}"
+        derived = await register(settings, construct, into="derived", streams=["city"])
+        number = 3
+        for point in ("before-ongoing", "after-ongoing"):
+            await publish(client, published, number, number + 30)
+            number += 30
+            pipeline = await faulty_pipeline(settings, point)
+            assert await pipeline.wait() == -signal.SIGKILL, point
+        last = await publish(client, published, number, number + 30)
+        pipeline = await faulty_pipeline(settings, "never")
+        outbox = await until_answered(settings, client, last)
+        pipeline.terminate()
+        assert await pipeline.wait() == 0
+    wanted = expected(asked, published)
+    assert told(outbox, settings, [each["id"] for each in made]) == wanted
+    found = answers(settings, "derived")
+    assert [each["event"] for each in found] == sorted({each["event"] for each in found})
+    assert all(derived["id"] in each["event"] for each in found)
+    pairs = Counter(tuple(line.split("\t")[::2]) for each in found for line in each["text"].split("\n"))
+    # What one event completes is one graph, in which a triple is there once.
+    once = {(position, bindings) for query, position, bindings in wanted if query == 0}
+    assert pairs == Counter((dict(bindings)["car"], dict(bindings)["road"]) for _, bindings in once)
