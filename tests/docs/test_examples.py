@@ -16,7 +16,7 @@ from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
 from triplewire.lake.quads import FileWriter
 from triplewire.model import Event, Headers
-from triplewire.sparql import parse_query
+from triplewire.sparql import parse_query, parse_registration
 
 README = pages.ROOT / "README.md"
 SOSA = "http://www.w3.org/ns/sosa/"
@@ -37,7 +37,7 @@ def test_programs_compile(page: Path, block: str) -> None:
     ("page", "block"), QUERIES, ids=lambda value: pages.name(value) if value in pages.PAGES else ""
 )
 def test_queries_parse(page: Path, block: str) -> None:
-    assert parse_query(block).form in ("select", "ask", "construct", "describe")
+    assert parse_registration(block).query.form in ("select", "ask", "construct", "describe")
 
 
 def curls() -> dict[str, list[str]]:
