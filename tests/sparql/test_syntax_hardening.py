@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.config import limits
 from triplewire.errors import BodyTooLarge, SparqlSyntax, Unsupported
-from triplewire.sparql import parse_query
+from triplewire.sparql import parse_query, parse_registration
 
 LONG = 20_000
 DEEP = limits.QUERY_NESTING - 4
@@ -99,19 +101,26 @@ QUERIES = [
     "FILTER NOT EXISTS { GRAPH ?g { } } }",
     "BASE <x:/a> DESCRIBE <b> ?x { SELECT ?x { ?x \\u003Fp ?y } } # end",
 ]
+REGISTERED = (
+    "PREFIX : <http://example.org/> REGISTER ISTREAM <out> AS SELECT ?s (MAX(?v) AS ?m) FROM NAMED <x:g> "
+    "FROM NAMED WINDOW <w> ON <home> [RANGE PT1H0.5S STEP 10m] "
+    "FROM NAMED WINDOW :v ON STREAM <x:/streams/x> [TRIPLES 9] "
+    "{ WINDOW <w> { ?s :p ?v FILTER EXISTS { ?v :q* 1 } } OPTIONAL { WINDOW :v { GRAPH ?g { ?s a ?t } } } } GROUP BY ?s"
+)
 WORDS = (
     "SELECT ASK CONSTRUCT WHERE { } ( ) [ ] < > << >> <<( )>> {| |} . , ; * + - / | ^ ! ? = && || ?x $y _:b <x:y> :p a "
     '\'s\' """t""" \'u 1 .5 1e9 true @en ^^ FILTER BIND AS VALUES UNDEF OPTIONAL UNION MINUS GRAPH SERVICE EXISTS '
-    "NOT IN COUNT SUM GROUP BY HAVING ORDER LIMIT PREFIX BASE \\u0041 \\uD800 \\ # é \x00 \ud800"
+    "NOT IN COUNT SUM GROUP BY HAVING ORDER LIMIT PREFIX BASE REGISTER WINDOW ON RANGE STEP P1D 5m "
+    "\\u0041 \\uD800 \\ # é \x00 \ud800"
 )
 PARTS = st.sampled_from(WORDS.split())
 
 
-def settle(text: str) -> None:
+def settle(text: str, parse: Callable[[str], object] = parse_query) -> None:
     """Parses the text or sees it refused as it should be, with a place and a line that can be sent."""
     refused: SparqlSyntax | Unsupported | None = None
     try:
-        parse_query(text)
+        parse(text)
     except (SparqlSyntax, Unsupported) as error:
         refused = error
     assert refused is None or (refused.place and refused.excerpt.encode())
@@ -121,18 +130,27 @@ def settle(text: str) -> None:
 @given(st.lists(PARTS, max_size=30).map(" ".join) | st.text(max_size=40))
 def test_garbage_is_refused_as_such(text: str) -> None:
     settle(text)
+    settle(text, parse_registration)
     settle(f"SELECT * {{ {text} }}")
+    settle(f"SELECT * FROM NAMED WINDOW {text} {{ WINDOW <w> {{ }} }}", parse_registration)
+    settle(f"SELECT * FROM NAMED WINDOW <w> ON <s> [{text}] {{ WINDOW <w> {{ }} }}", parse_registration)
     settle(f"SELECT * {{ FILTER({text}) }}")
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(QUERIES), st.data())
+@given(st.sampled_from((*QUERIES, REGISTERED)), st.data())
 def test_a_query_with_a_part_changed_parses_or_is_refused(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 8)))
-    settle(text[:start] + data.draw(st.lists(PARTS, max_size=2).map("".join)) + text[end:])
+    changed = text[:start] + data.draw(st.lists(PARTS, max_size=2).map("".join)) + text[end:]
+    settle(changed)
+    settle(changed, parse_registration)
 
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_the_queries_that_are_changed_parse(text: str) -> None:
     parse_query(text)
+
+
+def test_the_registration_that_is_changed_parses() -> None:
+    assert len(parse_registration(REGISTERED).windows) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -10,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.sparql.closures import SUB_PROPERTY
 from tests.sparql.panes import Panes
 from tests.sparql.test_history import expected
 from tests.sparql.worlds import World, run, with_headers
 from triplewire.sparql import Counts, Family, Statistics, compile_windows
+from triplewire.sparql.entailments import entailed
+from triplewire.sparql.ontologies import ontology_of
 from triplewire.sparql.outlines import outline
 from triplewire.sparql.rules import planned
 from triplewire.sparql.serials import from_value, to_value
@@ -101,3 +106,19 @@ def test_filters_move_into_windows_and_the_plan_is_told() -> None:
 def test_the_algebra_of_windows_is_a_json_value() -> None:
     query = panes().registration(JOINED).query
     assert from_value(to_value(query)) == query
+
+
+def test_an_ontology_concerns_what_windows_hold() -> None:
+    ontology = ontology_of([("<http://example.org/by>", SUB_PROPERTY, "<http://example.org/of>")])
+    text = "SELECT ?o WHERE { WINDOW <w1> { ?o :of :s1 } }"
+    registration = panes().registration(text)
+    wider = replace(registration, query=entailed(registration.query, ontology))
+    found = run(panes().relations(wider), compile_windows(wider, "duckdb").sql)
+    assert Counter(found) == panes().oracle(text.replace(":of", ":by"))
+
+
+def test_an_order_that_is_left_open_may_be_that_of_texts() -> None:
+    registration = panes().registration("SELECT ?o ?v WHERE { WINDOW <w0> { ?o :value ?v } }")
+    found = run(panes().relations(registration), compile_windows(registration, "duckdb", steady=True).sql)
+    assert found == sorted(found)
+    assert len(found) == 3
