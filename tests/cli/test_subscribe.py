@@ -12,7 +12,7 @@ from tests.control.test_routes import controlled
 from tests.edge.brokers import broker
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.cli.listen import lines
+from triplewire.cli.messages import lines
 from triplewire.errors import Unfit
 from triplewire.model import token
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.control.test_queries import MADE, PLAIN, WINDOWED
 from tests.control.test_routes import call
-from tests.edge.houses import House, house, run
+from tests.edge.houses import House, Restless, house, run
 from triplewire.config import limits
 from triplewire.control import bulks, registrations
 from triplewire.control.beginnings import Beginnings
@@ -32,7 +32,7 @@ async def controlled(figures: Callable[[str], Mapping[str, Any] | None] = lambda
         beginnings = Beginnings(parts.log, parts.clock)
         known = lambda stream: parts.log.volume(stream) is not None  # noqa: E731
         queries = Queries(parts.registry, parts.clock, known, beginnings=beginnings, figures=figures)
-        return replace(parts, routes=registrations.routes(queries))
+        return replace(parts, routes=registrations.routes(queries), ongoing_watch=Restless())
 
     async with house(change=with_queries) as at:
         at.append(1, stream="home")

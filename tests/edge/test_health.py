@@ -107,6 +107,33 @@ def test_the_slow_lane_is_told_apart_and_does_not_make_the_broker_lag() -> None:
     run(scene())
 
 
+def test_continuous_queries_are_told_of_by_the_pipeline() -> None:
+    """How much is kept for them, how evenly the work is spread, and how far behind they are; nothing where there are
+    none."""
+    ongoing = MemoryOutbox()
+    told = {"queries": 3, "state_rows": 70, "state_bytes": 900, "loads": [4, 0], "addresses": 1}
+    beats = [READY, replace(READY, detail={"ongoing": told})]
+
+    async def scene() -> None:
+        async with house(heartbeat=lambda: beats[0], change=lambda parts: replace(parts, ongoing_outbox=ongoing)) as at:
+            (position,) = at.append(1)
+            ongoing.write(0, position, MATCHES.empty_table())
+            at.append(2)
+            found = (await health(at))[1]
+            assert (found["queries"], found["lanes"]) == ({}, {})
+            beats.pop(0)
+            found = (await health(at))[1]
+            figures = {"queries": 3, "state_rows": 70, "state_bytes": 900}
+            assert found["queries"] == {**figures, "skew": 1.0, "busy": 0.5}
+            assert found["lanes"]["ongoing"]["lag"] == 1
+            async with at.session.get(at.url + "/metrics") as response:
+                text = await response.text()
+            assert "triplewire_query_state_rows 70.0" in text
+            assert "triplewire_query_skew 1.0" in text
+
+    run(scene())
+
+
 def test_limits_that_were_reached_are_counted() -> None:
     beat = replace(READY, detail={"limits": {"work": 3}})
 

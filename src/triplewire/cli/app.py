@@ -12,6 +12,7 @@ import typer
 from triplewire.cli import (
     audit,
     bench,
+    continuous,
     erase,
     export,
     hooks,
@@ -73,6 +74,7 @@ for module in (
     publish,
     listen,
     query,
+    continuous,
     export,
     imports,
     lake,

@@ -9,8 +9,8 @@ from typing import Annotated, Any, List, Optional  # noqa: UP035 - typer reads t
 import orjson
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from triplewire.cli.messages import show, write
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.cli.template import pairs
 from triplewire.cli.texts import read_text
@@ -91,7 +91,7 @@ def consume(
                 sys.stdout.buffer.flush()
             return
         for number, message in enumerate(client.consume(stream, after=after, **through), 1):
-            _show(console, message, json)
+            show(console, message, json)
             if number == count:
                 break
 
@@ -165,13 +165,13 @@ def _value(text: str) -> object:
 def _tell(client: Client, made: dict[str, Any], count: int | None, json: bool) -> None:
     console = Console()
     if json:
-        _write(made)
+        write(made)
     else:
         begins = made.get("from", made["since"])
         where = "the first event" if begins == "earliest" else f"position {begins}"
         console.print(f"[dim]subscription {made['id']}, from {where} on[/dim]")
     for number, message in enumerate(client.notifications(made["id"]), 1):
-        _show(console, message, json)
+        show(console, message, json)
         if number == count:
             break
 
@@ -184,42 +184,10 @@ def _subscribe_bulk(file: Path, url: str, json: bool) -> None:
             error = told.get("error")
             refused, made = refused + (error is not None), made + (error is None)
             if json:
-                _write(told)
+                write(told)
             elif error:
                 typer.secho(f"line {told['line']}: {error['detail']}", fg="red", err=True)
     if not json:
         Console(highlight=False).print(f"{made:,} subscriptions made, {refused:,} refused")
     if refused:
         raise typer.Exit(1)
-
-
-def _show(console: Console, message: dict[str, Any], json: bool) -> None:
-    if json:
-        _write(message)
-    else:
-        console.print(lines(message), soft_wrap=True, highlight=False)
-
-
-def _write(message: dict[str, Any]) -> None:
-    """One line of JSON, at once, for whoever reads along."""
-    sys.stdout.write(orjson.dumps(message).decode() + "\n")
-    sys.stdout.flush()
-
-
-def lines(message: dict[str, Any]) -> str:
-    """What is printed of a message, with markup."""
-    head = f"[bold]{message['position']}[/bold] [dim]{message['time']}[/dim] {escape(message['event'])}"
-    rows = message.get("results", {}).get("results", {}).get("bindings", [])
-    told = ["  " + "  ".join(f"?{name} = {each['value']}" for name, each in row.items()) for row in rows]
-    body = message.get("body", "").rstrip().splitlines()
-    return "\n".join([head, *(escape(line) for line in [*_limit(message), *told, *body])])
-
-
-def _limit(message: dict[str, Any]) -> list[str]:
-    """What there was too much of to say more."""
-    match message.get("limit"):
-        case {"reached": "solutions", "most": most}:
-            return [f"  limit reached: it matches, with more than {most:,} solutions"]
-        case {"reached": str(reached), "most": most}:
-            return [f"  limit reached: whether it matches was not found out ({reached}, {most:g} s)"]
-    return []

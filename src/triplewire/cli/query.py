@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.syntax import Syntax
 
+from triplewire.cli.continuous import Following, register, said
+from triplewire.cli.listen import Count
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.cli.prologues import Prologue, prologue
 from triplewire.cli.tables import table
@@ -65,6 +67,11 @@ What was known at ten o'clock?
 
     triplewire query 'SELECT ?v { ?o <urn:temperature> ?v }' --as-of 2026-11-16T10:00:00Z
 
+Which car is at two sensors within ten minutes, from now on?
+
+    triplewire query --continuous --parameter within=PT10M 'SELECT ?car ?a ?b {
+      ?o <urn:car> ?car ; <urn:at> ?a . ?p <urn:car> ?car ; <urn:at> ?b FILTER(?a != ?b) }'
+
 Why is it slow?
 
     triplewire query --file slow.rq --explain
@@ -106,6 +113,27 @@ def query(
         Optional[str],  # noqa: UP045
         typer.Option("--as-of", help="Ask the lake as it was then, like 2026-11-16T10:00:00Z.", show_default="now"),
     ] = None,
+    continuous: Annotated[
+        bool,
+        typer.Option(
+            "--continuous",
+            help="Ask of all that is published from now on, across events, and print what is found as it comes.",
+        ),
+    ] = False,
+    parameters: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--parameter",
+            metavar="NAME=VALUE",
+            help="Of a continuous query: name, semantics, streams, within, span, from, time, lateness, late or into; "
+            "may be repeated.",
+        ),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Register the continuous query, and leave it alone.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave it in place when you stop listening.")] = False,
+    count: Count = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print how the query is answered.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if an ASK is answered with no.")] = False,
     url: Url = DEFAULT_URL,
@@ -118,6 +146,9 @@ def query(
     On a terminal the answer is a table that fits it. Elsewhere it is TSV, or Turtle for triples, as it is found.
     """
     text = _text(sparql, file)
+    if continuous:
+        register(text, said(parameters or [], "--parameter"), Following(detach, keep, count), url, json)
+        return
     asked = prologue(text)
     how = _how(asked, format, json=json, explain=explain)
     if engine:

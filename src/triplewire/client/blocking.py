@@ -15,6 +15,7 @@ from triplewire.client.bulks import Wanted
 from triplewire.client.calls import Json
 from triplewire.client.connections import AsyncClient, OnGap, warn
 from triplewire.client.feeds import Transport
+from triplewire.client.inquiries import Inquired
 from triplewire.client.pages import Page
 from triplewire.client.publishings import MEDIA_TYPE, Item
 from triplewire.client.sieves import Through
@@ -143,6 +144,27 @@ class Client:
         self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn
     ) -> Iterator[Json]:
         return self._each(self._client.notifications(id, after, on_gap=on_gap))
+
+    def register(self, text: str, **inquired: Unpack[Inquired]) -> Json:
+        return self._run(self._client.register(text, **inquired))
+
+    def register_all(self, inquiries: Sequence[Mapping[str, Any]]) -> list[Json]:
+        return self._run(self._client.register_all(inquiries))
+
+    def register_bulk(self, inquiries: Iterable[Mapping[str, Any] | bytes]) -> Iterator[Json]:
+        return self._each(self._client.register_bulk(inquiries))
+
+    def queries(self) -> list[Json]:
+        return self._run(self._client.queries())
+
+    def registered(self, id: str) -> Json:
+        return self._run(self._client.registered(id))
+
+    def end_query(self, id: str) -> None:
+        self._run(self._client.end_query(id))
+
+    def answers(self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn) -> Iterator[Json]:
+        return self._each(self._client.answers(id, after, on_gap=on_gap))
 
     def query(self, sparql: str, **how: Unpack[How]) -> Json:
         return self._run(self._client.query(sparql, **how))

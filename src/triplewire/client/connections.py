@@ -12,11 +12,11 @@ import aiohttp
 import orjson
 
 from triplewire.client import bulks, pages, publishings, sieves
-from triplewire.client.administration import Administration
 from triplewire.client.answers import Answer, How, Rows
 from triplewire.client.bulks import Wanted
 from triplewire.client.calls import Json
 from triplewire.client.feeds import Feed, Heard
+from triplewire.client.inquiries import Inquiries
 from triplewire.client.problems import error_of
 from triplewire.client.publishings import Items, Publishing
 from triplewire.client.sieves import Through
@@ -49,7 +49,7 @@ def warn(gap: Json) -> None:
     logger.warning("events after %s are gone; going on from %s", gap["asked"], gap["earliest"])
 
 
-class AsyncClient(Administration):
+class AsyncClient(Inquiries):
     """Talks to one edge. Errors are those of `triplewire.errors`, made from the edge's problem documents.
 
     To be used as `async with`; it keeps connections open between calls.
@@ -189,13 +189,18 @@ class AsyncClient(Administration):
         made: list[Json] = await self._call("POST", "/subscriptions", json=list(wishes))
         return made
 
-    async def subscribe_bulk(self, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+    def subscribe_bulk(self, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
         """Any number of subscriptions, each for itself: for each its `line` and either `id` and `position` or `error`.
         A wish is an object, or a line of JSON in bytes."""
+        return self._bulk("/subscriptions", wishes)
+
+    def register_bulk(self, inquiries: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+        """The same for continuous queries."""
+        return self._bulk("/queries", inquiries)
+
+    async def _bulk(self, path: str, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
         headers = {"Content-Type": bulks.MEDIA_TYPE}
-        sent = self._open().post(
-            f"{self._url}/subscriptions", data=bulks.written(wishes), headers=headers, timeout=_ANSWER_TIMEOUT
-        )
+        sent = self._open().post(self._url + path, data=bulks.written(wishes), headers=headers, timeout=_ANSWER_TIMEOUT)
         try:
             async with sent as response:
                 if response.status >= 400:
@@ -227,6 +232,15 @@ class AsyncClient(Administration):
         if isinstance(id, str):
             return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
         return self._feed("/notifications", after, on_gap, [("subscription", each) for each in id])
+
+    def answers(
+        self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn
+    ) -> AsyncGenerator[Json, None]:
+        """What a continuous query finds, by default since it was registered; ends when the query does, or is suspended.
+        Of several all is told over one connection."""
+        if isinstance(id, str):
+            return self._feed(f"/queries/{id}/answers", after, on_gap)
+        return self._feed("/notifications", after, on_gap, [("query", each) for each in id])
 
     async def query(self, sparql: str, **how: Unpack[How]) -> Json:
         """A SPARQL 1.1 JSON results document over everything that was ever published."""

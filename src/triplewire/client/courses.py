@@ -13,6 +13,8 @@ from yarl import URL
 
 _HOPS = 5
 """Redirections in a row before a feed goes home, and asks to stay."""
+_ENDING = ("subscription", "query")
+"""What is listened to that may end."""
 
 
 @dataclass
@@ -51,10 +53,10 @@ class Course:
         self._hops = 0
 
     def over(self, end: Mapping[str, str]) -> bool:
-        """A subscription has ended, and is not asked for again; whether none is left."""
-        ended = ("subscription", end.get("subscription", ""))
-        self.parameters = tuple(each for each in self.parameters if each != ended)
-        return not any(name == "subscription" for name, _ in self.parameters)
+        """A subscription, or a query, has ended, and is not asked for again; whether none is left."""
+        ended = [(name, end[name]) for name in _ENDING if name in end]
+        self.parameters = tuple(each for each in self.parameters if each not in ended)
+        return not any(name in _ENDING for name, _ in self.parameters)
 
     def back(self) -> bool:
         """Go home, and stay there; whether it was away."""

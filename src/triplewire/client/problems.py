@@ -71,7 +71,8 @@ def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 
 
 def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return errors.Unfit(str(document.get("field", "")), detail)
+    field = str(document.get("field", ""))
+    return errors.Unfit(field, detail, place=_place(document), excerpt=_excerpt(document))
 
 
 def _shape_violation(detail: str, document: Mapping[str, Any]) -> TriplewireError:

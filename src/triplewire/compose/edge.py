@@ -47,6 +47,7 @@ from triplewire.lake.entries import LakeEntries
 from triplewire.lake.retentions import Retention
 from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
 from triplewire.matching.chronicles import Chronicle
+from triplewire.model import token
 from triplewire.query.censuses import census
 from triplewire.query.pools import Pool
 from triplewire.query.processes import Launch
@@ -200,8 +201,10 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
 
 def _figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
     """What the pipeline tells of a continuous query in its heartbeat, if it does."""
-    found: Mapping[str, Any] | None = last(settings.heartbeat).detail.get("queries", {}).get(id)
-    return found
+    told = last(settings.heartbeat).detail.get("ongoing", {})
+    if "position" not in told:
+        return None
+    return {"position": token(told["position"]), **told.get("figures", {}).get(id, {})}
 
 
 def _queries(settings: Settings) -> Queries:

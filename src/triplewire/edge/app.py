@@ -171,7 +171,8 @@ class Edge:
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
-        sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, parts.slow_outbox)
+        outboxes = (parts.slow_outbox, parts.ongoing_outbox)
+        sources = Sources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, *outboxes)
         resources = (
             self.publications,
             self.publishings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from statistics import pstdev
 from typing import Any
 
 import orjson
@@ -50,6 +51,8 @@ class Reading:
     """Those beside the main one."""
     lake: Mapping[str, Any] = field(default_factory=dict)
     """What the housekeeper last told."""
+    queries: Mapping[str, float] = field(default_factory=dict)
+    """What was last told of continuous queries."""
 
     @property
     def lag(self) -> int:
@@ -74,16 +77,20 @@ class Sources:
     stored: Callable[[], int] | None
     clock: Clock
     slow: Outbox
+    ongoing: Outbox
 
     def read(self) -> Reading:
         matched, slow, head = self.outbox.head(), self.slow.head(), self.log.head()
         age = self._age(matched, head)
-        lanes = {"slow": self._behind(slow, head)} if slow else {}
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
+        ongoing = beat.detail.get("ongoing", {})
+        lanes = {"slow": self._behind(slow, head)} if slow else {}
+        lanes |= {"ongoing": self._behind(self.ongoing.head(), head)} if ongoing else {}
         lake = beat.detail.get("lake", {})
         reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in Reached}
-        return Reading(head, matched, stored, age is not None, age or 0.0, self._pipeline(beat), reached, lanes, lake)
+        pipeline, told = self._pipeline(beat), _queries(ongoing)
+        return Reading(head, matched, stored, age is not None, age or 0.0, pipeline, reached, lanes, lake, told)
 
     def _behind(self, matched: int, head: int) -> Behind:
         age = self._age(matched, head)
@@ -150,6 +157,8 @@ class Health:
             self._metrics.limits.labels(of).set(count)
         for of, gauge in self._metrics.lake.items():
             gauge.set(reading.lake.get(of, 0))
+        for of, gauge in self._metrics.queries.items():
+            gauge.set(reading.queries.get(of, 0))
         return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _exposition(self) -> bytes:
@@ -160,6 +169,16 @@ class Health:
             return own
         others = await self._workers.run(self._standings.others)
         return side_by_side(name, own.decode(), {each.name: each.metrics for each in others})
+
+
+def _queries(told: Mapping[str, Any]) -> dict[str, float]:
+    """What the pipeline tells of continuous queries: how much there is, and how evenly the work for them is spread over
+    buckets."""
+    loads = told.get("loads") or [0]
+    mean = sum(loads) / len(loads)
+    figures = {name: told[name] for name in ("queries", "state_rows", "state_bytes", "late") if name in told}
+    spread = {"skew": round(pstdev(loads) / mean, 3), "busy": sum(map(bool, loads)) / len(loads)} if mean else {}
+    return {**figures, **spread}
 
 
 def _document(reading: Reading) -> dict[str, Any]:
@@ -181,5 +200,6 @@ def _inside(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
             name: {"matched": token(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}
             for name, each in reading.lanes.items()
         },
+        "queries": dict(reading.queries),
         "lake": dict(reading.lake),
     }

@@ -15,6 +15,8 @@ _INDEX = {
     "read": "GET /events",
     "subscribe": "POST /subscriptions",
     "notifications": "GET /subscriptions/{id}/notifications",
+    "continuous": "POST /queries",
+    "answers": "GET /queries/{id}/answers",
     "templates": "PUT|GET|DELETE /templates/{name}",
     "query": "GET|POST /sparql",
     "erase": "DELETE /events/{id}, DELETE /events?source=|subject=",

@@ -18,6 +18,16 @@ _LAKE = {
 }
 """What the housekeeper tells of the lake, and what it is called."""
 
+_QUERIES = {
+    "queries": ("queries", "Continuous queries that are answered"),
+    "state_rows": ("query_state_rows", "Rows that are kept for them: triples, partial results, events of windows"),
+    "state_bytes": ("query_state_bytes", "Bytes of these rows"),
+    "skew": ("query_skew", "Relative standard deviation of the work for them over buckets"),
+    "busy": ("query_busy_share", "The share of buckets that had any"),
+    "late": ("query_late_events", "Events that came too late for a window, since the pipeline began"),
+}
+"""What the pipeline tells of continuous queries, and what it is called."""
+
 _OF_BROKER = frozenset(
     f"triplewire_{name}"
     for name in (
@@ -29,6 +39,7 @@ _OF_BROKER = frozenset(
         "lane_lag_seconds",
         "limits_reached",
         *(f"lake_{name}" for name, _ in _LAKE.values()),
+        *(name for name, _ in _QUERIES.values()),
     )
 )
 """Families that every edge would tell alike."""
@@ -114,6 +125,9 @@ class Metrics:
         )
         self.lake = {
             of: Gauge(f"triplewire_lake_{name}", help, registry=registry) for of, (name, help) in _LAKE.items()
+        }
+        self.queries = {
+            of: Gauge(f"triplewire_{name}", help, registry=registry) for of, (name, help) in _QUERIES.items()
         }
         self.limits = Gauge(
             "triplewire_limits_reached",

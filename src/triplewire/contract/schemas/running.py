@@ -47,6 +47,7 @@ RUNNING: dict[str, Schema] = {
         optional={
             "listeners": {"type": "object", "additionalProperties": COUNT},
             "lanes": {"type": "object", "additionalProperties": OBJECT},
+            "queries": {"type": "object", "additionalProperties": NUMBER},
             "lake": OBJECT,
         },
         about="How far log, matching and history are. How much there is, and who listens, is told to administrators.",
