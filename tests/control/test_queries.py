@@ -166,6 +166,34 @@ def test_a_stream_that_nobody_knows_is_told_with_its_place(stores: Twin) -> None
     assert "^" in raised.value.excerpt
 
 
+@pytest.mark.parametrize(
+    ("beside", "words"),
+    [
+        ("FROM <http://example.org/streams/nowhere>", "nobody ever published to nowhere"),
+        ("FROM <http://example.org/ontologies/rooms>", "there is no ontology rooms"),
+        ("FROM <http://example.org/streams/street>", None),
+        ("FROM <urn:some:event>", None),
+    ],
+)
+def test_what_stands_beside_windows_must_be_there(stores: Twin, beside: str, words: str | None) -> None:
+    text = BESIDE.replace("FROM NAMED WINDOW", f"{beside}\nFROM NAMED WINDOW")
+    if words is None:
+        assert registered(stores, text).into == "hot"
+        return
+    with pytest.raises(Unfit, match=words) as raised:
+        registered(stores, text)
+    assert raised.value.place is not None
+    assert raised.value.place.line == 2
+
+
+def test_a_window_is_asked_what_it_always_answers_alike(stores: Twin) -> None:
+    text = WINDOWED.replace("?s <urn:value> ?v }", "?s <urn:value> ?v\nFILTER(?v < RAND()) }")
+    with pytest.raises(Unsupported, match="RAND") as raised:
+        registered(stores, text)
+    assert raised.value.place is not None
+    assert raised.value.place.line == 4
+
+
 def test_what_another_query_publishes_into_is_known(stores: Twin) -> None:
     queries = service(stores)
     chained = WINDOWED.replace("<hot>", "<hotter>").replace("ON <home>", "ON <hot>")
@@ -211,6 +239,7 @@ def test_what_only_windows_can_be_asked_is_named_with_its_place(stores: Twin, wh
         ("SELECT ?s\n?x { ?s <urn:p> ?o }", "?x"),
         ("CONSTRUCT { ?s <urn:q>\n?x } WHERE { ?s <urn:p> ?o }", "?x"),
         ("SELECT ?s { ?s <urn:p> ?o FILTER(\nRAND() < 0.5) }", "function RAND"),
+        ("# It makes nothing.\nCONSTRUCT { } WHERE { ?s <urn:p> ?o }", "CONSTRUCT"),
         ("SELECT ?s { ?s <urn:p> ?o FILTER(?o < \nnow()) }", "function NOW"),
     ],
 )

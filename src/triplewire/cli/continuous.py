@@ -19,7 +19,7 @@ from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.client import Client
 from triplewire.errors import NotFound
 
-Id = Annotated[str, typer.Argument(help="Id of the query.")]
+Query = Annotated[str, typer.Argument(help="Id of the query.")]
 After = Annotated[
     Optional[str],  # noqa: UP045 - typer reads the annotation
     typer.Option("--after", help="Where to start: a position, `now`, or a time.", show_default="its registration"),
@@ -50,10 +50,10 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 
 @queries.command("show")
-def show_(id: Id, url: Url = DEFAULT_URL, json: Json = False) -> None:
+def show_(query: Query, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Print a query: its text, or with `--json` all of it; how it is doing goes to standard error."""
     with Client(url) as client:
-        found = client.registered(id)
+        found = client.registered(query)
     if json:
         print_json(found)
         return
@@ -65,17 +65,17 @@ def show_(id: Id, url: Url = DEFAULT_URL, json: Json = False) -> None:
 
 
 @queries.command()
-def end(id: Id, url: Url = DEFAULT_URL) -> None:
+def end(query: Query, url: Url = DEFAULT_URL) -> None:
     """End a query. Its listeners are told; what it has published stays."""
     with Client(url) as client:
-        client.end_query(id)
+        client.end_query(query)
 
 
 @queries.command()
-def answers(id: Id, after: After = None, count: Count = None, url: Url = DEFAULT_URL, json: Json = False) -> None:
+def answers(query: Query, after: After = None, count: Count = None, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Follow what a query finds, by default since it was registered, until Ctrl-C."""
     with Client(url, attempts=ATTEMPTS) as client:
-        _follow(client, id, after, count, json)
+        _follow(client, query, after, count, json)
 
 
 @dataclass(frozen=True)

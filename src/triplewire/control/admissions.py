@@ -6,15 +6,12 @@ the streams that are granted to them and by the policy, may not ask: what is hid
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
 from triplewire.access import Policy, Principal, Sight, Verb, permit_of, sight_of
 from triplewire.access.owners import principal_of
 from triplewire.control.currents import Reads
 from triplewire.errors import Forbidden
 from triplewire.model.queries import ContinuousQuery
-from triplewire.sparql.algebra import Basic, Reach, Service, Window
-from triplewire.sparql.registrations import Registration, parse_registration
+from triplewire.ongoing.windows.plans import plan
 
 
 def check(by: Principal, policy: Policy | None, reads: Reads, into: str | None, background: bool) -> None:
@@ -35,37 +32,13 @@ def check(by: Principal, policy: Policy | None, reads: Reads, into: str | None, 
 
 def is_allowed(query: ContinuousQuery, policy: Policy | None) -> bool:
     """Whether its owner may still ask it."""
-    registration = parse_registration(query.text) if query.windowed else None
-    reads = query.streams if registration is None else streams_of(registration)
-    background = registration is not None and has_background(registration)
+    windows = plan(query.text) if query.windowed else None
+    reads, background = (query.streams, False) if windows is None else (windows.streams, windows.background)
     try:
         check(principal_of(query.owner), policy, reads, query.into, background)
     except Forbidden:
         return False
     return True
-
-
-def streams_of(registration: Registration) -> tuple[str, ...]:
-    """The streams of windows."""
-    return tuple(dict.fromkeys(each.stream for each in registration.windows))
-
-
-def has_background(registration: Registration) -> bool:
-    """Whether it reads anything that is in no window."""
-    return _reads(registration.query.where)
-
-
-def _reads(part: object) -> bool:
-    match part:
-        case Window():
-            return False
-        case Basic(patterns):
-            return bool(patterns)
-        case Reach() | Service():
-            return True
-        case tuple():
-            return any(map(_reads, part))
-    return is_dataclass(part) and any(_reads(getattr(part, each.name)) for each in fields(part))
 
 
 def _sees_all(sight: Sight | None, reads: Reads) -> bool:

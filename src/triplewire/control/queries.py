@@ -7,14 +7,13 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from triplewire.access import EVERYONE, Policy, Principal, Verb
 from triplewire.access.owners import may_see, owner_of
 from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.control import admissions
+from triplewire.control import admissions, windows
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.currents import Current, Currents, Reads
 from triplewire.control.inquiries import UNBOUNDED, WINDOWED, Inquiry
@@ -38,7 +37,6 @@ from triplewire.registry.ports import Registry
 from triplewire.registry.queries import QUERY, from_change, queries_into, queries_of, to_value
 from triplewire.registry.streams import stream_name
 from triplewire.sparql.registrations import Registration, parse_registration
-from triplewire.sparql.syntax.tokens import Source
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 Figures = Callable[[str], Mapping[str, Any] | None]
@@ -141,7 +139,7 @@ class Queries:
         if registration is None or not registration.windows:
             draft = self._unbounded(inquiry, self._begun(inquiry, once))
         else:
-            draft = _windowed(inquiry, registration, self._begun(inquiry, once))
+            draft = self._windowed(inquiry, registration, self._begun(inquiry, once))
         once.admit(draft)
         return draft
 
@@ -181,6 +179,17 @@ class Queries:
             begins=begins,
         )
         return _Draft(made, inquiry.streams, structure=asked.structure)
+
+    def _windowed(self, inquiry: Inquiry, registration: Registration, query: ContinuousQuery) -> _Draft:
+        _check_fields(inquiry, UNBOUNDED, "a query without windows; these say it themselves")
+        if registration.name is not None and inquiry.name is not None and _segment(inquiry.name) != registration.name:
+            raise Unfit("name", f"the query registers itself as {registration.name}, and name says {inquiry.name}")
+        plan = windows.planned(inquiry.text, registration)
+        if plan.background:
+            dataset, published = registration.query.dataset, self._currents.published
+            windows.check_background(inquiry.text, dataset, self._registry, published)
+        named = replace(query, name=inquiry.name or registration.name)
+        return _Draft(replace(named, into=_into(inquiry, named), variables=plan.names), plan.streams, plan.background)
 
     def _begins(self, inquiry: Inquiry) -> int | None:
         if inquiry.begins is None:
@@ -261,18 +270,9 @@ class _Once:
         self.currents.check(current)
         unknown = self.currents.unknown(current)
         if unknown is not None:
-            raise _nowhere(unknown, query)
+            raise windows.nowhere(query.text, unknown) if query.windowed else _unread(unknown)
         if query.into is not None:
             self.currents.fresh.append(current)
-
-
-def _windowed(inquiry: Inquiry, registration: Registration, query: ContinuousQuery) -> _Draft:
-    _check_fields(inquiry, UNBOUNDED, "a query without windows; these say it themselves")
-    if registration.name is not None and inquiry.name is not None and _segment(inquiry.name) != registration.name:
-        raise Unfit("name", f"the query registers itself as {registration.name}, and name says {inquiry.name}")
-    named = replace(query, name=inquiry.name or registration.name)
-    made = replace(named, into=_into(inquiry, named), variables=registration.query.projection)
-    return _Draft(made, admissions.streams_of(registration), admissions.has_background(registration))
 
 
 def _into(inquiry: Inquiry, query: ContinuousQuery) -> str:
@@ -294,15 +294,8 @@ def _check_fields(inquiry: Inquiry, fields: Sequence[str], of: str) -> None:
             raise Unfit(name, f"{name} is said of {of}")
 
 
-def _nowhere(stream: str, query: ContinuousQuery) -> Unfit:
-    """Nothing was ever published there: with the place in the text, where a window is on it."""
-    message = f"nobody ever published to {stream}, and no other query does"
-    if not query.windowed:
-        return Unfit("streams", message)
-    source, named = Source(query.text), re.compile(rf"<?(.*[/:])?{re.escape(stream)}>?")
-    pairs = pairwise(source.tokens())
-    offset = next(name.offset for on, name in pairs if on.key in ("ON", "STREAM") and named.fullmatch(name.text))
-    return Unfit("query", message, place=source.place(offset), excerpt=source.excerpt(offset))
+def _unread(stream: str) -> Unfit:
+    return Unfit("streams", f"nobody ever published to {stream}, and no other query does")
 
 
 def _ended(query: ContinuousQuery) -> list[Entry]:

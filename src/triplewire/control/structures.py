@@ -50,20 +50,22 @@ def _taken(asked: Asked) -> Taken:
     registration = parse_registration(text)
     query = registration.query
     lifted = lift(structure_of(registration, distinct=False))
-    _check(text, lifted)
+    _check(text, query.form, lifted)
     return Taken((query.form, lifted.structure), lifted.constants)
 
 
-def _check(text: str, lifted: Lifted) -> None:
+def _check(text: str, form: str, lifted: Lifted) -> None:
     """Raises Unsupported for a name of nothing, and for more than a combination of triples can hold."""
     structure = lifted.structure
-    bound = frozenset(each.name for each in structure.steps if isinstance(each, Bind))
-    bound = bound.union(*(of_pattern(each) for each in structure.patterns))
+    if form == "construct" and not structure.template:
+        raise _named(text, "construct", "it makes nothing")
+    matched = frozenset().union(*(of_pattern(each) for each in structure.patterns))
+    bound = matched | {each.name for each in structure.steps if isinstance(each, Bind)}
     told = (*structure.projection, *(name for each in structure.template for name in of_pattern(each)))
     for name in told:
         if name not in bound and not name.startswith("_:"):
             raise _named(text, f"?{name}", "it stands in no pattern, so that it never is anything")
-    held = len(bound) + len(lifted.constants)
+    held = len(matched) + len(lifted.constants)
     if held > SLOTS:
         raise Unsupported(f"more than {SLOTS} variables and constants ({held})", hint="ask for less at once")
 
