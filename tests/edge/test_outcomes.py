@@ -11,7 +11,9 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from tests.edge.door.test_doors import Acquaintances, bearer
 from tests.edge.houses import Ear, House, Restless, house, run
+from triplewire.access import Principal
 from triplewire.client.sse import Message
 from triplewire.config import limits
 from triplewire.edge import Parts
@@ -341,14 +343,28 @@ def test_what_the_log_has_let_go_is_told_as_a_gap() -> None:
     run(scene())
 
 
-def test_a_query_of_somebody_else_is_not_there() -> None:
+def test_a_query_is_there_for_its_owner_and_for_who_looks_after_everything() -> None:
+    """Of windows, too, though they may not listen to the stream that these publish into."""
+    people = Acquaintances(
+        {
+            "anna": Principal.granted("anna", ["subscribe"]),
+            "bob": Principal.granted("bob", ["subscribe", "consume"]),
+            "root": Principal.granted("root", ["*"]),
+        }
+    )
+
     async def scene() -> None:
-        async with road() as on:
+        async with road(people) as on:
             on.register(replace(PLAIN, owner=Owner("anna")))
-            # Where the door is open everyone looks after everything.
+            on.register(replace(WINDOWED, id="w", owner=Owner("anna")))
             (position,) = on.at.append(1)
             on.answer(row(position, position, "<urn:c>", "<urn:p>"))
-            assert ids(await on.heard(1)) == [token(position)]
-            assert (await on.at.problem("GET", "/queries/nobody/answers"))["status"] == 404
+            (event,) = on.publish(f"{ANSWER}w:1")
+            for path, told in ((PATH, position), ("/queries/w/answers", event)):
+                for name in ("anna", "root"):
+                    assert ids(await on.heard(1, path, **bearer(name))) == [token(told)]
+                assert (await on.at.problem("GET", path, headers=bearer("bob")))["status"] == 404
+                gathered = f"/notifications?query={path.split('/')[2]}"
+                assert (await on.at.problem("GET", gathered, headers=bearer("bob")))["status"] == 404
 
     run(scene())

@@ -43,9 +43,9 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     if json:
         print_json(found)
         return
-    table = listing("id", "state", "into", "since", "query")
+    table = listing("id", "state", "into", "query")
     for each in found:
-        table.add_row(each["id"], each["state"], each.get("into", ""), each["since"], _short(each["query"]))
+        table.add_row(each["id"], each["state"], each.get("into", ""), _short(each["query"]))
     Console().print(table if found else "there is no continuous query")
 
 

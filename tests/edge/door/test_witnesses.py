@@ -15,9 +15,10 @@ from tests.edge.door.houses import bearer
 from tests.edge.houses import House, body, event, house, run
 from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.control import Insights, Ontologies, Subscriptions, issuances, receipts, routes
+from triplewire.control import Insights, Ontologies, Subscriptions, issuances, receipts, registrations, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
+from triplewire.control.queries import Queries
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import Parts
 from triplewire.edge.clients.clients import Clients
@@ -67,6 +68,7 @@ async def watched(folder: Path) -> AsyncIterator[Watched]:
             *routes(subscriptions, Ontologies(parts.registry), insights),
             *receipts.routes(Erasures(parts.registry, parts.clock)),
             *issuances.routes(tokens),
+            *registrations.routes(Queries(parts.registry, parts.clock, lambda stream: True)),
         ]
         knows = TokenAuthenticator(Ring(parts.registry, lambda: True), parts.clock)
         return replace(parts, routes=served, witness=found["witness"], authenticators=(knows,))
@@ -141,6 +143,21 @@ def test_subscriptions_and_queries_are_written_down_once(tmp_path: Path) -> None
             assert await at.call("GET", "/sparql", params={"query": "SELECT * { ?s <urn:private> ?o }"}) == 200
             told = await at.told()
             assert [each["what"] for each in told] == ["makeSubscription", "endSubscription", "query"]
+            assert "private" not in str(told)
+
+    run(scene())
+
+
+def test_continuous_queries_are_written_down_without_their_text(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with watched(tmp_path) as at:
+            assert await at.call("POST", "/queries", json={"query": "SELECT * { ?s <urn:private> ?o }"}) == 201
+            (made,) = await at.told()
+            assert (made["what"], made["status"]) == ("registerQuery", 201)
+            assert await at.call("GET", made["made"]) == 200
+            assert await at.call("DELETE", made["made"]) == 204
+            told = await at.told()
+            assert [each["what"] for each in told] == ["registerQuery", "endQuery"]
             assert "private" not in str(told)
 
     run(scene())
