@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from asyncio.subprocess import Process
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,10 @@ async def publish(client: AsyncClient, found: list[Published], start: int, stop:
     return last
 
 
-async def until_answered(settings: Settings, client: AsyncClient, position: int) -> SqliteOutbox:
+async def until_answered(settings: Settings, client: AsyncClient, pipeline: Process, position: int) -> SqliteOutbox:
     outbox = SqliteOutbox(settings.ongoing_outbox)
     while outbox.head() < position:
+        assert pipeline.returncode is None
         await client.health()
     return outbox
 
@@ -112,7 +114,7 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
             assert await pipeline.wait() == -signal.SIGKILL, point
         last = await publish(client, published, number, number + 30)
         pipeline = await faulty_pipeline(settings, "never")
-        outbox = await until_answered(settings, client, last)
+        outbox = await until_answered(settings, client, pipeline, last)
         pipeline.terminate()
         assert await pipeline.wait() == 0
     wanted = expected(asked, published)

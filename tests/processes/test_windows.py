@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import orjson
@@ -44,8 +45,9 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data=tmp_path, port=free_port())
 
 
-async def until_told(settings: Settings, client: AsyncClient, stream: str) -> None:
-    while not answers(settings, stream):
+async def until_told(settings: Settings, client: AsyncClient, pipeline: Process, count: int) -> None:
+    while len(answers(settings, "flagged")) < count:
+        assert pipeline.returncode is None
         await client.health()
 
 
@@ -57,14 +59,13 @@ async def test_a_quiet_stream_closes_its_windows_and_queries_chain_through_a_kil
             await register(settings, text)
         await client.publish("city", EVENT, content_type="application/n-quads")
         pipeline = await faulty_pipeline(settings, "never")
-        await until_told(settings, client, "flagged")
+        await until_told(settings, client, pipeline, 1)
         pipeline.send_signal(signal.SIGKILL)
         await pipeline.wait()
         before = [each["event"] for each in answers(settings, "counted")]
         pipeline = await faulty_pipeline(settings, "never")
         await client.publish("city", EVENT.replace("urn:e:", "urn:f:"), content_type="application/n-quads")
-        while len(answers(settings, "flagged")) < 2:
-            await client.health()
+        await until_told(settings, client, pipeline, 2)
         pipeline.terminate()
         assert await pipeline.wait() == 0
     told = answers(settings, "counted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ def constructed(
         rows = rows.filter(pa.array(rows["value"].to_numpy() > least))
         positions = rows["position"].to_numpy()
         marks = np.flatnonzero(np.diff(positions, prepend=-1))
-        for first, last in zip(marks, [*marks[1:], len(positions)], strict=True):
+        for first, last in pairwise([*marks, len(positions)]):
             yield from _event(query, structure, int(positions[first]), rows["terms"].slice(first, last - first))
 
 
