@@ -47,6 +47,12 @@ def test_of_an_algebra_alone_the_place_is_not_known() -> None:
     assert (refused.value.construct, refused.value.place) == ("OPTIONAL", None)
 
 
+def test_windows_are_not_split() -> None:
+    text = "SELECT * FROM NAMED WINDOW <w> ON <home> [RANGE 1s] { WINDOW <w> { ?s ?p ?o } }"
+    with pytest.raises(Unsupported, match="WINDOW is not supported at line 1, column 55"):
+        split_unbounded(parse_registration(text))
+
+
 def test_forms() -> None:
     pattern = (Pattern(S, P, V),)
     assert split("SELECT DISTINCT ?o { ?s :p ?o }") == Unbounded("select", pattern, (), ("o",), distinct=True)

@@ -60,9 +60,6 @@ class Flattening:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def basic(self, patterns: tuple[Pattern, ...]) -> Flat:
-        return Flat(patterns)
-
     def expanded(self, reach: Reach) -> Operator:
         """A path of steps one after the other as patterns."""
         return expanded(reach, self._fresh)

@@ -40,6 +40,7 @@ from triplewire.sparql.algebra import (
     Service,
     Union,
     Values,
+    Window,
 )
 from triplewire.sparql.compile.scans import VIRTUAL
 from triplewire.sparql.flattening import Flat, Flattening
@@ -56,6 +57,7 @@ _REFUSED: dict[type[Operator], str] = {
     Union: "UNION",
     Minus: "MINUS",
     Graph: "GRAPH",
+    Window: "WINDOW",
     Service: "SERVICE in a continuous query",
     Select: "a sub-query",
 }
@@ -107,7 +109,7 @@ class _Split:
     def flat(self, operator: Operator) -> Flat:
         match operator:
             case Basic(patterns):
-                return self._flattening.basic(self._stored(patterns))
+                return Flat(self._stored(patterns))
             case Reach():
                 self._check_path(operator.path)
                 return self.flat(self._flattening.expanded(operator))
