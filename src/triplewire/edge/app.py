@@ -119,7 +119,7 @@ class Edge:
         self.strain_tail = Tail(Idle(), self._follow_strains, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
-        self.ongoing_tail = Tail(parts.ongoing_watch, self.ongoing.step, parts.metrics)
+        self.ongoing_tail = Tail(parts.ongoing_watch, self._follow_answers, parts.metrics)
         rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room, self.ongoing.room)
         self.reception = Reception(
             rooms, parts.log, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
@@ -275,8 +275,14 @@ class Edge:
             self.slow_tail.wake()
 
     async def _follow_strains(self) -> None:
+        leaving = await self.outcomes.leaving()
         await self.strains.step()
-        self.outcomes.see_off()
+        self.outcomes.see_off(leaving)
+
+    async def _follow_answers(self) -> None:
+        await self.ongoing.step()
+        if not self.strains.idle():
+            self.strain_tail.wake()
 
     async def _keep_open(self) -> None:
         while True:

@@ -8,7 +8,7 @@ windows, CONSTRUCT              the stream that the query publishes into: those 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -78,12 +78,15 @@ class Outcomes:
             raise NotFound(f"there is no query {id}")
         return await (self._found(query, asked) if query.into is None else self._published(query, query.into, asked))
 
-    def see_off(self) -> None:
-        """Tell those who listen to events of queries that have ended, once they heard what came before."""
-        room = self._taps.strains.room
-        for query in self._matches.standing.over():
-            if room.place >= query.until:
-                room.finish(_tap(query), partial(farewell, query))
+    async def leaving(self) -> list[ContinuousQuery]:
+        """Those that have ended, and have published all that they will, of which somebody hears the events."""
+        heard = [query for query in self._matches.standing.over() if self._is_heard(query)]
+        return [query for query in heard if await self._matches.settled(query.until)]
+
+    def see_off(self, leaving: Iterable[ContinuousQuery]) -> None:
+        """Tell those who hear the events of queries that nothing more comes; to be said once they heard all of them."""
+        for query in leaving:
+            self._taps.strains.room.finish(_tap(query), partial(farewell, query))
 
     async def _found(self, query: ContinuousQuery, asked: Asked | None) -> Subject[int]:
         # What the past answers is told where the query was registered.

@@ -118,10 +118,10 @@ class Matches(Generic[Known]):
 
     async def _see_off(self) -> None:
         for each in self.standing.ended():
-            if each.made in self.room and await self._settled(each.until):
+            if each.made in self.room and await self.settled(each.until):
                 self.room.finish(each.made, each.last)
 
-    async def _settled(self, until: int) -> bool:
+    async def settled(self, until: int) -> bool:
         """Whether every event before a position was matched. A registry change alone makes no batch."""
         place = self.room.place
         return place >= until or not (await self._workers.run(self._log.read, place, until, 1)).num_rows
