@@ -84,10 +84,19 @@ def told(outbox: SqliteOutbox, settings: Settings, ids: list[str]) -> Counter[Ke
         assert change is not None
         query = from_change(change)
         for row in rows:
-            if row["group"] == query.group and row["value"] > query.since:
+            least = query.since if query.begins is None else query.begins - 1
+            if row["group"] == query.group and row["value"] > least:
                 bindings = tuple(sorted(zip(query.variables, row["terms"][1:], strict=True)))
                 found[number, row["position"], bindings] += 1
     return found
+
+
+def at_least(found: Counter[Key], since: int) -> Counter[Key]:
+    """What the past answers is told where the query was registered."""
+    told: Counter[Key] = Counter()
+    for (query, position, bindings), count in found.items():
+        told[query, max(position, since), bindings] += count
+    return told
 
 
 def answers(settings: Settings, stream: str) -> list[dict[str, Any]]:
@@ -101,8 +110,9 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
     asked = [Asked(JOIN, told=("car", "road")), Asked(PATH, told=("car",)), Asked(JOIN, told=("road",), distinct=True)]
     published: list[Published] = []
     async with edge(settings) as (_, client):
-        # What was published before counts for nobody.
-        await publish(client, [], 0, 3)
+        # What was published before counts for nobody who does not ask for it.
+        before: list[Published] = []
+        await publish(client, before, 0, 3)
         made = [await register(settings, each.sparql) for each in asked]
         construct = f"CONSTRUCT {{ ?car <{EX}near> ?road }} WHERE {{ {' . '.join(map(' '.join, JOIN))} }}"
         derived = await register(settings, construct, into="derived", streams=["city"])
@@ -112,6 +122,7 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
             number += 30
             pipeline = await faulty_pipeline(settings, point)
             assert await pipeline.wait() == -signal.SIGKILL, point
+        asking = await register(settings, asked[0].sparql, **{"from": "earliest"})
         last = await publish(client, published, number, number + 30)
         pipeline = await faulty_pipeline(settings, "never")
         outbox = await until_answered(settings, client, pipeline, last)
@@ -119,6 +130,9 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
         assert await pipeline.wait() == 0
     wanted = expected(asked, published)
     assert told(outbox, settings, [each["id"] for each in made]) == wanted
+    looked_back = told(outbox, settings, [asking["id"]])
+    since = min(position for _, position, _ in looked_back)
+    assert looked_back == at_least(expected(asked[:1], [*before, *published]), since)
     found = answers(settings, "derived")
     assert [each["event"] for each in found] == sorted({each["event"] for each in found})
     assert all(derived["id"] in each["event"] for each in found)

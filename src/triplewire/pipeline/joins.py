@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -40,6 +41,10 @@ from triplewire.pipeline.workers import keep, lighten
 
 LIVE = 10**9
 """Rounds in which new events are taken in have numbers above this."""
+
+DISORDER = 10_000_000
+"""Microseconds by which an event may have been received before one at an earlier position: nothing that it may need is
+forgotten before."""
 
 SETTLED_BYTES = 16 * 1024 * 1024
 """What a ledger gathers, at least, before all that its station has is written down at once: it is read in a fifth of a
@@ -85,11 +90,13 @@ class Tally:
 
 @dataclass
 class _Kept:
-    """A station of this worker, as it was before a round."""
+    """A station of this worker, as it was before a round, and what it has reached: a position, and a time."""
 
     station: Station
     before: Moment
     program: Path
+    position: int = 0
+    time: int = 0
 
 
 _programs: dict[Path, Program] = {}
@@ -147,6 +154,7 @@ def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.Rec
     taken = kept.station.take(rows)
     ledger.write(moment, taken.kept)
     kept.before = (moment[0], moment[1] + 1)
+    kept.position, kept.time = task.turn.upto, max(kept.time, pc.max(rows["ended"]).as_py())
     station = kept.station
     stores = (station.triples, station.partials)
     report = Report(
@@ -174,7 +182,7 @@ def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
     for table in past:
         kept.station.restore(table)
     if reached[0] < moment[0] and all(each[0] < moment[0] for each in past.moments):
-        kept.station.expire(task.turn.upto, task.turn.now)
+        kept.station.expire(kept.position, kept.time - DISORDER)
         _settle(ledger, kept.station, moment[0] - 1)
     if ledger.path not in _stations:
         keep()

@@ -74,6 +74,11 @@ class Run:
         for place in self.places:
             place.adopt(self.program.plan)
 
+    def expire(self, last: Published) -> None:
+        """What can be no part of an answer after an event is forgotten."""
+        for place in self.places:
+            place.expire(last.position, last.time)
+
     def take(self, events: Sequence[Published]) -> pa.Table:
         """A batch; what it answers, as `MATCHES`."""
         program = self.program

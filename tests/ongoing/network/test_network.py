@@ -19,6 +19,7 @@ def told(run: Run, batches: list[list[Published]], restarts: frozenset[int] = fr
         if number in restarts:
             run.restart()
         found += run.answers(run.take(batch))
+        run.expire(batch[-1])
     return found
 
 
