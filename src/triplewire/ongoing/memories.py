@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from triplewire.ongoing.ledgers import START, Ledger
 
+SETTLED = 500
+"""Batches that are written down one by one, before all of it is at once."""
+
 _TOLD = pa.schema([pa.field("digest", pa.binary(16))])
 
 
@@ -21,6 +24,8 @@ class Memory:
     ledger: Ledger
     _known: set[bytes] = field(default_factory=set)
     _batch: int = -1
+    _written: int = 0
+    """Files of the ledger, at most."""
 
     def fresh(self, batch: int, matches: pa.Table, groups: Collection[int]) -> pa.Table:
         """Matches in order of position, without those of these groups that were told before. A batch that is done again
@@ -36,16 +41,24 @@ class Memory:
                 self._known.add(digest)
                 told.append(digest)
                 keep[row] = True
-        self.ledger.write((batch, 1), pa.table([pa.array(told, pa.binary(16))], schema=_TOLD))
+        self.ledger.write((batch, 1), _table(told))
         return matches.filter(pa.array(keep))
 
     def _recall(self, batch: int) -> None:
         """All that was told before a batch."""
         if self._batch < 0 or self._batch >= batch:
-            self._known = {
-                each for table in self.ledger.since(START, (batch, 0)) for each in table["digest"].to_pylist()
-            }
-        self._batch = batch
+            past = self.ledger.since(START, (batch, 0))
+            self._known = {each for table in past for each in table["digest"].to_pylist()}
+            self._written = len(past.moments)
+        if self._written > SETTLED:
+            self.ledger.settle(batch - 1, _table(self._known))
+            self.ledger.trim(batch - 1)
+            self._written = 0
+        self._batch, self._written = batch, self._written + 1
+
+
+def _table(digests: Collection[bytes]) -> pa.Table:
+    return pa.table([pa.array(list(digests), pa.binary(16))], schema=_TOLD)
 
 
 def _digest(group: int, terms: list[str | None]) -> bytes:
