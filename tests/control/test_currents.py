@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triplewire.config import limits
 from triplewire.control.currents import Current, Currents
 from triplewire.errors import Unfit
 from triplewire.registry.memory import MemoryRegistry
@@ -62,6 +63,12 @@ def test_a_chain_of_any_length_is_followed() -> None:
     with pytest.raises(Unfit):
         currents(*there).check(Current("new", ("s3000",), "s0"))
     currents(*there).check(Current("new", ("s3000",), "other"))
+
+
+def test_there_is_an_end_to_what_is_looked_at() -> None:
+    there = [Current(str(n), (f"s{n}",), f"s{n + 1}") for n in range(limits.QUERY_STREAMS + 1)]
+    with pytest.raises(Unfit, match="by way of others"):
+        currents(*there).check(Current("new", (there[-1].into or "",), "other"))
 
 
 def test_a_stream_is_known_by_what_is_published_to_it() -> None:

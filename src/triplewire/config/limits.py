@@ -73,6 +73,10 @@ QUERY_GROUPS = 4_096
 QUERY_WINDOWS = 16
 """Windows of one continuous query. Each is kept, and whenever one closes the query is asked of all."""
 
+QUERY_STREAMS = 10_000
+"""Streams that a continuous query reads by way of others that publish into them: each is looked at when it is
+registered, in some 50 µs, because it must not come to read what it publishes."""
+
 QUERY_WINDOW_DAYS = 366
 """The range of a window of time, its step, or the gap that ends a session. What it holds has a limit of its own."""
 

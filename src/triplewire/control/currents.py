@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from triplewire.config import limits
 from triplewire.errors import Unfit
 from triplewire.registry.ports import Registry
 from triplewire.registry.queries import queries_into
@@ -62,6 +63,8 @@ class Currents:
                 return f"{goal} → {way} → {goal}"
             fresh = [each for each in reads if each not in passed]
             passed.update(fresh)
+            if len(passed) > limits.QUERY_STREAMS:
+                raise Unfit("into", f"more than {limits.QUERY_STREAMS} streams lead to the query by way of others")
             ahead += [(each.reads, f"query {each.id} → {name} → {way}") for name in fresh for each in self._into(name)]
         return None
 

@@ -173,7 +173,7 @@ class Queries:
             group=asked.group,
             structure=asked.structure.key,
             constants=asked.constants,
-            variables=asked.variables,
+            variables=() if taken.form == "construct" else asked.variables,
             distinct=asked.structure.distinct,
             into=_into(inquiry, query) if taken.form == "construct" else None,
             begins=begins,
@@ -189,7 +189,8 @@ class Queries:
             dataset, published = registration.query.dataset, self._currents.published
             windows.check_background(inquiry.text, dataset, self._registry, published)
         named = replace(query, name=inquiry.name or registration.name)
-        return _Draft(replace(named, into=_into(inquiry, named), variables=plan.names), plan.streams, plan.background)
+        names = plan.names if plan.template is None else ()
+        return _Draft(replace(named, into=_into(inquiry, named), variables=names), plan.streams, plan.background)
 
     def _begins(self, inquiry: Inquiry) -> int | None:
         if inquiry.begins is None:
