@@ -6,9 +6,10 @@ import json
 import logging
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +61,10 @@ class Course:
     spread: bool
     interval: float
 
+    @property
+    def strategy(self) -> str:
+        return "csbv" if self.spread else "cqc"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -85,9 +90,9 @@ class Books:
 
     def __init__(self, work: Work, course: Course) -> None:
         self._work = work
-        self._course = course
         self._decisions = course.path / "decisions.json"
         value = json.loads(self._decisions.read_text()) if self._decisions.exists() else {}
+        self._course = _settled(course, value)
         self._learner = Learner(Rates.from_value(value))
         self._figures = Figures()
         self._newest: tuple[Program, Path] | None = None
@@ -95,10 +100,7 @@ class Books:
         self._memory: Memory | None = None
         self._watching: tuple[list[ContinuousQuery], Path] | None = None
         self._due: int | None = None
-
-    @property
-    def learner(self) -> Learner:
-        return self._learner
+        self._write_down()
 
     def joins(self, run: str, entries: DataFrame, turn: Turn, start: int) -> Outcome:
         """What unbounded queries answer in a batch, which begins after a position."""
@@ -170,20 +172,21 @@ class Books:
         program = learner.program(spread=self._course.spread)
         return Task(self._written(program, turn), state, program.depth, self._course.stations, turn)
 
-    # What is decided holds for batches that are done again: it is written down before anything is done by it.
+    def _write_down(self) -> None:
+        """What is decided holds for batches that are done again: so it is written before anything is done by it."""
+        course = {"stations": self._course.stations, "spread": self._course.spread}
+        _replace(self._decisions, json.dumps(self._learner.rates.to_value() | course).encode())
 
     def _written(self, program: Program, turn: Turn) -> Path:
         """Where workers find what a batch goes by."""
         if self._newest is None or self._newest[0] is not program:
-            _replace(self._decisions, json.dumps(self._learner.rates.to_value()).encode())
+            self._write_down()
             self._programs += 1
             path = self._course.path / "programs" / f"{turn.upto:016x}-{os.getpid()}-{self._programs}"
             _replace(path, pickle.dumps(program, protocol=5))
             self._newest = (program, path)
             _drop_oldest(path.parent)
         return self._newest[1]
-
-    # The past
 
     def _pasts(self, turn: Turn, start: int) -> Iterator[Past]:
         """Whom a batch gives something of the past: those who ask for it when they were registered in it, and those
@@ -231,8 +234,6 @@ class Books:
         if worst and regrets[worst] > limits.REORDER_TIMES:
             rates.decide(worst, turn.upto)
             learner.renew()
-
-    # What follows
 
     def _outcome(self, matches: pa.Table, turn: Turn, memory: Memory) -> Outcome:
         making = self._learner.making
@@ -284,6 +285,16 @@ class Figures:
             "loads": [int(each) for each in loads],
             "addresses": int(np.count_nonzero(self.addresses)),
         }
+
+
+def _settled(course: Course, decided: Mapping[str, Any]) -> Course:
+    """As the first start has it: what lies in so many stations, spread in one way, is found in no other."""
+    found = replace(
+        course, stations=decided.get("stations", course.stations), spread=decided.get("spread", course.spread)
+    )
+    if found != course:
+        logger.warning("continuous queries go on as they began, with %s stations, %s", found.stations, found.strategy)
+    return found
 
 
 def _replace(path: Path, data: bytes) -> None:
