@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
+from typing import Any
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -54,10 +55,10 @@ class Broker:
 
 
 @contextmanager
-def broker() -> Iterator[Broker]:
-    """Start one on a free port and wait until it is ready; stop it afterwards."""
+def broker(**given: Any) -> Iterator[Broker]:  # noqa: ANN401
+    """Start one on a free port, with settings that are given, and wait until it is ready; stop it afterwards."""
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        up = Up(Settings(data=Path(directory), port=free_port()))
+        up = Up(Settings(data=Path(directory), port=free_port(), **given))
         began = time.perf_counter()
         up.start()
         try:

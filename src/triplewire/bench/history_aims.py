@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from triplewire.bench.aims import Aim
 from triplewire.bench.drawings import opened, text
 
 _LEFT, _TOP, _WIDTH, _RIGHT = 300, 52, 420, 150
@@ -13,29 +13,6 @@ _BAR, _STEP = 14, 22
 _MET, _MISSED, _AIM = "#1f6feb", "#e8833a", "#57606a"
 _TIMES = 2.0
 """A bar ends at so many times the aim."""
-
-
-@dataclass(frozen=True)
-class Aim:
-    """A measure by its path in the report, and what it should reach: at least, or at most."""
-
-    title: str
-    path: tuple[str, ...]
-    bound: float
-    unit: str
-    least: bool = False
-
-    def reached(self, report: Mapping[str, Any]) -> float:
-        found: Any = report
-        for name in self.path:
-            found = found[name]
-        return float(found)
-
-    def met(self, report: Mapping[str, Any]) -> bool:
-        return (self.reached(report) >= self.bound) if self.least else (self.reached(report) <= self.bound)
-
-    def told(self) -> str:
-        return f"{'at least' if self.least else 'at most'} {self.bound:g}{self.unit}"
 
 
 AIMS = (

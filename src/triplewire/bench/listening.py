@@ -12,7 +12,6 @@ from typing import cast
 
 from triplewire.bench.workload import BASE
 
-_EVENT = re.compile(rb'"event":"' + re.escape(BASE.encode()) + rb'e/(\d+)"')
 _FRAME_END = b"\n\n"
 
 
@@ -32,10 +31,11 @@ class Heard:
 
 
 class Ear(asyncio.Protocol):
-    """One connection to the notifications of one subscription."""
+    """One connection to what one question is told. `event` finds the numbers of events in it."""
 
-    def __init__(self, heard: Heard, question: int, request: bytes) -> None:
+    def __init__(self, heard: Heard, event: re.Pattern[bytes], question: int, request: bytes) -> None:
         self._heard = heard
+        self._event = event
         self._question = question
         self._request = request
         self._rest = b""
@@ -51,7 +51,7 @@ class Ear(asyncio.Protocol):
         self._rest = rest
         if end:
             at = time.perf_counter()
-            for number in _EVENT.findall(whole):
+            for number in self._event.findall(whole):
                 self._heard.note(self._question, int(number), at)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -59,17 +59,18 @@ class Ear(asyncio.Protocol):
             self.opened.set_exception(exc or ConnectionError("closed before the first byte"))
 
 
-async def listen(host: str, port: int, ids: Sequence[str], heard: Heard) -> list[asyncio.BaseTransport]:
-    """Open one connection for each subscription; returns when every one of them was answered."""
+async def listen(
+    host: str, port: int, paths: Sequence[str], heard: Heard, base: str = BASE
+) -> list[asyncio.BaseTransport]:
+    """Open one connection for each path; returns when every one of them was answered. Ids of events are their numbers
+    after `base` and `e/`."""
     loop = asyncio.get_running_loop()
+    event = re.compile(rb'"event":"' + re.escape(base.encode()) + rb'e/(\d+)"')
     transports: list[asyncio.BaseTransport] = []
     ears: list[Ear] = []
-    for question, name in enumerate(ids):
-        request = (
-            f"GET /subscriptions/{name}/notifications HTTP/1.1\r\nHost: {host}:{port}\r\n"
-            f"Accept: text/event-stream\r\n\r\n"
-        ).encode()
-        transport, ear = await loop.create_connection(partial(Ear, heard, question, request), host, port)
+    for question, path in enumerate(paths):
+        request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: text/event-stream\r\n\r\n".encode()
+        transport, ear = await loop.create_connection(partial(Ear, heard, event, question, request), host, port)
         transports.append(transport)
         ears.append(ear)
     await asyncio.gather(*(ear.opened for ear in ears))

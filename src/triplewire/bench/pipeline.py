@@ -105,7 +105,8 @@ async def _measure(running: Broker, plan: Plan, say: Say) -> dict[str, Any]:
         run = Run(running, client, questions(plan.subscriptions))
         say(f"making {plan.subscriptions} subscriptions")
         ids = await _subscribe(run, report)
-        ears = await listen(running.settings.host, running.settings.port, ids, run.heard)
+        paths = [f"/subscriptions/{id}/notifications" for id in ids]
+        ears = await listen(running.settings.host, running.settings.port, paths, run.heard)
         say("warming up")
         await run.settle(await run.publish(_bodies(run.take(WARM_UP))))
         say(f"publishing {plan.events} events in bodies of {BODY_EVENTS}")

@@ -145,10 +145,10 @@ def history(
     and pyoxigraph loads the same quads to the same disk. 5,000,000 quads need some minutes and 8 GB of disk.
     """
     from triplewire.bench.history import Plan, run
-    from triplewire.bench.history_aims import svg
+    from triplewire.bench.history_aims import AIMS, svg
 
     report = run(Plan(quads), say)
-    tell(report, lambda: [table(report, "history"), aims(report)], json=json, plot=plot, svg=svg)
+    tell(report, lambda: [table(report, "history"), aims(report, AIMS)], json=json, plot=plot, svg=svg)
 
 
 @benches.command()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+if TYPE_CHECKING:
+    from triplewire.bench.aims import Aim
 
-def aims(report: dict[str, Any]) -> Table:
-    from triplewire.bench.history_aims import AIMS
 
+def aims(report: dict[str, Any], wanted: Iterable[Aim]) -> Table:
     table = Table("measure", "reached", "aim", title="aims")
-    for aim in AIMS:
+    for aim in wanted:
         colour = "green" if aim.met(report) else "yellow"
         table.add_row(aim.title, f"[{colour}]{aim.reached(report):,g}{aim.unit}[/{colour}]", aim.told())
     return table
