@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from triplewire.cli.bench_continuous import continuous
 from triplewire.cli.doors import doors
 from triplewire.cli.fanout import fanout, ztreamy
 from triplewire.cli.measures import aims, by_minute, costs, deviations, table
@@ -202,5 +203,5 @@ def zones(
     tell(report, lambda: [deviations(report)], json=json, plot=plot, svg=svg)
 
 
-for _command in (fanout, ztreamy, doors):
+for _command in (fanout, ztreamy, doors, continuous):
     benches.command()(_command)

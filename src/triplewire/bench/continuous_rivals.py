@@ -1,0 +1,175 @@
+"""Rivals of `bench continuous --workload sliding`: rsp-js and rsp-rs, with the same question over the same stream.
+
+They are libraries and not brokers: no network, no disk, and one query. Both go by the times of events, so that a window
+closes with the first event after its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from triplewire.bench import continuous_readings as readings
+from triplewire.bench.machine import usage
+from triplewire.bench.report import percentile
+from triplewire.errors import Unavailable
+
+VERSIONS = {"rsp-js": "1.3.5", "rsp-rs": "0.3.5"}
+SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+GRACE = 20.0
+"""Seconds after the last event for what is still to be answered."""
+_BUILD_SECONDS = 7_200.0
+"""A compiler takes its time: rsp-rs brings a whole database with it."""
+
+_CARGO = f"""[package]
+name = "rival"
+version = "0.1.0"
+edition = "2021"
+
+[[bin]]
+name = "rival"
+path = "rival.rs"
+
+[dependencies]
+rsp-rs = "={VERSIONS["rsp-rs"]}"
+oxigraph = "0.5"
+serde_json = "1"
+"""
+
+Say = Callable[[str], None]
+Process = subprocess.Popen[bytes]
+
+
+def against(name: str, seconds: int, warm_up: int, say: Say) -> dict[str, Any]:
+    """What it makes of the stream. Raises Unavailable where it cannot be built or does not run."""
+    say(f"building {name}")
+    with _started(_COMMANDS[name](_home(name))) as process:
+        answered: dict[int, int] = {}
+        listening = Thread(target=_listen, args=(process, answered), daemon=True)
+        _ready(process)
+        listening.start()
+        say(f"{readings.TRIPLES_PER_S:,} triples a second for {seconds} s to {name}")
+        behind = _drive(process, seconds)
+        memory = usage([process.pid]).memory
+        _let_go(process, listening)
+    ends = range((warm_up + readings.STEP) * 1_000, seconds * 1_000, readings.STEP * 1_000)
+    late = [float(answered[end] - end) for end in ends if end in answered]
+    return {
+        "version": VERSIONS[name],
+        "windows": len(late),
+        "missing": len(ends) - len(late),
+        "late_ms": {told: round(percentile(late, share)) for told, share in SHARES.items()},
+        "behind_ms": round(behind * 1_000),
+        "memory_mb": round(memory / 1e6),
+    }
+
+
+def _rsp_js(home: Path) -> list[str]:
+    if not (home / "node_modules" / "rsp-js").exists():
+        _built(["npm", "install", "--no-audit", "--no-fund", f"rsp-js@{VERSIONS['rsp-js']}"], home)
+    shutil.copy(_source("continuous_rsp.js"), home / "rival.js")
+    return [_tool("node"), str(home / "rival.js")]
+
+
+def _rsp_rs(home: Path) -> list[str]:
+    built, source = home / "target" / "release" / "rival", _source("continuous_rsp.rs").read_text()
+    # The database that it brings is compiled anew each time, so that it is asked for only where something changed.
+    if not built.exists() or (home / "rival.rs").read_text() != source:
+        (home / "Cargo.toml").write_text(_CARGO)
+        (home / "rival.rs").write_text(source)
+        _built(["cargo", "build", "--release", "--quiet"], home)
+    return [str(built)]
+
+
+_COMMANDS: Mapping[str, Callable[[Path], list[str]]] = {"rsp-js": _rsp_js, "rsp-rs": _rsp_rs}
+
+
+def _home(name: str) -> Path:
+    """Where it is built, once."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    home = Path(cache) / "triplewire" / "rivals" / f"{name}-{VERSIONS[name]}"
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _source(name: str) -> Path:
+    return Path(__file__).with_name(name)
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise Unavailable(f"there is no {name} on the path")
+    return found
+
+
+def _built(command: list[str], home: Path) -> None:
+    done = subprocess.run(
+        [_tool(command[0]), *command[1:]], cwd=home, capture_output=True, text=True, check=False, timeout=_BUILD_SECONDS
+    )
+    if done.returncode:
+        raise Unavailable(f"{' '.join(command)} failed: {done.stderr[-1_000:]}")
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[Process]:
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    # What it did not take cannot be given to it when it is gone.
+    with suppress(BrokenPipeError), process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _ready(process: Process) -> None:
+    """The question is taken."""
+    _write(process, json.dumps({"query": readings.rival_query()}) + "\n")
+    assert process.stdout is not None
+    if not process.stdout.readline():
+        raise Unavailable("the rival ended before it was ready")
+
+
+def _drive(process: Process, seconds: int) -> float:
+    """The same events at the same pace. The most seconds that it was behind: it takes no more than it can."""
+    began, behind = time.monotonic(), 0.0
+    for tick in range(seconds * readings.TICKS):
+        due = began + tick / readings.TICKS
+        time.sleep(max(0.0, due - time.monotonic()))
+        numbers = range(tick * readings.EVENTS, (tick + 1) * readings.EVENTS)
+        at = tick * 1_000 // readings.TICKS
+        _write(process, "".join(f"{at}\t{readings.triples(number)}\n" for number in numbers))
+        behind = max(behind, time.monotonic() - due)
+    return behind
+
+
+def _write(process: Process, text: str) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(text.encode())
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise Unavailable("the rival ended before its time") from None
+
+
+def _listen(process: Process, answered: dict[int, int]) -> None:
+    """When the last row of each window came, by the end of the window; milliseconds from the first event."""
+    assert process.stdout is not None
+    step = readings.STEP * 1_000
+    for line in process.stdout:
+        told = json.loads(line)
+        answered[told["newest"] // step * step + step] = told["at"]
+
+
+def _let_go(process: Process, listening: Thread) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    listening.join(GRACE)
