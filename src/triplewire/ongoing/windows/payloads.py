@@ -20,7 +20,7 @@ from triplewire.sparql.graphs import built
 def comparable(plan: Plan, solutions: Rows) -> Rows:
     """What one answer is compared with another by: the triples that it builds; solutions, where there is no template,
     or where it makes blank nodes, which are never the same."""
-    return solutions if plan.template is None or plan.fresh else tuple(_graph(plan, solutions, ""))
+    return solutions if plan.template is None or plan.fresh else tuple(sorted(_graph(plan, solutions, "")))
 
 
 def triples(plan: Plan, rows: Rows, name: str) -> str:

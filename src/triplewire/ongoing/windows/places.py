@@ -216,7 +216,7 @@ class WindowPlace:
         state = {
             "upto": self._upto,
             "arrivals": self._arrivals.reached,
-            "moved": moved,
+            "moved": sorted(moved),
             "over": self._over,
             "queries": [_saved(each) for _, each in sorted(self._watches.items())],
         }

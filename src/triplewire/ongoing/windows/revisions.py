@@ -93,7 +93,7 @@ class Revisions:
         return {
             "closed": [[*instant, upto] for instant, upto in self._closed],
             "told": [[*instant, *told] for instant, told in self._told.items()],
-            "due": sorted(self._due),
+            "due": [[*instant] for instant in sorted(self._due)],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

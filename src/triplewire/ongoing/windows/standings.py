@@ -208,11 +208,11 @@ class Standing:
         """As JSON, beside the events themselves."""
         return {
             "dropped": self.dropped,
-            "begun": self._begun,
-            "frontier": self._frontier,
-            "last": None if self.last is None else self.last.instant,
-            "watermark": None if self._watermark is None else self._watermark.state(),
-            "revisions": None if self._revisions is None else self._revisions.state(),
+            "begun": self._begun and [*self._begun],
+            "frontier": self._frontier and [*self._frontier],
+            "last": self.last and [*self.last.instant],
+            "watermark": self._watermark and self._watermark.state(),
+            "revisions": self._revisions and self._revisions.state(),
             "panes": [pane.state() for pane in self._panes],
         }
 
