@@ -32,8 +32,8 @@ async def delays(session: Session) -> dict[str, Any]:
     ]
     first = await session.send([text for each in made for text in each[:-1]])
     await session.passed(first.last)
-    before, sent = heard.total, await _completed(session, [each[-1] for each in made])
-    await _settle(heard, before + len(sent))
+    sent = await _completed(session, [each[-1] for each in made])
+    await _settle(heard, sent)
     for ear in ears:
         ear.close()
     return _told(heard, sent, len(asked))
@@ -64,9 +64,10 @@ async def _completed(session: Session, last: list[str]) -> dict[int, float]:
     return sent
 
 
-async def _settle(heard: Heard, due: int) -> None:
+async def _settle(heard: Heard, sent: dict[int, float]) -> None:
+    """Some events complete answers of several questions, so that it is not enough to count."""
     until = time.perf_counter() + PATIENCE
-    while heard.total < due and time.perf_counter() < until:
+    while not sent.keys() <= {event for _, event in heard.counts} and time.perf_counter() < until:
         await asyncio.sleep(0.02)
 
 

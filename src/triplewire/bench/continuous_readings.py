@@ -36,7 +36,7 @@ _JOIN = "?o sosa:madeBySensor ?sensor . ?o sosa:hasSimpleResult ?value . ?sensor
 def query(stream: str) -> str:
     """The question, in RSP-QL."""
     return (
-        f"PREFIX sosa: <{SOSA}> REGISTER RSTREAM <{BASE}means> AS {_SELECT} "
+        f"PREFIX sosa: <{SOSA}> REGISTER RSTREAM <means> AS {_SELECT} "
         f"FROM NAMED WINDOW <{BASE}w> ON <{stream}> [RANGE PT{WIDTH}S STEP PT{STEP}S] "
         f"WHERE {{ WINDOW <{BASE}w> {{ {_JOIN} }} }} GROUP BY ?platform"
     )

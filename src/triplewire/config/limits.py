@@ -995,7 +995,7 @@ WEBSUB_BODY_BYTES = 16_384
 WEBSUB_INTENTS = 64
 """Subscribers that an edge is asking at a time whether they meant it."""
 
-WINDOW_GRACE_SECONDS = 0.25
+WINDOW_GRACE_SECONDS = 0.5
 """After the end of a window by arrival time, until it closes though nothing more came: an event that was received
 before may yet be on its way to the disk. One that takes longer counts for the next window."""
 
