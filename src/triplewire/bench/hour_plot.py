@@ -1,4 +1,4 @@
-"""The picture of `bench hour`: files, those opened for each question, and its time, over simulated minutes, as SVG."""
+"""The picture of `bench hour`: files, those opened for each question, and its CPU time, over minutes, as SVG."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _Lines = Mapping[str, Sequence[float]]
 
 
 def svg(report: Mapping[str, Any]) -> str:
-    """The picture of a report, complete: three panels that begin at nothing, for files, those opened, and times."""
+    """The picture of a report, complete: three panels that begin at nothing, for files, those opened, and CPU times."""
     samples = report["samples"]
     minutes = [each["second"] / 60 for each in samples]
     files = {name: [each[name] for each in samples] for name in ("files", "fresh")}
-    opened, times = (_asked(samples, each) for each in ("opened", "ms"))
+    opened, times = (_asked(samples, each) for each in ("opened", "cpu_ms"))
     second, third = (_TOP + number * (_HIGH + _GAP) for number in (1, 2))
     height = third + _HIGH + 44
     title = f"{report['minutes']} minutes of {report['events']:,} events: {report['quads']:,} quads"
@@ -27,7 +27,7 @@ def svg(report: Mapping[str, Any]) -> str:
         text(10, 20, title, "start", "#1f2328", 14),
         *_panel(_TOP, "files of the lake", minutes, files),
         *_panel(second, "files opened for an answer", minutes, opened),
-        *_panel(third, "answered in, milliseconds", minutes, times),
+        *_panel(third, "CPU time of an answer, milliseconds", minutes, times),
         text(_LEFT + _WIDTH, height - 10, f"minute {report['minutes']}", "end", "#57606a"),
         text(_LEFT, height - 10, "minute 0", "start", "#57606a"),
     ]
