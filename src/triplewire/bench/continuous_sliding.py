@@ -138,10 +138,11 @@ def _verdict(running: Broker, drive: Drive, seconds: int) -> dict[str, Any]:
 
 
 def check(reports: list[Reported], numbers: Codes, received: Codes) -> dict[str, int]:
-    """Every report against the events that the log holds of its window. Raises Disagreement."""
-    rows = 0
+    """Every report against the events that the log holds of its window. What the first tick brought was published
+    before the query was registered, and counts for none. Raises Disagreement."""
+    rows, after = 0, readings.EVENTS
     for each in reports:
-        inside = (received >= each.end - WIDTH * _MICRO) & (received < each.end)
+        inside = (received >= each.end - WIDTH * _MICRO) & (received < each.end) & (numbers >= after)
         right = readings.means(numbers[inside])
         told = {platform: (count, round(mean * count * 10)) for platform, (count, mean) in each.rows.items()}
         if told != right:
