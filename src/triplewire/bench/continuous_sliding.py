@@ -138,11 +138,10 @@ def _verdict(running: Broker, drive: Drive, seconds: int) -> dict[str, Any]:
 
 
 def check(reports: list[Reported], numbers: Codes, received: Codes) -> dict[str, int]:
-    """Every report against the events that the log holds of its window. What the first tick brought was published
-    before the query was registered, and counts for none. Raises Disagreement."""
-    rows, after = 0, readings.EVENTS
+    """Every report against the events that the log holds of its window. Raises Disagreement."""
+    rows = 0
     for each in reports:
-        inside = (received >= each.end - WIDTH * _MICRO) & (received < each.end) & (numbers >= after)
+        inside = (received >= each.end - WIDTH * _MICRO) & (received < each.end)
         right = readings.means(numbers[inside])
         told = {platform: (count, round(mean * count * 10)) for platform, (count, mean) in each.rows.items()}
         if told != right:
@@ -174,9 +173,11 @@ def _reports(settings: Settings) -> Iterator[Reported]:
 
 
 def _received(settings: Settings) -> tuple[Codes, Codes]:
-    """Of every event of the stream its number, and when it was taken in."""
+    """Of every event of the stream its number, and when it was taken in. What the first tick brought was published
+    before the query was registered, and counts for no window."""
     rows = [(int(row["event"].rpartition("/")[2]), row["received"]) for row in _entries(settings, STREAM)]
     found = np.array(rows, np.int64)
+    found = found[found[:, 0] >= readings.EVENTS]
     return found[:, 0], found[:, 1]
 
 
