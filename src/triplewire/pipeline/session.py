@@ -32,6 +32,8 @@ SMALL: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # A row may be a block of megabytes: without this a hundred of them would be one buffer.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "triplewire.pipeline.daemon",
     # Its threads would only be in the way of Spark's tasks, one on each core, and of a fork.
