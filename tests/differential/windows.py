@@ -24,27 +24,30 @@ from triplewire.sparql import compile_windows, parse_registration
 _USED = re.compile(r"WINDOW (<[^>]*>)")
 
 
+_FIRST = vocabulary.GRAPHS[0]
+
+
 class Windowed(Asked):
-    """GRAPH is spelled as WINDOW; where any graph would do, it is the first."""
+    """GRAPH is spelled as WINDOW; where any graph would do, it is the first, whose name the variable has."""
 
     def within(self, tree: Within) -> str:
-        return f"WINDOW {_window(tree)} {{ {self.spelled(tree.body)} }}"
+        if tree.name.startswith("?"):
+            return f"{{ WINDOW {_FIRST} {{ {self.spelled(tree.body)} }} VALUES {tree.name} {{ {_FIRST} }} }}"
+        return f"WINDOW {tree.name} {{ {self.spelled(tree.body)} }}"
 
 
 class Graphed(Defined):
     """The same for the oracle."""
 
     def within(self, tree: Within) -> str:
-        return super().within(Within(_window(tree), tree.body))
-
-
-def _window(tree: Within) -> str:
-    return vocabulary.GRAPHS[0] if tree.name.startswith("?") else tree.name
+        if tree.name.startswith("?"):
+            return f"{{ GRAPH {_FIRST} {{ {self.spelled(tree.body)} }} VALUES {tree.name} {{ {_FIRST} }} }}"
+        return super().within(tree)
 
 
 def whole(question: Question) -> str:
     """The query, all of it in the first window."""
-    return _registered(question, (f"WINDOW {vocabulary.GRAPHS[0]} {{", Asked().spelled(question.body), "}"))
+    return _registered(question, (f"WINDOW {_FIRST} {{", Asked().spelled(question.body), "}"))
 
 
 def parted(question: Question) -> str:
