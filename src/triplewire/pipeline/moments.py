@@ -46,7 +46,9 @@ def moments_source(open_log: Callable[[], Measured], due: Path) -> type[DataSour
 
 
 class MomentReader(LogReader):
-    """Offsets are positions and times; neither goes back."""
+    """Offsets are positions and times; neither goes back. What comes after a position was not received before its time,
+    but for what is just being made durable: of a batch that does not take all that is there, it is when the next event
+    was received, however late the batch is. By it windows close."""
 
     def __init__(self, open_log: Callable[[], Measured], batching: Batching, clock: Clock, due: Path) -> None:
         super().__init__(open_log, batching, clock)
@@ -57,11 +59,17 @@ class MomentReader(LogReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         # The clock is read first: what was taken in before is in the log when that is looked at, or on its way there.
-        now = max(self._clock.now(), start["time"])
+        now = self._clock.now()
         found = super().latestOffset(start, limit)
+        now = max(self._settled(found["position"], now), start["time"])
         if found["position"] == start["position"] and now < due(self._due):
             return start
         return {**found, "time": now}
+
+    def _settled(self, upto: int, now: int) -> int:
+        assert self._log is not None
+        following = self._log.read(upto, self._log.head(), 1)
+        return min(now, int(following["received"][0].as_py())) if following.num_rows else now
 
 
 def due(path: Path) -> int:
