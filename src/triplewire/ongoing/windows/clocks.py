@@ -107,8 +107,8 @@ class Watermark:
         """When, after now, it may come to a moment though nothing more does; None where that is never."""
         if not self.seen:
             return None
-        idle = int(limits.WINDOW_IDLE_SECONDS * SECOND) + 1
-        quiet = [self._last(name) + idle for name in self.streams]
+        idle = int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        quiet = [self._last(name) + idle + 1 for name in self.streams]
         passing = min(moment + self.lateness - each.greatest + each.received + idle for each in self.seen.values())
         return min(each for each in (*quiet, max(passing, *quiet, now + 1)) if each > now)
 

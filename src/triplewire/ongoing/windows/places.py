@@ -169,6 +169,9 @@ class WindowPlace:
         for id, (query, reason) in sorted(self._refused.items()):
             yield self._suspended(id, query, reason, turn)
         for id, watch in sorted(self._watches.items()):
+            if watch.query.since > turn.upto:
+                # Who makes a place again may know queries before their time.
+                continue
             try:
                 watch.take(arrived, turn)
                 if telling:
