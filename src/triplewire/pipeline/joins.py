@@ -181,7 +181,8 @@ def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
         kept.program = task.program
     for table in past:
         kept.station.restore(table)
-    if reached[0] < moment[0] and all(each[0] < moment[0] for each in past.moments):
+    # A program for the past of some queries knows nothing of the others: nothing is forgotten by it.
+    if task.past is None and reached[0] < moment[0] and all(each[0] < moment[0] for each in past.moments):
         kept.station.expire(kept.position, kept.time - DISORDER)
         _settle(ledger, kept.station, moment[0] - 1)
     if ledger.path not in _stations:
