@@ -113,7 +113,16 @@ class Books:
         if self._learner.unbounded:
             found.append(self._answered(entries, self._task(state, self._learner, turn)))
         self._memory = self._memory or Memory(Ledger(state / "told"))
-        return self._outcome(pa.concat_tables(found).sort_by("position"), turn, self._memory)
+        matches = self._since_registered(pa.concat_tables(found), turn, start)
+        return self._outcome(matches.sort_by("position"), turn, self._memory)
+
+    def _since_registered(self, matches: pa.Table, turn: Turn, start: int) -> pa.Table:
+        """Nothing is told to who looks back at a position before that of its registration."""
+        positions, groups = matches["position"].to_numpy().copy(), matches["group"].to_numpy()
+        for query in self._learner.backward.values():
+            if start < query.since <= turn.upto:
+                positions[groups == query.group] = np.maximum(positions[groups == query.group], query.since)
+        return matches.set_column(0, MATCHES.field("position"), pa.array(positions))
 
     def windows(self, run: str, entries: DataFrame, turn: Turn) -> Sequence[tuple[str, Event]]:
         """What windows tell that close in a batch, as events to publish, each with its stream."""
