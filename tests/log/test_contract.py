@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -302,6 +303,14 @@ def test_the_same_id_with_another_text_is_told_and_nothing_is_stored(stores: Twi
     stores.log.append([given(1, 2)])
     answers = stores.log.append([given(3), given(4, 2, value=9.5), given(4)])
     assert told(answers) == [([3], 0, []), ([2], 0, [2]), ([4], 0, [])]
+    assert ids(stores) == ["1", "2", "3", "4"]
+
+
+def test_of_events_that_are_taken_apart_only_those_whose_ids_are_taken_are_not_stored(stores: Twin) -> None:
+    stores.log.append([given(1, 2)])
+    apart = replace(given(3, 1, 4, 2), apart=True)
+    changed = replace(apart, events=[event(3), event(1, 9.5), event(4), event(2)])
+    assert told(stores.log.append([changed, given(4)])) == [([3, 1, 4, 2], 1, [1]), ([4], 1, [])]
     assert ids(stores) == ["1", "2", "3", "4"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.clock import ManualClock
-from triplewire.log import GuardedLog, Log, Publication, Retention, SqliteLog, SqliteOutbox
+from triplewire.log import GuardedLog, Log, Places, Publication, Retention, SqliteLog, SqliteOutbox
 from triplewire.model import END, MATCHES, Erasure, Event, Headers, Scope
 from triplewire.testing import KINDS, Twin, event, publication, twin
 from triplewire.testing.events import EXAMPLE
@@ -137,6 +137,18 @@ def test_what_is_being_erased_is_stored_again_when_it_comes_again(kind: str) -> 
         other = Publication("s", [event(1, 7.0)], given={event(1).id})
         (answer,) = guarded.append([other])
         assert list(answer) == [4]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_events_that_are_taken_apart_those_come_anew_whose_ids_are_being_erased(kind: str) -> None:
+    with twin(kind) as stores:
+        known = frozenset(event(number).id for number in range(5))
+        stores.log.append([Publication("s", [event(1), event(2), event(3)], given=known)])
+        guarded = GuardedLog(stores.log, lambda: [Erasure("x", Scope.EVENT, event(1).id, 4)])
+        changed = Publication("s", [event(1, 7.0), event(2, 7.0), event(3), event(4)], given=known, apart=True)
+        (answer,) = guarded.append([changed])
+        assert isinstance(answer, Places)
+        assert (list(answer), answer.repeated, dict(answer.others)) == ([5, 2, 3, 4], 1, {event(2).id: 2})
 
 
 def paged(log: GuardedLog, limit: int) -> list[tuple[int, str]]:

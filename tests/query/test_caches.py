@@ -58,7 +58,9 @@ def lake(tmp_path: Path) -> Growing:
 
 
 @pytest.fixture
-def duck(lake: Growing) -> Duck:
+def duck(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> Duck:
+    """Takes in a file at a time, however small, so that much can happen between two of them."""
+    monkeypatch.setattr(limits, "PORTION_QUADS", 0)
     return Duck(lake.path)
 
 
@@ -167,11 +169,15 @@ def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(
     assert {text: asked(duck, compacted, text) for text in QUERIES} == of_files(lake.path, compacted, monkeypatch)
 
 
-def test_preparing_takes_a_file_at_a_time_and_says_when_it_is_done(lake: Growing, duck: Duck) -> None:
+@pytest.mark.parametrize(("most", "portions"), [(0, 3), (limits.PORTION_QUADS, 1)])
+def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(
+    most: int, portions: int, lake: Growing, duck: Duck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PORTION_QUADS", most)
     for file in FILES[:3]:
         snapshot = lake.grow(*file)
     steps = [duck.prepare(snapshot) for _ in range(11)]
-    assert steps == [True] * 9 + [False] * 2
+    assert steps == [True] * (3 * portions) + [False] * (11 - 3 * portions)
     assert copied(duck, snapshot)
     assert duck.statistics(snapshot).complete
 

@@ -26,7 +26,9 @@ def counted(duck: Duck, snapshot: Snapshot) -> Statistics:
 
 
 @pytest.fixture
-def counting(lake: Growing) -> Iterator[Duck]:
+def counting(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> Iterator[Duck]:
+    """A file at a time, however small."""
+    monkeypatch.setattr(limits, "PORTION_QUADS", 0)
     made = Duck(lake.path)
     yield made
     made.close()

@@ -175,7 +175,7 @@ class _Buffer(BytesIO):
 def _add(block: str, graphs: _Graphs) -> None:
     quads = _QUAD.findall(block)
     assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
-    if _LONG.search(block):
+    if max(map(len, block.split("\n"))) > limits.IRI_CHARACTERS and _LONG.search(block):
         _check_iris(quads)
     current = None
     for subject, predicate, obj, graph in quads:

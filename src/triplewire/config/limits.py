@@ -386,6 +386,9 @@ CATCH_UP_QUADS = 200_000
 """Quads in new files of the lake that a query waits for until they are counted and copied: half a second. More than
 that is made ready when there are no queries."""
 
+PORTION_QUADS = 50_000
+"""Quads of small files that are counted and copied at once: a query that comes meanwhile waits for that."""
+
 PREPARE_SECONDS = 5.0
 """How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
 

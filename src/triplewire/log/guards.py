@@ -49,13 +49,15 @@ class GuardedLog:
         staying = set(untouched(self._log.entries(answer), erasures)["position"].to_pylist())
         if staying >= set(answer):
             return answer
-        if answer.others:
+        if answer.others and not publication.apart:
             return self._log.append([replace(publication, given=frozenset())])[0]
         going = [number for number, position in enumerate(answer) if position not in staying]
         streams = [publication.stream if isinstance(publication.stream, str) else publication.stream[n] for n in going]
         (new,) = self._log.append([Publication(streams, [publication.events[number] for number in going])])
         moved = dict(zip(going, new, strict=True))
-        return Places((moved.get(n, position) for n, position in enumerate(answer)), answer.repeated - len(going))
+        others = {id: position for id, position in answer.others.items() if position in staying}
+        repeated = answer.repeated + len(answer.others) - len(others) - len(going)
+        return Places((moved.get(n, position) for n, position in enumerate(answer)), repeated, others)
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         found = self._log.read(after, upto, limit)

@@ -6,7 +6,7 @@ bytes and no tree is torn open. To be found they are sorted in memory, in runs t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeAlias
@@ -31,9 +31,9 @@ def hashed(name: Name) -> int:
     return int.from_bytes(blake2b(f"{stream}\n{id}".encode(), digest_size=8).digest(), "little") or 1
 
 
-def packed(names: Sequence[Name | None]) -> bytes:
+def packed(names: Sequence[Name | None], hashes: Mapping[Name, int]) -> bytes:
     """The hashes of events at successive positions."""
-    return np.array([NONE if name is None else hashed(name) for name in names], np.uint64).tobytes()
+    return np.array([NONE if name is None else hashes[name] for name in names], np.uint64).tobytes()
 
 
 def unpacked(data: bytes) -> Hashes:

@@ -77,7 +77,8 @@ def _taken(publication: Publication, made: Plan, events: MutableMapping[Name, tu
     names = [(stream, event.id) if event.id in given else None for stream, event in streams_of(publication)]
     there = [events.get(name) if name else None for name in names]
     pairs = list(zip(publication.events, there, strict=True))
-    if others := {event.id: found[0] for event, found in pairs if found and found[1] != event.text}:
+    others = {event.id: found[0] for event, found in pairs if found and found[1] != event.text}
+    if others and not publication.apart:
         return Places(others.values(), others=others)
     if not any(there) and len(set(names)) == len(names):
         made.fresh += streams_of(publication)
@@ -85,22 +86,26 @@ def _taken(publication: Publication, made: Plan, events: MutableMapping[Name, tu
         new: Sequence[int] = range(-1 - before, -1 - len(made.fresh), -1)
         events.update(_entered(names, publication.events, new))
         return new
-    return _mixed(publication, names, made, events)
+    return _mixed(publication, names, made, events, others)
 
 
 def _mixed(
-    publication: Publication, names: Sequence[Name | None], made: Plan, events: MutableMapping[Name, tuple[int, str]]
+    publication: Publication,
+    names: Sequence[Name | None],
+    made: Plan,
+    events: MutableMapping[Name, tuple[int, str]],
+    others: Mapping[str, int],
 ) -> Places:
     found, repeated = list[int](), 0
     for (stream, event), name in zip(streams_of(publication), names, strict=True):
         known = events.get(name) if name else None
-        repeated += known is not None
+        repeated += known is not None and event.id not in others
         if known is None:
             made.fresh.append((stream, event))
             made.names.append(name)
             events.update(_entered([name], [event], [-len(made.fresh)]))
         found.append(-len(made.fresh) if known is None else known[0])
-    return Places(found, repeated)
+    return Places(found, repeated, others)
 
 
 def _entered(

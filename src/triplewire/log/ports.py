@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, Self
@@ -24,8 +24,10 @@ class Publication:
     events: Sequence[Event]
     key: str | None = None
     """By which it is known when it comes again."""
-    given: Collection[str] = frozenset()
+    given: Set[str] = frozenset()
     """Ids of those events that have theirs from the publisher: each is stored once in its stream."""
+    apart: bool = False
+    """Each event is taken or refused by itself, if its id is taken; else all are, together."""
 
 
 class Places(tuple[int, ...]):
@@ -35,7 +37,7 @@ class Places(tuple[int, ...]):
     """How many were."""
     others: Mapping[str, int]
     """Ids of its events that others with another text have, and where these are. If there are any, nothing of it is
-    stored, and the positions are those."""
+    stored, and the positions are those; of events that are taken apart, the rest is."""
 
     def __new__(cls, positions: Iterable[int], repeated: int = 0, others: Mapping[str, int] = _NOTHING) -> Self:
         made = super().__new__(cls, positions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -105,7 +105,8 @@ class SqliteLog:
             return plan(publications, Known()).positions(self.head() + 1)
         arrivals: dict[str, list[Arrival]] = {}
         with self._database.writing() as connection:
-            planned = plan(publications, self._known(connection, publications))
+            hashes = {name: hashed(name) for name in named(publications)}
+            planned = plan(publications, self._known(connection, publications, hashes))
             taken = sqlite.take(connection, len(planned.fresh))
             (start,) = connection.execute(_TOTAL).fetchone() or (0,)
             # Within the transaction, so that what several processes append is received in the order of positions.
@@ -113,18 +114,17 @@ class SqliteLog:
             rows = entries.rows(planned.fresh, iter(taken), received)
             connection.executemany(_INSERT, _measured(rows, start, arrivals))
             bindings.bind(connection, arrivals, received)
-            _remember(connection, planned, taken)
+            _remember(connection, planned, taken, hashes)
         return planned.positions(taken.start)
 
-    def _known(self, connection: Connection, publications: Sequence[Publication]) -> Known:
-        asked = named(publications)
-        events = self._events(connection, asked) if asked else {}
+    def _known(self, connection: Connection, publications: Sequence[Publication], hashes: Mapping[Name, int]) -> Known:
+        events = self._events(connection, list(hashes.values())) if hashes else {}
         return Known(_ranges(connection, entries.keys(publications)), events)
 
-    def _events(self, connection: Connection, asked: Sequence[Name]) -> dict[Name, tuple[int, str]]:
-        """Those that are there, with their positions and texts."""
+    def _events(self, connection: Connection, asked: Sequence[int]) -> dict[Name, tuple[int, str]]:
+        """Those that are there by the hashes of their names, with their positions and texts."""
         self._learn(connection)
-        likely = [at for at in self._names.find([hashed(name) for name in asked]) if _is_named(connection, at)]
+        likely = [at for at in self._names.find(asked) if _is_named(connection, at)]
         rows = connection.execute(_TEXTS, (orjson.dumps(likely).decode(),)).fetchall() if likely else ()
         return {(stream, id): (position, text) for stream, id, position, text in rows}
 
@@ -253,11 +253,11 @@ def _ranges(connection: Connection, keys: Sequence[str]) -> dict[str, range]:
     return {key: range(first, following) for key, first, following in rows}
 
 
-def _remember(connection: Connection, planned: Plan, taken: range) -> None:
+def _remember(connection: Connection, planned: Plan, taken: range, hashes: Mapping[Name, int]) -> None:
     keys = [(key, taken.start + places.start, taken.start + places.stop) for key, places in planned.keys.items()]
     connection.executemany(_KEEP, keys)
     if any(planned.names):
-        connection.execute(_NAME, (taken.start, packed(planned.names)))
+        connection.execute(_NAME, (taken.start, packed(planned.names, hashes)))
 
 
 def _unname(connection: Connection, position: int) -> None:

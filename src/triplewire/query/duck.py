@@ -119,7 +119,7 @@ class Duck:
             part.take(portion)
         except duckdb.IOException:
             # The file was in a version that is no more. What is in the one that there is now holds the same.
-            logger.info("a file has gone while it was taken in: %s", portion.path)
+            logger.info("a file has gone while it was taken in: %s", ", ".join(portion.paths))
             part.begin()
             return False
         return True

@@ -10,23 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from triplewire.config import limits
 from triplewire.lake.ports import Snapshot
 from triplewire.lake.relations import parquet
 
 
 @dataclass(frozen=True)
 class Portion:
-    """The rows of one file behind a position."""
+    """The rows of some files behind a position."""
 
-    path: str
+    paths: Sequence[str]
     after: int
     rows: int
-    """Of the file, at most."""
+    """Of the files, at most."""
 
     @property
     def relation(self) -> str:
         """In SQL."""
-        return f"(FROM {parquet([self.path])} WHERE position > {self.after})"
+        return f"(FROM {parquet(self.paths)} WHERE position > {self.after})"
 
 
 class Intake:
@@ -82,8 +83,16 @@ class Intake:
         self.upto, self._removals = upto, removals
 
     def _portions(self, snapshot: Snapshot) -> list[Portion]:
-        told = zip(snapshot.paths, snapshot.files, strict=True)
-        return [Portion(path, self.upto, file.rows) for path, file in told if file.last > self.upto]
+        """Small files go together: what is taken in is joined with all that there is, each time."""
+        made = list[Portion]()
+        for path, file in zip(snapshot.paths, snapshot.files, strict=True):
+            if file.last <= self.upto:
+                continue
+            if made and made[-1].rows + file.rows <= limits.PORTION_QUADS:
+                made[-1] = Portion((*made[-1].paths, path), self.upto, made[-1].rows + file.rows)
+            else:
+                made.append(Portion((path,), self.upto, file.rows))
+        return made
 
     def _settle(self) -> None:
         if self._aim is not None and not self._rest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.codec import new_id
@@ -119,13 +119,45 @@ def unpacked(body: bytes, wrapping: Wrapping, stream: str, headers: Headers) -> 
     return [*unpacking.feed(body), *unpacking.end()]
 
 
+def parted(parcels: Iterable[Parcel]) -> Iterator[Parcel]:
+    """The parcels, with those whose events are taken apart as one for each event."""
+    for parcel in parcels:
+        publication = parcel.publication
+        if publication is None or not publication.apart:
+            yield parcel
+            continue
+        for number, event in enumerate(publication.events, parcel.number):
+            given = publication.given & {event.id}
+            yield replace(parcel, number=number, found=replace(publication, events=[event], given=given, apart=False))
+
+
 def outcomes(parcels: Sequence[Parcel], answers: Sequence[Sequence[int]]) -> list[Outcome]:
     """What became of them, when those with events got these answers."""
     each = iter(answers)
     return [
-        Outcome(parcel, parcel.found if isinstance(parcel.found, TriplewireError) else checked(next(each)))
+        outcome
         for parcel in parcels
+        for outcome in (
+            [Outcome(parcel, parcel.found)]
+            if isinstance(parcel.found, TriplewireError)
+            else _outcomes(parcel, parcel.found, next(each))
+        )
     ]
+
+
+def _outcomes(parcel: Parcel, publication: Publication, answer: Sequence[int]) -> list[Outcome]:
+    """One, but where some events of a parcel are refused by themselves: one more for each of these."""
+    if not publication.apart or not isinstance(answer, Places) or not answer.others:
+        return [Outcome(parcel, checked(answer))]
+    parts = list(parted([parcel]))
+    pairs = list(zip(publication.events, answer, strict=True))
+    taken = Places((position for event, position in pairs if event.id not in answer.others), answer.repeated)
+    refused = [
+        Outcome(part, IdTaken(event.id, token(position)))
+        for part, (event, position) in zip(parts, pairs, strict=True)
+        if event.id in answer.others
+    ]
+    return [Outcome(parcel, taken), *refused] if taken else refused
 
 
 def checked(answer: Sequence[int]) -> Sequence[int] | IdTaken:

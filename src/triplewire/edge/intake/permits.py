@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from triplewire.access import Permit
-from triplewire.edge.intake.parcels import Parcel
+from triplewire.edge.intake.parcels import Parcel, parted
 from triplewire.errors import Forbidden
 from triplewire.log.ports import Publication
 
 
 def permitted(parcels: Sequence[Parcel], permit: Permit) -> list[Parcel]:
     """The parcels; in the place of one with an event that must not be published is why."""
-    return [_permitted(each, permit) for each in parcels]
+    return [_permitted(each, permit) for each in parted(parcels)]
 
 
 def _ensure_permitted(publication: Publication, permit: Permit) -> None:

@@ -169,11 +169,7 @@ def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
         if not parts:
             raise
         return [_part(number, cut.line, cut.data, said) for number, cut in enumerate(parts, 1)]
-    groups = [events] if said.key is not None else [[event] for event in events]
-    return [
-        Parcel(number, 0, Publication(said.stream, group, said.key, ids.given(group)))
-        for number, group in enumerate(groups, 1)
-    ]
+    return [Parcel(1, 0, Publication(said.stream, events, said.key, ids.given(events), apart=said.key is None))]
 
 
 def _announced(body: bytes, said: Arrival) -> Wrapping | None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from triplewire.config import limits
-from triplewire.edge.intake.parcels import Parcel
+from triplewire.edge.intake.parcels import Parcel, parted
 from triplewire.edge.shapes.judges import Judges, Verdict
 from triplewire.errors import InputError, ShapeViolation, TriplewireError, Unavailable
 from triplewire.log.ports import Publication
@@ -36,7 +36,7 @@ class Gate:
         if not any(self._concerns(each.publication) for each in parcels):
             return parcels
         async with self._in_turn():
-            return [await self._parcel(each) for each in parcels]
+            return [await self._parcel(each) for each in parted(parcels)]
 
     async def publication(self, given: Publication) -> Publication:
         """One publication. Raises ShapeViolation, or Unavailable where that is not found out."""
