@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triplewire.config import limits
 from triplewire.log import Chunk
 from triplewire.model import MATCHES
 from triplewire.testing import KINDS, Crash, Fault, FaultyOutbox, Twin, twin
@@ -45,6 +46,22 @@ def test_a_batch_is_one_chunk_and_comes_back_as_it_was(stores: Twin) -> None:
     assert chunk.upto == chunk.sequence == outbox.head() == 5
     assert chunk.matches.equals(matches(1, 2, 2, 5))
     assert chunk.matches.schema == MATCHES
+
+
+def test_a_batch_of_many_matches_is_several_chunks_with_all_of_a_position_in_one(
+    stores: Twin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = matches(5, 2, 2, 7, 2, 5, 3, 7)
+    monkeypatch.setattr(limits, "OUTBOX_CHUNK_BYTES", many.nbytes // 3)
+    outbox = stores.outbox("run")
+    outbox.write(0, 9, many)
+    chunks = outbox.read(0, 10)
+    assert [(each.upto, each.matches["position"].to_pylist()) for each in chunks] == [
+        (2, [2, 2, 2]),
+        (5, [3, 5, 5]),
+        (9, [7, 7]),
+    ]
+    assert (outbox.head(), told(outbox.read(2, 10))) == (9, [3, 5, 5, 7, 7])
 
 
 def test_chunks_are_read_in_order_after_a_sequence_number(stores: Twin) -> None:

@@ -274,6 +274,9 @@ REORDER_COUNTED = 10_000
 REORDER_POSITIONS = 500_000
 """Positions of the past that are taken in again at most when a chain is put in another order: some ten seconds."""
 
+OUTBOX_CHUNK_BYTES = 16 * 1024 * 1024
+"""Matches that lie together in an outbox, unless they are of one position: those who tell them read them at once."""
+
 ONGOING_TEXT_BYTES = 16 * 1024 * 1024
 """Text of the events in one micro-batch of continuous queries; one event more may begin within it. What follows from it
 passes through the JVM, some five times as much, which has 640 MB for such things."""

@@ -9,7 +9,7 @@ A write moves all three at once. What a write brings at or below `head` was brou
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire import sqlite
+from triplewire.config import limits
 from triplewire.log.ports import Chunk
 from triplewire.model import END, MATCHES
 
@@ -60,8 +61,7 @@ class SqliteOutbox:
                 return
             (head,) = connection.execute(_HEAD).fetchone()
             fresh = _after(matches, head)
-            if fresh.num_rows:
-                connection.execute(_INSERT, (upto, _encoded(fresh)))
+            connection.executemany(_INSERT, ((end, _encoded(part)) for end, part in _parts(fresh, upto)))
             connection.execute(_ADVANCE, (upto,))
             connection.execute(_DONE, (self._run, batch))
 
@@ -129,8 +129,7 @@ class MemoryOutbox:
             if batch <= shelf.runs.get(self._run, -1):
                 return
             fresh = _after(matches, shelf.head)
-            if fresh.num_rows:
-                shelf.chunks.append(Chunk(upto, upto, fresh))
+            shelf.chunks += [Chunk(end, end, part) for end, part in _parts(fresh, upto)]
             shelf.head = max(shelf.head, upto)
             shelf.runs[self._run] = batch
 
@@ -178,6 +177,23 @@ def _without(matches: pa.Table, gone: Numbers, across: bool) -> pa.Table:
 def _after(matches: pa.Table, head: int) -> pa.Table:
     table = matches.cast(MATCHES)
     return table.filter(pc.greater(table.column("position"), head))
+
+
+def _parts(matches: pa.Table, upto: int) -> Iterator[tuple[int, pa.Table]]:
+    """Matches as one chunk, or as several where they are many, each with the position up to which it speaks: all of one
+    position are in one."""
+    if matches.nbytes <= limits.OUTBOX_CHUNK_BYTES:
+        if matches.num_rows:
+            yield upto, matches
+        return
+    ordered = matches.sort_by("position")
+    positions = ordered["position"].to_numpy()
+    rows = max(1, ordered.num_rows * limits.OUTBOX_CHUNK_BYTES // ordered.nbytes)
+    start = 0
+    while start < len(positions):
+        stop = int(np.searchsorted(positions, positions[min(start + rows, len(positions)) - 1], "right"))
+        yield (upto if stop == len(positions) else int(positions[stop - 1])), ordered.slice(start, stop - start)
+        start = stop
 
 
 def _encoded(matches: pa.Table) -> bytes:

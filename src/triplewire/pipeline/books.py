@@ -8,6 +8,7 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,9 @@ class Books:
         self._learn(turn.upto)
         self._reorder(turn, start)
         state = self._course.path / "state" / run
-        found = [MATCHES.empty_table()]
+        found, pages = [MATCHES.empty_table()], count(1)
         for past in self._pasts(turn, start):
-            found += self._recalled(state, past, turn, start)
+            found += self._recalled(state, past, turn, start, pages)
         if self._learner.unbounded:
             found.append(self._answered(entries, self._task(state, self._learner, turn)))
         self._memory = self._memory or Memory(Ledger(state / "told"))
@@ -131,7 +132,7 @@ class Books:
             return []
         state = self._course.path / "state" / run
         task = panes.Task(self._watched(turn), state, self._course.stations, turn, self._work.ports.open_background)
-        results, reports = panes.collected(panes.turned(entries, task, self._work.costs))
+        results, reports = panes.collected(panes.turned(entries, task, self._work.costs), task)
         self._figures.windows.update((each.place, each.figures) for each in reports)
         self._leave_word(min((each.due for each in reports if each.due is not None), default=None))
         gone = [self._learner.queries[id] for id in suspensions(results) if id in self._learner.queries]
@@ -169,7 +170,7 @@ class Books:
             learner.learn([each for each in changes if each.kind in (QUERY, STRUCTURE)], upto)
 
     def _answered(self, entries: DataFrame, task: Task) -> pa.Table:
-        matches, reports = collected(joined(entries, task, self._work.costs))
+        matches, reports = collected(joined(entries, task, self._work.costs), task)
         for report in reports:
             if isinstance(report, Tally):
                 self._learner.rates.count(report.counts)
@@ -210,15 +211,16 @@ class Books:
                 found = [each for each in queries if each.structure == structure and each.begins is None]
                 yield Past(origin, learner.oldest[structure] + 1, found, told=False)
 
-    def _recalled(self, state: Path, past: Past, turn: Turn, start: int) -> Iterator[pa.Table]:
-        """Page by page. What it answers is told at the position of the origin, which is in this batch."""
+    def _recalled(self, state: Path, past: Past, turn: Turn, start: int, pages: Iterator[int]) -> Iterator[pa.Table]:
+        """Page by page, of which no two of a batch have one number. What it answers is told at the position of the
+        origin, which is in this batch."""
         learner = self._learner.some(past.queries)
         task = replace(self._task(state, learner, turn), past=past.origin)
         chronicle = Chronicle(self._work.ports.open_log(), self._work.ports.open_archive())
-        after, number = past.begins - 1, 0
+        after = past.begins - 1
         while after < start:
             page = chronicle.page(after, start, limits.ONGOING_EVENTS)
-            number, after = number + 1, page.reached
+            number, after = next(pages), page.reached
             blocks = list(packed(page.entries))
             if not blocks:
                 continue

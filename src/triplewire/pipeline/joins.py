@@ -36,7 +36,7 @@ from triplewire.ongoing.places import Turn
 from triplewire.pipeline import shipments
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
-from triplewire.pipeline.shipments import INPUT, OUTPUT, SENT, here, inputs, passed, reported, sent
+from triplewire.pipeline.shipments import SENT, here, inputs, passed, reported, sent, told
 from triplewire.pipeline.workers import keep, lighten
 
 LIVE = 10**9
@@ -65,6 +65,11 @@ class Task:
     """Rounds are counted from here on: those with the past of some queries come before the others of a batch."""
     past: int | None = None
     """The origin of those, where it is their past."""
+
+    @property
+    def answers(self) -> Path:
+        """Where answers lie that are many."""
+        return self.ledgers / "answers"
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,9 @@ def joined(blocks: DataFrame, task: Task, costs: Costs) -> DataFrame:
     return frame
 
 
-def collected(shipped: DataFrame) -> tuple[pa.Table, list[Report | Tally]]:
+def collected(shipped: DataFrame, task: Task) -> tuple[pa.Table, list[Report | Tally]]:
     """In the driver: all matches, and what stations and doors say."""
-    matches, reports = shipments.collected(shipped, MATCHES)
+    matches, reports = shipments.collected(shipped, MATCHES, task.answers)
     return matches, [each for each in reports if isinstance(each, Report | Tally)]
 
 
@@ -129,7 +134,7 @@ def _route(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Itera
     for entries in unpacked(batches):
         with spending(costs.ongoing):
             rows, answers = router.route(entries_of(entries, program.scopes, task.past))
-            found = [*_by_station(rows, task.stations), *sent(0, OUTPUT, program.speech.matches(answers))]
+            found = [*_by_station(rows, task.stations), *told(program.speech.matches(answers), task.answers)]
         yield from found
     yield reported(Tally(router.seen()))
 
@@ -165,8 +170,8 @@ def _met(task: Task, moment: Moment, number: int, rows: pa.Table) -> list[pa.Rec
         station.crowded(limits.ONGOING_ROWS),
         station.heavy(limits.HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
     )
-    told = program.speech.matches(taken.answers)
-    return [*_by_station(taken.leaving, task.stations, number), *sent(0, OUTPUT, told), reported(report)]
+    matches = program.speech.matches(taken.answers)
+    return [*_by_station(taken.leaving, task.stations, number), *told(matches, task.answers), reported(report)]
 
 
 def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
@@ -207,7 +212,7 @@ def _settle(ledger: Ledger, station: Station, batch: int) -> None:
 
 def _by_station(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[pa.RecordBatch]:
     for station, part in parted(rows, stations, but):
-        yield from sent(station, INPUT, part)
+        yield from sent(station, part)
 
 
 def _program(path: Path) -> Program:

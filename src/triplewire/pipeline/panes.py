@@ -33,7 +33,7 @@ from triplewire.ongoing.windows.results import RESULTS
 from triplewire.pipeline import shipments
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
-from triplewire.pipeline.shipments import INPUT, OUTPUT, SENT, here, inputs, reported, sent
+from triplewire.pipeline.shipments import SENT, here, inputs, reported, sent, told
 from triplewire.pipeline.workers import keep, lighten
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY
@@ -55,6 +55,11 @@ class Task:
     places: int
     turn: Turn
     open_background: Callable[[], Background]
+
+    @property
+    def answers(self) -> Path:
+        """Where answers lie that are many."""
+        return self.ledgers / "window-answers"
 
 
 @dataclass(frozen=True)
@@ -95,9 +100,9 @@ def turned(blocks: DataFrame, task: Task, costs: Costs) -> DataFrame:
     return sorted_out.repartitionById(task.places, "place").mapInArrow(partial(_turn, task, costs), schema)
 
 
-def collected(shipped: DataFrame) -> tuple[pa.Table, list[Report]]:
+def collected(shipped: DataFrame, task: Task) -> tuple[pa.Table, list[Report]]:
     """In the driver: all results, and what places say."""
-    results, reports = shipments.collected(shipped, RESULTS)
+    results, reports = shipments.collected(shipped, RESULTS, task.answers)
     return results, [each for each in reports if isinstance(each, Report)]
 
 
@@ -108,7 +113,7 @@ def _sort_out(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     for entries in unpacked(batches):
         for place, streams in enumerate(wanted):
             found = entries.filter(pc.is_in(entries["stream"], streams))
-            yield from sent(place, INPUT, found.select(INPUTS.names))
+            yield from sent(place, found.select(INPUTS.names))
 
 
 def _streams(task: Task, place: int) -> pa.Array:
@@ -132,7 +137,7 @@ def _told(task: Task, number: int, entries: pa.Table) -> list[pa.RecordBatch]:
     results = kept.place.take(entries, task.turn)
     kept.before = task.turn.batch + 1
     report = Report(number, kept.place.figures, kept.place.due(task.turn.now))
-    return [*sent(0, OUTPUT, results), reported(report)]
+    return [*told(results, task.answers), reported(report)]
 
 
 def _place(task: Task, ledger: Ledger, number: int) -> _Kept:
