@@ -209,6 +209,29 @@ def test_what_the_index_decides_it_still_decides() -> None:
         assert (memberships_of(shape).program is not None) is decided, text
 
 
+def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> None:
+    sight = Sight(classes=Scope.of(["*"], [f"<{EX}Secret>"]), predicates=Scope.of(["*"], [VALUE]))
+    for text, decided in [
+        ("ASK { ?s :p :b }", True),
+        ("SELECT * { ?s :p ?o FILTER(?o > 3) }", True),
+        ("ASK { ?s ?p ?o }", False),
+        ("ASK { ?s :p ?o OPTIONAL { ?s :v ?v } }", False),
+    ]:
+        lifted = lift_asked(Asked(PREFIXES + text, text.startswith("SELECT"), sight=sight))
+        assert (memberships_of(lifted.shape).program is not None) is decided, text
+    lifted = lift_asked(Asked(PREFIXES + "ASK { ?s :p ?o }", False, sight=sight))
+    batch = entries(
+        {
+            10: Event(f"{EX}e1", f"<{EX}a>\t<{EX}p>\t<{EX}b>"),
+            11: Event(f"{EX}e2", f"<{EX}a>\t<{EX}p>\t<{EX}b>\n<{EX}a>\t{RDF_TYPE}\t<{EX}Secret>"),
+            12: Event(f"{EX}e3", f"<{EX}a>\t<{EX}p>\t<{EX}b>\n<{EX}c>\t{RDF_TYPE}\t<{EX}Secret>"),
+        }
+    )
+    matches = Matcher.of(changes_of(lifted, Kind.SIGNAL)).match(batch).to_pylist()
+    told = [(each["position"], each["group"] is not None, each["subscription"]) for each in matches]
+    assert told == [(10, True, None), (12, False, 1)]
+
+
 def test_who_sees_all_quads_shares_the_shape_of_those_who_see_everything() -> None:
     text = PREFIXES + "ASK { ?s ?p ?o }"
     streams = Sight(streams=Scope.of(["home"]), graphs=Scope.of([f"<{EX}*"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from triplewire.access.scopes import ALL
 from triplewire.access.sights import Sight
 from triplewire.matching.index import Guards, Memberships
 from triplewire.matching.index.store import Addition
@@ -14,7 +15,7 @@ from triplewire.registry.ports import Change
 
 
 class _Undecided(Memberships):
-    """Of a shape that the index does not decide, though it could if it were about all of an event."""
+    """Of a shape that the index does not decide, though it could if it were about more of an event."""
 
     def __init__(self, shape: Shape) -> None:
         self.program = None
@@ -22,8 +23,14 @@ class _Undecided(Memberships):
 
 
 def memberships_of(shape: Shape) -> Memberships:
-    """There are none where a shape is about what is in sight: the index looks at whole events."""
-    return Memberships(shape) if shape.sight is None else _Undecided(shape)
+    """There are none where a shape is about what is in sight, and that is of most events a part: the index looks at
+    whole ones."""
+    return Memberships(shape) if shape.sight is None or is_rare(shape.sight) else _Undecided(shape)
+
+
+def is_rare(sight: Sight) -> bool:
+    """Is something out of sight only of those events that have one of some classes?"""
+    return sight.classes.allowed == (ALL,) and sight.predicates.is_all
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Known:
     @property
     def sight(self) -> Sight | None:
         """What of events it is asked of; None is everything."""
-        return self._shape.sight
+        return self._shape.sight if self.change.value and "sight" in self.change.value else None
 
     @property
     def additions(self) -> list[Addition]:

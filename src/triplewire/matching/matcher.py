@@ -10,8 +10,9 @@ events ───┤                                                            �
 
 The index is that of the machine: its files are shared by all workers, and whoever first needs to know of a later
 position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides about
-the few events that the index leaves: those with long numbers, times without a zone, escapes. Subscriptions that are
-more than the index decides are for the other, on the events that have what they surely require: see `remainders`.
+the few events that the index leaves: those with long numbers, times without a zone, escapes, and those that have
+something out of the sight of whoever subscribed. Subscriptions that are more than the index decides are for the other,
+on the events that have what they surely require: see `remainders`.
 """
 
 from __future__ import annotations
@@ -28,20 +29,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from triplewire.access.sights import Sight
 from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
 from triplewire.matching.evaluator import connection
 from triplewire.matching.index.columns import Allocate, Torn, allocate
 from triplewire.matching.index.fences import fenced
 from triplewire.matching.index.generations import Generations
-from triplewire.matching.index.groups import GroupIndex
+from triplewire.matching.index.groups import GroupIndex, Veil
 from triplewire.matching.index.store import Store
 from triplewire.matching.intake import fingerprint, take
 from triplewire.matching.journals import Changes, looked_up
-from triplewire.matching.known import Known
+from triplewire.matching.known import Known, is_rare
 from triplewire.matching.leftovers import Leftovers
 from triplewire.matching.ontologies import Closures
 from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.remainders import Remainders
+from triplewire.matching.sights import veiled
 from triplewire.model import MATCHES
 from triplewire.model.cargoes import without_cargoes
 from triplewire.registry.lanes import LANE
@@ -172,6 +175,8 @@ class Matcher:
         self._known: dict[str, Known] = {}
         self._shapes: dict[int, Known] = {}
         """By program."""
+        self._sights: dict[Sight, list[int]] = {}
+        """Programs that decide what is asked of a part of an event, where most events are in sight as a whole."""
         self._entries = 0
         """Of the journal that were read."""
         self._pending = deque[Change]()
@@ -203,7 +208,10 @@ class Matcher:
     def _note(self, change: Change) -> None:
         known = self._known[change.key] = Known(change)
         programs = self._files.filled("programs")["shape"]
-        self._shapes |= dict.fromkeys(np.flatnonzero(programs == change.position).tolist(), known)
+        its = np.flatnonzero(programs == change.position).tolist()
+        self._shapes |= dict.fromkeys(its, known)
+        if known.sight is not None and is_rare(known.sight):
+            self._sights.setdefault(known.sight, []).extend(its)
 
     def _ontologies(self) -> list[int]:
         """Where ontologies change of which the evaluator does not know yet."""
@@ -225,7 +233,8 @@ class Matcher:
         if self._closures.prepare():
             self._groups.relate(self._closures.rows)
             self._rest.relate(self._closures.rows)
-        result = self._groups.match(entries)
+        veils = [Veil(programs, veiled(entries["text"], sight)) for sight, programs in self._sights.items()]
+        result = self._groups.match(entries, veils)
         # those that came after the events are not known yet
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
         found = [result.matches, *self._rest.match(entries, result.candidates, shapes, away)]

@@ -2,7 +2,8 @@
 
 ```
 patterns alone, each with a predicate ── one out of sight ──────────▶ never has a solution
-                                      └─ all in sight, no class out ─▶ the same question: the index decides it as ever
+                                      ├─ all in sight, no class out ─▶ the same question: the index decides it as ever
+                                      └─ all in sight, some class out: the index decides it on events without that class
 anything else ───────────────────────────────────────────────────────▶ asked of what is in sight, by the evaluator
 ```
 
@@ -13,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import compress
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.access.scopes import EVERYTHING
 from triplewire.access.sights import TRIPLE_TERM, Sight
+from triplewire.matching.index.batches import buffers_of
 from triplewire.matching.narrowings import Narrowing, narrowed
+from triplewire.native.arrays import Flags
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, conjunction
 from triplewire.sparql.algebra import Filter, Select
 from triplewire.sparql.compile.scans import virtual
@@ -41,8 +43,10 @@ def seen(query: Query, sight: Sight | None) -> tuple[Query, Sight | None]:
     stored = () if flat is None else tuple(each for each in flat.patterns if virtual(each) is None)
     if any(_never(each, inside) for each in stored):
         return narrowed(query, _NOWHERE, solutions=True), None
-    if flat is None or not stored or not inside.classes.is_all or not all(map(_named, stored)):
+    if flat is None or not stored or not all(map(_named, stored)):
         return query, inside
+    if not inside.classes.is_all:
+        return query, replace(inside, predicates=EVERYTHING)
     return _of_terms(query, flat, stored), None
 
 
@@ -68,6 +72,13 @@ def redacted(entries: pa.Table, sight: Sight | None) -> pa.Table:
     return shown.cast(entries.schema)
 
 
+def veiled(texts: pa.ChunkedArray, sight: Sight) -> Flags:
+    """Which events may have something that is out of sight."""
+    found, rows = np.zeros(len(texts), np.bool_), _concerned(texts, sight)
+    found[slice(None) if rows is None else rows] = True
+    return found
+
+
 def _in_sight(entries: pa.Table, sight: Sight) -> pa.Table:
     """Those whose stream and graph are."""
     if not sight.streams.is_all:
@@ -87,8 +98,22 @@ def _concerned(texts: pa.ChunkedArray, sight: Sight) -> list[int] | None:
         return []
     if sight.marks is None:
         return None
-    found = reduce(pc.or_, (pc.match_substring(texts, mark) for mark in sight.marks))
-    return list(compress(range(len(found)), found.to_pylist()))
+    starts, data = buffers_of(texts)
+    text = data.tobytes()
+    return sorted({row for mark in sight.marks for row in _having(mark.encode(), starts, text)})
+
+
+def _having(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[int]:
+    """The texts in which a mark stands. All are looked through at once, which is quicker than text by text."""
+    stop = int(starts[-1])
+    place = data.find(mark, int(starts[0]), stop)
+    while place >= 0:
+        row = int(np.searchsorted(starts, place, "right")) - 1
+        if place + len(mark) <= starts[row + 1]:
+            yield row
+            place = data.find(mark, int(starts[row + 1]), stop)
+        else:
+            place = data.find(mark, place + 1, stop)
 
 
 def _never(pattern: Pattern, sight: Sight) -> bool:

@@ -16,8 +16,7 @@ _HEADERS = ("stream", "source", "application")
 
 def events_of(entries: pa.Table) -> Events:
     """The events of an `ENTRIES` table."""
-    texts = _array(entries["text"])
-    offsets, data = _buffers(texts)
+    offsets, data = buffers_of(entries["text"])
     literals: dict[str, int] = {}
     columns = [_numbered(entries[name], literals) for name in _HEADERS]
     bytes_ = [each.encode() for each in literals]
@@ -38,8 +37,9 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _buffers(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def buffers_of(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Where each text begins, with the end of the last, and their bytes."""
+    texts = _array(column)
     kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     _, offsets, data = texts.buffers()
     starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)

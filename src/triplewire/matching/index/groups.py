@@ -25,7 +25,7 @@ from triplewire.matching.index.store import Addition
 from triplewire.matching.index.tables import CALL
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
-from triplewire.native.arrays import Int32, Int64, Records
+from triplewire.native.arrays import Flags, Int32, Int64, Records
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
@@ -50,6 +50,14 @@ class Candidates:
 
 
 _NOBODY = Candidates(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+@dataclass(frozen=True)
+class Veil:
+    """Before some events, for the groups of some programs: what the index finds there may be out of their sight."""
+
+    programs: Sequence[int]
+    events: Flags
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,9 @@ class GroupIndex:
         """Ontologies say this from now on: relation, lower and upper name."""
         self._files.relations = related(rows)
 
-    def match(self, entries: pa.Table) -> Result:
-        """What of a batch of `ENTRIES` matches, in order of position."""
+    def match(self, entries: pa.Table, veils: Sequence[Veil] = ()) -> Result:
+        """What of a batch of `ENTRIES` matches, in order of position. Where there are veils before it, somebody else
+        decides."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
             return Result(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
@@ -117,7 +126,7 @@ class GroupIndex:
                 room, self._terms = 4 * room, 4 * self._terms
                 scratch = self._scratch(groups)
             event = following
-        return self._result(entries, parts)
+        return self._result(entries, parts, veils)
 
     def _scratch(self, groups: int) -> Scratch:
         if len(self._seen) < groups:
@@ -134,7 +143,7 @@ class GroupIndex:
             spent=np.zeros(groups, np.int64),
         )
 
-    def _result(self, entries: pa.Table, parts: list[tuple[Found, int, int]]) -> Result:
+    def _result(self, entries: pa.Table, parts: list[tuple[Found, int, int]], veils: Sequence[Veil]) -> Result:
         """The rows as matches, without those about which somebody else decides."""
         made = np.concatenate([found.rows[:rows] for found, rows, _ in parts])
         width = len(parts[0][0].quads) // len(parts[0][0].rows)
@@ -143,7 +152,9 @@ class GroupIndex:
         program, guarded = self._programs(made["group"])
         _, slow_guarded = self._programs(slow["group"])
         candidates = self._candidates(np.concatenate((_pair(made[guarded]), _pair(slow[slow_guarded]))))
-        slow = np.unique(np.concatenate((slow[~slow_guarded], _too_many(made[~guarded]))))
+        decided = made[~guarded]
+        behind = decided[_veiled(decided["event"], program[~guarded], veils)]
+        slow = np.unique(np.concatenate((slow[~slow_guarded], _too_many(decided), _pairs(behind))))
         kept = ~guarded & ~np.isin(_pair(made), _pair(slow))
         return Result(self._table(entries, made[kept], quads[kept], program[kept]), slow, candidates)
 
@@ -182,7 +193,18 @@ def _too_many(made: Records) -> Records:
     counts = np.bincount(made["event"], minlength=1)
     among = np.flatnonzero(counts[made["event"]] > SOLUTIONS) if counts.max() > SOLUTIONS else _NO_ROWS
     _, first, count = np.unique(_pair(made[among]), return_index=True, return_counts=True)
-    rows = made[among[first[count > SOLUTIONS]]]
+    return _pairs(made[among[first[count > SOLUTIONS]]])
+
+
+def _veiled(event: Int32, program: Int32, veils: Sequence[Veil]) -> Flags:
+    """Which rows are behind a veil."""
+    found = np.zeros(len(event), np.bool_)
+    for each in veils:
+        found |= each.events[event] & np.isin(program, each.programs)
+    return found
+
+
+def _pairs(rows: Records) -> Records:
     found = np.zeros(len(rows), PAIR)
     found["event"], found["group"] = rows["event"], rows["group"]
     return found
