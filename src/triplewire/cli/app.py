@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -45,6 +46,12 @@ app = typer.Typer(
 )
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"triplewire {version('triplewire')}")
+        raise typer.Exit
+
+
 @app.callback()
 def shared(
     token_file: Annotated[
@@ -60,6 +67,9 @@ def shared(
         Optional[Path],  # noqa: UP045
         typer.Option("--cacert", help="File with the certificates (PEM) to go by.", exists=True, dir_okay=False),
     ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", is_eager=True, callback=_tell_version)
+    ] = False,
 ) -> None:
     # A token itself is no option: everyone on a machine sees how commands were called. The names of the files are left
     # in the environment, where clients look, those of processes that a command starts among them.

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from triplewire.lake.disks import sync
 
-ROW_GROUP = 10_240
+ROW_GROUP = 4_096
 """Rows that a reader can pass over at once."""
 
 QUICK, SMALL = 1, 6
