@@ -1,7 +1,7 @@
-"""Rivals of `bench continuous --workload sliding`: rsp-js and rsp-rs, with the same question over the same stream.
+"""A rival of `bench continuous --workload sliding`: rsp-js, with the same question over the same stream.
 
-They are libraries and not brokers: no network, no disk, and one query. Both go by the times of events, so that a window
-closes with the first event after its end.
+It is a library and no broker: no network, no disk, and one query. It goes by the times of events, so that a window closes
+with the first event after its end.
 """
 
 from __future__ import annotations
@@ -22,27 +22,11 @@ from triplewire.bench.machine import usage
 from triplewire.bench.report import percentile
 from triplewire.errors import Unavailable
 
-VERSIONS = {"rsp-js": "1.3.5", "rsp-rs": "0.3.5"}
+VERSIONS = {"rsp-js": "1.3.5"}
 SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 GRACE = 20.0
 """Seconds after the last event for what is still to be answered."""
-_BUILD_SECONDS = 7_200.0
-"""A compiler takes its time: rsp-rs brings a whole database with it."""
-
-_CARGO = f"""[package]
-name = "rival"
-version = "0.1.0"
-edition = "2021"
-
-[[bin]]
-name = "rival"
-path = "rival.rs"
-
-[dependencies]
-rsp-rs = "={VERSIONS["rsp-rs"]}"
-oxigraph = "0.5"
-serde_json = "1"
-"""
+_BUILD_SECONDS = 600.0
 
 Say = Callable[[str], None]
 Process = subprocess.Popen[bytes]
@@ -79,17 +63,7 @@ def _rsp_js(home: Path) -> list[str]:
     return [_tool("node"), str(home / "rival.js")]
 
 
-def _rsp_rs(home: Path) -> list[str]:
-    built, source = home / "target" / "release" / "rival", _source("continuous_rsp.rs").read_text()
-    # The database that it brings is compiled anew each time, so that it is asked for only where something changed.
-    if not built.exists() or (home / "rival.rs").read_text() != source:
-        (home / "Cargo.toml").write_text(_CARGO)
-        (home / "rival.rs").write_text(source)
-        _built(["cargo", "build", "--release", "--quiet"], home)
-    return [str(built)]
-
-
-_COMMANDS: Mapping[str, Callable[[Path], list[str]]] = {"rsp-js": _rsp_js, "rsp-rs": _rsp_rs}
+_COMMANDS: Mapping[str, Callable[[Path], list[str]]] = {"rsp-js": _rsp_js}
 
 
 def _home(name: str) -> Path:

@@ -26,7 +26,6 @@ class Strategy(StrEnum):
 
 class Rival(StrEnum):
     RSP_JS = "rsp-js"
-    RSP_RS = "rsp-rs"
 
 
 def continuous(
