@@ -1,7 +1,7 @@
 """A rival of `bench continuous --workload sliding`: rsp-js, with the same question over the same stream.
 
-It is a library and no broker: no network, no disk, and one query. It goes by the times of events, so that a window closes
-with the first event after its end.
+It is a library and no broker: no network, no disk, and one query. It goes by the times of events, so that a window
+closes with the first event after its end.
 """
 
 from __future__ import annotations
