@@ -22,7 +22,6 @@ from triplewire.bench.continuous_sliding import Reported, check
 from triplewire.bench.match import Disagreement
 from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.errors import Unavailable
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.model import MATCHES
 from triplewire.model.queries import ContinuousQuery, to_value
@@ -226,8 +225,11 @@ def test_a_rival_is_timed_window_by_window(rival: Path) -> None:
 
 def test_a_rival_that_ends_is_told_of(rival: Path) -> None:
     rival.write_text("import sys; sys.exit(1)")
-    with pytest.raises(Unavailable, match="the rival ended"):
-        rivals.against("rsp-js", 2, 1, lambda text: None)
+    found = rivals.against("rsp-js", 2, 1, lambda text: None)
+    assert found == {"version": "1.3.5", "failed": "it ended before it was ready"}
+    rival.write_text(RIVAL.replace("times.add(at)", "sys.exit(1)"))
+    found = rivals.against("rsp-js", 3, 1, lambda text: None)
+    assert found["failed"].startswith("it ended 1.")
 
 
 def test_rows_compare_as_bags() -> None:

@@ -20,22 +20,37 @@ from typing import Any
 from triplewire.bench import continuous_readings as readings
 from triplewire.bench.machine import usage
 from triplewire.bench.report import percentile
-from triplewire.errors import Unavailable
+from triplewire.errors import TriplewireError, Unavailable
 
 VERSIONS = {"rsp-js": "1.3.5"}
 SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 GRACE = 20.0
 """Seconds after the last event for what is still to be answered."""
 _BUILD_SECONDS = 600.0
+_MEMORY_MB = 8_192
+"""What it may take; what it has without this is less than half of it."""
 
 Say = Callable[[str], None]
 Process = subprocess.Popen[bytes]
 
 
 def against(name: str, seconds: int, warm_up: int, say: Say) -> dict[str, Any]:
-    """What it makes of the stream. Raises Unavailable where it cannot be built or does not run."""
+    """What it makes of the stream; why it did not come to the end, where it did not. Raises Unavailable where it cannot
+    be built."""
     say(f"building {name}")
-    with _started(_COMMANDS[name](_home(name))) as process:
+    command = _COMMANDS[name](_home(name))
+    try:
+        return {"version": VERSIONS[name], **_measured(name, command, seconds, warm_up, say)}
+    except _Ended as ended:
+        return {"version": VERSIONS[name], "failed": str(ended)}
+
+
+class _Ended(TriplewireError):
+    """The rival did, before its time."""
+
+
+def _measured(name: str, command: list[str], seconds: int, warm_up: int, say: Say) -> dict[str, Any]:
+    with _started(command) as process:
         answered: dict[int, int] = {}
         listening = Thread(target=_listen, args=(process, answered), daemon=True)
         _ready(process)
@@ -47,7 +62,6 @@ def against(name: str, seconds: int, warm_up: int, say: Say) -> dict[str, Any]:
     ends = range((warm_up + readings.STEP) * 1_000, seconds * 1_000, readings.STEP * 1_000)
     late = [float(answered[end] - end) for end in ends if end in answered]
     return {
-        "version": VERSIONS[name],
         "windows": len(late),
         "missing": len(ends) - len(late),
         "late_ms": {told: round(percentile(late, share)) for told, share in SHARES.items()},
@@ -60,7 +74,7 @@ def _rsp_js(home: Path) -> list[str]:
     if not (home / "node_modules" / "rsp-js").exists():
         _built(["npm", "install", "--no-audit", "--no-fund", f"rsp-js@{VERSIONS['rsp-js']}"], home)
     shutil.copy(_source("continuous_rsp.js"), home / "rival.js")
-    return [_tool("node"), str(home / "rival.js")]
+    return [_tool("node"), f"--max-old-space-size={_MEMORY_MB}", str(home / "rival.js")]
 
 
 _COMMANDS: Mapping[str, Callable[[Path], list[str]]] = {"rsp-js": _rsp_js}
@@ -106,10 +120,11 @@ def _started(command: list[str]) -> Iterator[Process]:
 
 def _ready(process: Process) -> None:
     """The question is taken."""
-    _write(process, json.dumps({"query": readings.rival_query()}) + "\n")
     assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        _write(process, json.dumps({"query": readings.rival_query()}) + "\n")
     if not process.stdout.readline():
-        raise Unavailable("the rival ended before it was ready")
+        raise _Ended("it ended before it was ready")
 
 
 def _drive(process: Process, seconds: int) -> float:
@@ -120,18 +135,18 @@ def _drive(process: Process, seconds: int) -> float:
         time.sleep(max(0.0, due - time.monotonic()))
         numbers = range(tick * readings.EVENTS, (tick + 1) * readings.EVENTS)
         at = tick * 1_000 // readings.TICKS
-        _write(process, "".join(f"{at}\t{readings.triples(number)}\n" for number in numbers))
+        try:
+            _write(process, "".join(f"{at}\t{readings.triples(number)}\n" for number in numbers))
+        except BrokenPipeError:
+            raise _Ended(f"it ended {at / 1_000:.1f} s after the beginning of the stream") from None
         behind = max(behind, time.monotonic() - due)
     return behind
 
 
 def _write(process: Process, text: str) -> None:
     assert process.stdin is not None
-    try:
-        process.stdin.write(text.encode())
-        process.stdin.flush()
-    except BrokenPipeError:
-        raise Unavailable("the rival ended before its time") from None
+    process.stdin.write(text.encode())
+    process.stdin.flush()
 
 
 def _listen(process: Process, answered: dict[int, int]) -> None:
