@@ -21,8 +21,8 @@ from triplewire.registry.sqlite import SqliteRegistry
 def open_stores(settings: Settings) -> Stores:
     registry = SqliteRegistry(settings.log, SystemClock())
     log = SqliteLog(settings.log, SystemClock())
-    outboxes = (settings.outbox, settings.slow_outbox, settings.ongoing_outbox)
-    return Stores(registry, log, *map(SqliteOutbox, outboxes), Generations(settings.kept))
+    outbox, slow, ongoing = map(SqliteOutbox, (settings.outbox, settings.slow_outbox, settings.ongoing_outbox))
+    return Stores(registry, log, outbox, slow, ongoing, Generations(settings.kept))
 
 
 def _archive(lake: Path) -> LakeEntries:

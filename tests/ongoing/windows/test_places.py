@@ -71,7 +71,8 @@ def test_a_place_that_is_made_again_goes_on_as_if_nothing_had_been(world: World,
 @given(worlds(queries=3), st.data())
 def test_what_is_erased_from_what_is_kept_is_as_if_it_had_said_nothing(world: World, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(world.turns) - 1), "cut")
-    published = [each.position for _, events in world.turns[: cut + 1] for each in events]
+    # Of several triples, windows that count triples have counted each.
+    published = [each.position for _, events in world.turns[: cut + 1] for each in events if len(each.triples) == 1]
     gone = data.draw(st.sampled_from([0, *published]), "gone")
     erasures = [Erasure("x", Scope.EVENT, f"{EX}e{gone}", END)]
     place, silent, other = WindowPlace(), WindowPlace(), WindowPlace()
