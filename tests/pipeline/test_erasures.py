@@ -24,11 +24,13 @@ from triplewire.lake.quads import FileWriter
 from triplewire.log import GuardedLog, Publication, SqliteLog, SqliteOutbox
 from triplewire.model import MATCHES, Event, Headers, Scope
 from triplewire.pipeline.erasures import Eraser
+from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.ports import Stores
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.erasures import ERASING, STEPS, Receipt, pending
 from triplewire.registry.lanes import LANE
 from triplewire.registry.queries import QUERY
+from triplewire.registry.renewals import newest
 from triplewire.testing import Crash
 from triplewire.testing.events import EXAMPLE
 
@@ -47,6 +49,7 @@ class Broker:
         self.log = SqliteLog(folder / "log.db", self.clock)
         self.outbox, self.slow = SqliteOutbox(folder / "outbox.db"), SqliteOutbox(folder / "outbox-slow.db")
         self.ongoing = SqliteOutbox(folder / "outbox-ongoing.db")
+        self.kept = Generations(folder / "state")
         self.lake = DeltaLake(folder / "quads")
         self.house = House(self.lake, folder / "quads", ZoneMaps(folder / "zones"))
         self.erasures = Erasures(self.registry, self.clock)
@@ -54,7 +57,7 @@ class Broker:
 
     @property
     def stores(self) -> Stores:
-        return Stores(self.registry, self.log, self.outbox, self.slow, self.ongoing)
+        return Stores(self.registry, self.log, self.outbox, self.slow, self.ongoing, self.kept)
 
     def eraser(self) -> Eraser:
         return Eraser(self.stores, self.house, self.clock, MEMORY)
@@ -175,7 +178,30 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
         {"position": broker.log.head(), "group": 9, "value": 1.0, "terms": ["0", NAMED]},
     ]
     broker.ongoing.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES))
+    (before := broker.kept.of("run", 0) / "0").mkdir(parents=True)
+    (before / "1.arrow").write_text(NAMED)
+    broker.run()
+    eraser.advance()
+    assert "state" not in broker.erasures.find(asked.id).steps
+    # What is kept is made anew, and the answers of that batch are written.
+    renewal = newest(broker.registry)
+    assert renewal is not None
+    late = [{"position": renewal.position, "group": 9, "value": 1.0, "terms": ["0", NAMED]}]
+    broker.ongoing.write(1, renewal.position, pa.Table.from_pylist(late, schema=MATCHES))
+    eraser.advance()
+    assert "state" not in broker.erasures.find(asked.id).steps
+    broker.kept.drop_others("run", renewal.position)
     settle(broker, eraser)
+    assert newest(broker.registry) == renewal
+    assert traces(broker.folder, ANNA, SECRET) == []
+
+
+def test_what_is_kept_for_queries_that_have_ended_goes(broker: Broker) -> None:
+    asked = ask(lived(broker))
+    (kept := broker.kept.of("run", 7) / "0").mkdir(parents=True)
+    (kept / "1.arrow").write_text(NAMED)
+    settle(broker, broker.eraser())
+    assert "state" in broker.erasures.find(asked.id).steps
     assert traces(broker.folder, ANNA, SECRET) == []
 
 
@@ -270,6 +296,7 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
         deadly.before(broker.outbox, "erase"),
         deadly.before(broker.slow, "erase"),
         deadly.before(broker.ongoing, "erase"),
+        deadly.before(broker.kept, "clear"),
     )
     house = replace(
         broker.house,

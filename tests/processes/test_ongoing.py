@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import pyarrow as pa
 import pytest
 
 from tests.ongoing.oracle import Asked, Key, Published, Triple, expected
@@ -105,6 +106,37 @@ def answers(settings: Settings, stream: str) -> list[dict[str, Any]]:
     return [each for each in entries if each["stream"] == stream]
 
 
+async def erased_while_it_waited(settings: Settings, client: AsyncClient, pipeline: Process) -> None:
+    """One event has what another waits for; it is erased before that comes. What others wait for stays."""
+    query = f"SELECT ?who {{ ?who <{EX}carries> ?what . ?what <{EX}weighs> ?much }}"
+    made = await register(settings, query)
+    for who in ("secret", "known"):
+        body = f"<{EX}{who}> <{EX}carries> <{EX}box> <urn:carried:{who}> ."
+        receipt = await client.publish("city", body, content_type="application/n-quads")
+    await until_answered(settings, client, pipeline, parse_token(receipt["last"]))
+    assert keepers(settings, f"{EX}secret")
+    asked = await client.erase("event", "urn:carried:secret")
+    while {"step": "state", "state": "waiting", "at": None} in (await client.erasure(asked["id"]))["steps"]:
+        assert pipeline.returncode is None
+    assert not keepers(settings, f"{EX}secret")
+    assert keepers(settings, f"{EX}known")
+    body = f'<{EX}box> <{EX}weighs> "7" <urn:weighed> .'
+    receipt = await client.publish("city", body, content_type="application/n-quads")
+    outbox = await until_answered(settings, client, pipeline, parse_token(receipt["last"]))
+    found = told(outbox, settings, [made["id"]])
+    assert [dict(bindings) for _, _, bindings in found.elements()] == [{"who": f"<{EX}known>"}]
+
+
+def keepers(settings: Settings, term: str) -> list[Path]:
+    """The ledgers that have a term."""
+    found = []
+    for path in settings.kept.rglob("*.arrow"):
+        with pa.OSFile(str(path)) as file:
+            if term in str(pa.ipc.open_stream(file).read_all().to_pydict()):
+                found.append(path)
+    return found
+
+
 @pytest.mark.timeout(600)
 async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(settings: Settings) -> None:
     asked = [Asked(JOIN, told=("car", "road")), Asked(PATH, told=("car",)), Asked(JOIN, told=("road",), distinct=True)]
@@ -126,6 +158,7 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
         last = await publish(client, published, number, number + 30)
         pipeline = await faulty_pipeline(settings, "never")
         outbox = await until_answered(settings, client, pipeline, last)
+        await erased_while_it_waited(settings, client, pipeline)
         pipeline.terminate()
         assert await pipeline.wait() == 0
     wanted = expected(asked, published)

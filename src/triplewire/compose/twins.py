@@ -13,6 +13,7 @@ from triplewire.lake.entries import LakeEntries
 from triplewire.log.outbox import SqliteOutbox
 from triplewire.log.sqlite import SqliteLog
 from triplewire.ongoing.windows.backgrounds import History
+from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.ports import Ports, Stores
 from triplewire.registry.sqlite import SqliteRegistry
 
@@ -20,8 +21,8 @@ from triplewire.registry.sqlite import SqliteRegistry
 def open_stores(settings: Settings) -> Stores:
     registry = SqliteRegistry(settings.log, SystemClock())
     log = SqliteLog(settings.log, SystemClock())
-    outboxes = (settings.outbox, settings.slow_outbox, settings.ongoing_outbox)
-    return Stores(registry, log, *map(SqliteOutbox, outboxes))
+    outbox, slow, ongoing = map(SqliteOutbox, (settings.outbox, settings.slow_outbox, settings.ongoing_outbox))
+    return Stores(registry, log, outbox, slow, ongoing, Generations(settings.kept))
 
 
 def _archive(lake: Path) -> LakeEntries:

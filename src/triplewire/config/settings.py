@@ -138,6 +138,11 @@ class Settings:
         return self.data / "ongoing"
 
     @property
+    def kept(self) -> Path:
+        """What of it was made of events."""
+        return self.ongoing / "state"
+
+    @property
     def ongoing_outbox(self) -> Path:
         """The answers of continuous queries."""
         return self.data / "outbox-ongoing.db"

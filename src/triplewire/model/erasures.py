@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -105,6 +105,31 @@ def left(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:
             entries = entries.set_column(place, field.with_nullable(True), pa.array(texts, pa.string()))
             entries = entries.filter(pc.is_valid(entries["text"])).cast(entries.schema.set(place, field))
     return entries
+
+
+def blanked(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:
+    """The rows of a table of entries, all of them, with the text that is left; what goes whole says nothing any more,
+    not even who said it."""
+    for erasure in erasures:
+        rows = concerned(entries, erasure).to_pylist()
+        texts = {row: _left(entries, row, erasure) for row in rows}
+        gone = [row for row, text in texts.items() if text is None]
+        entries = _put(entries, "text", {row: text or "" for row, text in texts.items()})
+        entries = _put(entries, "event", dict.fromkeys(gone, ""))
+        for name in ("source", "application", "extensions"):
+            entries = _put(entries, name, dict.fromkeys(gone))
+    return entries
+
+
+def _put(entries: pa.Table, name: str, values: Mapping[int, str | None]) -> pa.Table:
+    """The table with other values in some rows of a column."""
+    if not values:
+        return entries
+    column = entries[name].to_pylist()
+    for row, value in values.items():
+        column[row] = value
+    place = entries.column_names.index(name)
+    return entries.set_column(place, entries.schema.field(name), pa.array(column, pa.string()))
 
 
 def untouched(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:

@@ -34,11 +34,14 @@ from triplewire.ongoing.windows.answers import answer_events, suspensions
 from triplewire.ongoing.windows.places import Figures as WindowFigures
 from triplewire.pipeline import panes
 from triplewire.pipeline.blocks import packed
+from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.joins import Report, Tally, Task, collected, joined
 from triplewire.pipeline.moments import NEVER
 from triplewire.pipeline.queries import Work
+from triplewire.registry.erasures import pending
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY, to_value
+from triplewire.registry.renewals import newest
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +94,13 @@ class Books:
 
     def __init__(self, work: Work, course: Course) -> None:
         self._work = work
+        self._generations = Generations(course.path / "state")
         self._decisions = course.path / "decisions.json"
         value = json.loads(self._decisions.read_text()) if self._decisions.exists() else {}
         self._course = _settled(course, value)
         self._learner = Learner(Rates.from_value(value))
+        self._made: int = value.get("made", 0)
+        """The position at which all that is kept was made anew; 0 where it never was."""
         self._figures = Figures()
         self._newest: tuple[Program, Path] | None = None
         self._programs = 0
@@ -107,15 +113,43 @@ class Books:
         """What unbounded queries answer in a batch, which begins after a position."""
         self._learn(turn.upto)
         self._reorder(turn, start)
-        state = self._course.path / "state" / run
+        state = self._generation(run, start)
         found, pages = [MATCHES.empty_table()], count(1)
-        for past in self._pasts(turn, start):
+        for past in [*self._renewed(start), *self._pasts(turn, start)]:
             found += self._recalled(state, past, turn, start, pages)
         if self._learner.unbounded:
             found.append(self._answered(entries, self._task(state, self._learner, turn)))
-        self._memory = self._memory or Memory(Ledger(state / "told"))
+        self._memory = self._memory or Memory(Ledger(self._generations.told(run)))
         matches = self._since_registered(pa.concat_tables(found), turn, start)
         return self._outcome(matches.sort_by("position"), turn, self._memory)
+
+    def forget(self, run: str) -> None:
+        """What was kept before it was made anew, once the answers of the batch in which that was are written."""
+        self._generations.drop_others(run, self._made)
+
+    def _generation(self, run: str, start: int) -> Path:
+        """Where what is kept lies. In the batch in which it is made anew it begins with nothing."""
+        if start < self._made:
+            self._generations.begin(run, self._made)
+        return self._generations.of(run, self._made)
+
+    def _renewed(self, start: int) -> Iterator[Past]:
+        """What all that was there before is given of the past, in the batch in which it is made anew."""
+        if start >= self._made:
+            return
+        learner, origins = self._learner, dict[int, list[ContinuousQuery]]()
+        for query in learner.queries.values():
+            if query.structure is None or query.since > start:
+                continue
+            if query.begins is not None:
+                yield Past(query.since, query.begins, [query], told=False)
+            elif learner.rates.origin(query.structure) <= start:
+                origins.setdefault(learner.rates.origin(query.structure), []).append(query)
+        for origin, queries in origins.items():
+            begins = 1 + min(each.since for each in queries)
+            spans = [each.span for each in queries]
+            reach = None if None in spans else max(each or 0 for each in spans)
+            yield Past(origin, begins if reach is None else max(begins, start - reach), queries, told=False)
 
     def _since_registered(self, matches: pa.Table, turn: Turn, start: int) -> pa.Table:
         """Nothing is told to who looks back at a position before that of its registration."""
@@ -125,12 +159,16 @@ class Books:
                 positions[groups == query.group] = np.maximum(positions[groups == query.group], query.since)
         return matches.set_column(0, MATCHES.field("position"), pa.array(positions))
 
-    def windows(self, run: str, entries: DataFrame, turn: Turn) -> Sequence[tuple[str, Event]]:
-        """What windows tell that close in a batch, as events to publish, each with its stream."""
+    def windows(self, run: str, entries: DataFrame, turn: Turn, start: int) -> Sequence[tuple[str, Event]]:
+        """What windows tell that close in a batch, which begins after a position, as events to publish, each with its
+        stream."""
         if not self._learner.windows:
             self._leave_word(None)
             return []
-        state = self._course.path / "state" / run
+        state = self._generations.of(run, self._made)
+        before = self._generations.newest_before(run, self._made) if start < self._made else None
+        if before is not None:
+            panes.renew(before, state, turn.batch, pending(self._work.registry))
         task = panes.Task(self._watched(turn), state, self._course.stations, turn, self._work.ports.open_background)
         results, reports = panes.collected(panes.turned(entries, task, self._work.costs), task)
         self._figures.windows.update((each.place, each.figures) for each in reports)
@@ -168,6 +206,10 @@ class Books:
         elif upto > learner.version:
             changes = registry.changes(learner.version, upto)
             learner.learn([each for each in changes if each.kind in (QUERY, STRUCTURE)], upto)
+        asked = newest(registry)
+        if asked is not None and self._made < asked.position <= upto:
+            self._made = asked.position
+            self._write_down()
 
     def _answered(self, entries: DataFrame, task: Task) -> pa.Table:
         matches, reports = collected(joined(entries, task, self._work.costs), task)
@@ -184,7 +226,7 @@ class Books:
 
     def _write_down(self) -> None:
         """What is decided holds for batches that are done again: so it is written before anything is done by it."""
-        course = {"stations": self._course.stations, "spread": self._course.spread}
+        course = {"stations": self._course.stations, "spread": self._course.spread, "made": self._made}
         _replace(self._decisions, json.dumps(self._learner.rates.to_value() | course).encode())
 
     def _written(self, program: Program, turn: Turn) -> Path:

@@ -1,7 +1,7 @@
 """The eraser: goes through the steps of every erasure that was asked for, until no byte is left.
 
 ```
-asked at p ──▶ all queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ history ──▶ memory ──▶ name
+asked at p ──▶ all queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ state ──▶ history ──▶ …
                what was read before p is written by now          each is done again where nobody wrote down that it was
 ```
 """
@@ -28,6 +28,7 @@ from triplewire.registry.erasures import BLOT, ERASING, ERASURE, Receipt, erasin
 from triplewire.registry.lanes import LANE
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY
+from triplewire.registry.renewals import ask, newest
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class Eraser:
             "outbox": self._outbox,
             "log": self._log,
             "lake": self._lake,
+            "state": self._state,
             "history": self._history,
         }
         for name, step in steps.items():
@@ -126,6 +128,24 @@ class Eraser:
 
     def _lake(self, work: Work, receipt: Receipt) -> Receipt:
         return receipt.counted(files=work.lake.rewrite())
+
+    def _state(self, work: Work, receipt: Receipt) -> Receipt | None:
+        """Continuous queries make what they keep anew, from a log and a lake that have nothing of it."""
+        stores = self.stores
+        if not stores.registry.list(QUERY, limit=1):
+            stores.kept.clear()
+            return receipt
+        asked, said = newest(stores.registry), stores.registry.get(ERASURE, receipt.id)
+        assert said is not None, "a receipt is put with what it is of"
+        if asked is None or asked.position < said.position:
+            ask(stores.registry)
+            return None
+        oldest = stores.kept.oldest()
+        if stores.ongoing.head() < asked.position or (oldest is not None and oldest < asked.position):
+            return None
+        # Since matches went they may have answered once more with what they had.
+        stores.ongoing.erase(work.losses["position"].to_pylist(), across=True)
+        return receipt
 
     def _history(self, work: Work, receipt: Receipt) -> Receipt | None:
         """What older versions name was rewritten with the rest; left is what the table's log says, and what crashes

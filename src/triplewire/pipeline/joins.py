@@ -37,7 +37,7 @@ from triplewire.pipeline import shipments
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.shipments import SENT, here, inputs, passed, reported, sent, told
-from triplewire.pipeline.workers import keep, lighten
+from triplewire.pipeline.workers import forget_others, keep, lighten
 
 LIVE = 10**9
 """Rounds in which new events are taken in have numbers above this."""
@@ -191,6 +191,7 @@ def _station(task: Task, ledger: Ledger, number: int, moment: Moment) -> _Kept:
         kept.station.expire(kept.position, kept.time - DISORDER)
         _settle(ledger, kept.station, moment[0] - 1)
     if ledger.path not in _stations:
+        forget_others(_stations, ledger.path.parent)
         keep()
     kept.before = moment
     _stations[ledger.path] = kept

@@ -41,8 +41,9 @@ def start_ongoing(work: Work, course: Course) -> StreamingQuery | None:
         turn = Turn(number, checkpoint.upto(number), checkpoint.time(number))
         before = checkpoint.upto(number - 1) if number else after
         outcome = books.joins(checkpoint.id, entries, turn, before)
-        publish(work.log, [*outcome.events, *books.windows(checkpoint.id, entries, turn)])
+        publish(work.log, [*outcome.events, *books.windows(checkpoint.id, entries, turn, before)])
         outbox(checkpoint.id).write(number, turn.upto, outcome.matches)
+        books.forget(checkpoint.id)
         work.ongoing.update(books.told(turn))
 
     return start(work, streaming, deliver, moments_source(work.ports.open_log, course.path / "due"))

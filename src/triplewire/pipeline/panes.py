@@ -24,6 +24,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.model import Erasure
+from triplewire.model.erasures import blanked
 from triplewire.ongoing.ledgers import START, Ledger, Moment
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.backgrounds import Background
@@ -34,7 +36,7 @@ from triplewire.pipeline import shipments
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.shipments import SENT, here, inputs, reported, sent, told
-from triplewire.pipeline.workers import keep, lighten
+from triplewire.pipeline.workers import forget_others, keep, lighten
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY
 
@@ -43,6 +45,8 @@ SETTLED_TURNS = 64
 two."""
 
 _TURN = b"turn"
+_LEDGER = "windows-"
+"""How the names of ledgers begin, before the numbers of places."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,15 @@ def collected(shipped: DataFrame, task: Task) -> tuple[pa.Table, list[Report]]:
     return results, [each for each in reports if isinstance(each, Report)]
 
 
+def renew(before: Path, after: Path, batch: int, erasures: Sequence[Erasure]) -> None:
+    """Write down anew, in another place, what was given to places before a batch, without what is being erased. Events
+    of which nothing is left stay as events that say nothing: windows that count have counted them."""
+    for folder in before.glob(f"{_LEDGER}*"):
+        past = Ledger(folder).since(START, (batch, 0))
+        for moment, table in zip(past.moments, past, strict=True):
+            Ledger(after / folder.name).write(moment, blanked(table, erasures))
+
+
 def _sort_out(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Events to the places whose queries have windows over their streams."""
     lighten()
@@ -131,7 +144,7 @@ def _turn(task: Task, costs: Costs, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 
 def _told(task: Task, number: int, entries: pa.Table) -> list[pa.RecordBatch]:
-    ledger, moment = Ledger(task.ledgers / f"windows-{number}"), (task.turn.batch, 1)
+    ledger, moment = Ledger(task.ledgers / f"{_LEDGER}{number}"), (task.turn.batch, 1)
     kept = _place(task, ledger, number)
     ledger.write(moment, entries.replace_schema_metadata({_TURN: _written(task.turn)}))
     results = kept.place.take(entries, task.turn)
@@ -156,6 +169,7 @@ def _place(task: Task, ledger: Ledger, number: int) -> _Kept:
         _learn(kept, task, number)
     _settle(ledger, kept.place, batch)
     if ledger.path not in _places:
+        forget_others(_places, ledger.path.parent)
         keep()
     _places[ledger.path] = kept
     return kept

@@ -10,6 +10,7 @@ from triplewire.lake.ports import Lake
 from triplewire.log.ports import Erasable, ErasableOutbox, Measured, Outbox
 from triplewire.matching.chronicles import Archive
 from triplewire.ongoing.windows.backgrounds import Background
+from triplewire.pipeline.generations import Generations
 from triplewire.registry.ports import Blottable, Registry
 
 
@@ -22,6 +23,8 @@ class Stores:
     outbox: ErasableOutbox
     slow: ErasableOutbox
     ongoing: ErasableOutbox
+    kept: Generations
+    """What continuous queries keep."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
+from typing import Any
 
 from triplewire.imports import hide
 
@@ -19,3 +21,9 @@ def keep() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def forget_others(kept: dict[Path, Any], generation: Path) -> None:
+    """What belongs to another generation is not asked for any more."""
+    for path in [each for each in kept if each.parent != generation]:
+        del kept[path]

@@ -20,9 +20,10 @@ ERASURE = "erasure"
 BLOT: Mapping[str, Any] = {}
 """What is left of the former at the end."""
 
-STEPS = ("hidden", "outbox", "log", "lake", "history", "memory", "name")
+STEPS = ("hidden", "outbox", "log", "lake", "state", "history", "memory", "name")
 """What happens, in order: nobody is shown it any more; it goes from the matches that wait, from the log, from the
-lake as it is, from the lake as it was, from the memory of those who answer queries; and its name goes, too."""
+lake as it is, from what continuous queries keep, from the lake as it was, from the memory of those who answer queries;
+and its name goes, too."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ongoing.windows.brute import Brute
-from tests.ongoing.windows.worlds import World, entries, told, worlds
+from tests.ongoing.windows.worlds import EX, World, entries, told, worlds
+from triplewire.model import END, Erasure, Scope
+from triplewire.model.erasures import blanked
 from triplewire.ongoing.windows.places import WindowPlace
 
 
@@ -63,6 +65,30 @@ def test_a_place_that_is_made_again_goes_on_as_if_nothing_had_been(world: World,
     assert other.kept().equals(place.kept(), check_metadata=True)
     place.close()
     other.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(worlds(queries=3), st.data())
+def test_what_is_erased_from_what_is_kept_is_as_if_it_had_said_nothing(world: World, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(world.turns) - 1), "cut")
+    # Of several triples, windows that count triples have counted each.
+    published = [each.position for _, events in world.turns[: cut + 1] for each in events if len(each.triples) == 1]
+    gone = data.draw(st.sampled_from([0, *published]), "gone")
+    erasures = [Erasure("x", Scope.EVENT, f"{EX}e{gone}", END)]
+    place, silent, other = WindowPlace(), WindowPlace(), WindowPlace()
+    for number, (turn, events) in enumerate(world.turns):
+        for each in (place, silent):
+            each.learn(world.learned(number))
+        place.take(entries(events), turn)
+        expected = silent.take(blanked(entries(events), erasures), turn)
+        if number == cut:
+            other.restore(stored(blanked(place.kept(), erasures)), turn)
+        elif number > cut:
+            other.learn(world.learned(number))
+            assert other.take(entries(events), turn).equals(expected)
+    assert f"'{EX}e{gone}'" not in str(other.kept().to_pydict())
+    for each in (place, silent, other):
+        each.close()
 
 
 def stored(kept: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from triplewire.config import limits
 from triplewire.ongoing.windows.instants import Numbers
@@ -74,7 +75,8 @@ class Stored:
     def add(self, entries: pa.Table, sizes: Numbers) -> None:
         """Events in the order of their positions, with the number of quads of each."""
         names = ", ".join(f'"{name}"' for name in self._columns)
-        self._duck.register("entries", entries)
+        # What was erased is still an event, of which nothing is left.
+        self._duck.register("entries", entries.filter(pc.not_equal(entries["text"], "")))
         self._duck.execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM ({_exploded(*self._columns)})")
         self._duck.unregister("entries")
         self._entries.append(entries)
