@@ -40,3 +40,16 @@ def test_a_batch_that_is_done_again_tells_the_same(tmp_path: Path) -> None:
 
     assert told(Memory(Ledger(tmp_path)), 1, (2, 7, '"b"'), (3, 7, '"a"')) == [2]
     assert told(memory, 1, (2, 7, '"b"'), (3, 7, '"a"')) == [2]
+
+
+def test_what_is_remembered_of_a_query_is_counted_and_goes_with_it(tmp_path: Path) -> None:
+    memory = Memory(Ledger(tmp_path))
+    rows = matches((1, 7, '"a"'), (2, 7, '"b"'), (3, 8, '"a"'), (4, 8, '"a"'))
+    memory.fresh(0, rows, {7, 8})
+
+    assert (memory.crowded(0), memory.crowded(1), memory.crowded(2)) == ([7, 8], [7], [])
+    memory.fresh(1, matches((5, 8, '"a"')), {8})
+    assert memory.crowded(0) == [8]
+    again = Memory(Ledger(tmp_path))
+    assert again.fresh(2, matches((6, 8, '"a"'), (7, 8, '"c"')), {8})["position"].to_pylist() == [7]
+    assert again.crowded(0) == [8]

@@ -261,6 +261,10 @@ ONGOING_ROWS = 2_000_000
 """Partial results that may wait for one more triple at one pattern of a continuous query, in one station: some 500 MB.
 A query that has more is suspended, with those that share the pattern."""
 
+ONCE_ANSWERS = 2_000_000
+"""Answers of a continuous query with set semantics that are remembered, so that none is told twice: some 200 MB. One
+that has more is suspended."""
+
 HEAVY_ROWS = 20_000
 """Triples under one key, such as all of one class, from which on they are spread over all stations."""
 

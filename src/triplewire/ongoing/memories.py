@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,10 @@ from triplewire.ongoing.ledgers import START, Ledger
 SETTLED = 500
 """Batches that are written down one by one, before all of it is at once."""
 
-_TOLD = pa.schema([pa.field("digest", pa.binary(16))])
+_TOLD = pa.schema([pa.field("group", pa.int64()), pa.field("digest", pa.binary(16))])
+
+Told = tuple[int, bytes]
+"""A group, and the digest of an answer of its query."""
 
 
 @dataclass
@@ -22,44 +25,54 @@ class Memory:
     """Answers of queries with set semantics, as digests of 16 bytes, written down batch by batch."""
 
     ledger: Ledger
-    _known: set[bytes] = field(default_factory=set)
+    _known: dict[int, set[bytes]] = field(default_factory=dict)
+    """By group."""
     _batch: int = -1
     _written: int = 0
     """Files of the ledger, at most."""
 
     def fresh(self, batch: int, matches: pa.Table, groups: Collection[int]) -> pa.Table:
-        """Matches in order of position, without those of these groups that were told before. A batch that is done again
-        forgets what it told the first time."""
+        """Matches in order of position, without those of these groups that were told before; others are forgotten. A
+        batch that is done again forgets what it told the first time."""
         which = np.isin(matches["group"].to_numpy(), list(groups)) if groups else np.zeros(0, np.bool_)
         if not which.any():
             return matches
-        self._recall(batch)
-        keep, told = ~which, list[bytes]()
-        for row in which.nonzero()[0].tolist():
-            digest = _digest(matches["group"][row].as_py(), matches["terms"][row].as_py())
-            if digest not in self._known:
-                self._known.add(digest)
-                told.append(digest)
+        self._recall(batch, groups)
+        keep, asked, told = ~which, matches.filter(pa.array(which)), list[Told]()
+        pairs = zip(asked["group"].to_pylist(), asked["terms"].to_pylist(), strict=True)
+        for row, (group, terms) in zip(which.nonzero()[0].tolist(), pairs, strict=True):
+            known, digest = self._known.setdefault(group, set()), _digest(terms)
+            if digest not in known:
+                known.add(digest)
+                told.append((group, digest))
                 keep[row] = True
         self.ledger.write((batch, 1), _table(told))
         return matches.filter(pa.array(keep))
 
-    def _recall(self, batch: int) -> None:
+    def crowded(self, most: int) -> list[int]:
+        """Groups of which more is remembered."""
+        return [group for group, known in self._known.items() if len(known) > most]
+
+    def _recall(self, batch: int, groups: Collection[int]) -> None:
         """All that was told before a batch."""
         if self._batch < 0 or self._batch >= batch:
-            past = self.ledger.since(START, (batch, 0))
-            self._known = {each for table in past for each in table["digest"].to_pylist()}
+            past, self._known = self.ledger.since(START, (batch, 0)), {}
+            for table in past:
+                for group, digest in zip(table["group"].to_pylist(), table["digest"].to_pylist(), strict=True):
+                    self._known.setdefault(group, set()).add(digest)
             self._written = len(past.moments)
+        self._known = {group: known for group, known in self._known.items() if group in groups}
         if self._written > SETTLED:
-            self.ledger.settle(batch - 1, _table(self._known))
+            self.ledger.settle(batch - 1, _table((group, each) for group in self._known for each in self._known[group]))
             self.ledger.trim(batch - 1)
             self._written = 0
         self._batch, self._written = batch, self._written + 1
 
 
-def _table(digests: Collection[bytes]) -> pa.Table:
-    return pa.table([pa.array(list(digests), pa.binary(16))], schema=_TOLD)
+def _table(told: Iterable[Told]) -> pa.Table:
+    groups, digests = zip(*told, strict=True) if (told := list(told)) else ((), ())
+    return pa.table([pa.array(groups, pa.int64()), pa.array(digests, pa.binary(16))], schema=_TOLD)
 
 
-def _digest(group: int, terms: list[str | None]) -> bytes:
-    return hashlib.blake2b(repr((group, terms)).encode(), digest_size=16).digest()
+def _digest(terms: list[str | None]) -> bytes:
+    return hashlib.blake2b(repr(terms).encode(), digest_size=16).digest()

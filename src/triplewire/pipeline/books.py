@@ -293,12 +293,14 @@ class Books:
         fresh = memory.fresh(turn.batch, matches, self._learner.once)
         events = list(constructed(fresh, making))
         told = fresh.filter(pa.array(~np.isin(fresh["group"].to_numpy(), list(making)))) if making else fresh
-        return Outcome(pa.concat_tables([told, self._suspended(turn)]), events)
+        return Outcome(pa.concat_tables([told, self._suspended(turn, memory)]), events)
 
-    def _suspended(self, turn: Turn) -> pa.Table:
+    def _suspended(self, turn: Turn, memory: Memory) -> pa.Table:
         """Those that hold too much are suspended, and are told so; keys under which too much lies are spread."""
         self._learner.weigh(self._figures.heavy)
-        crowded = self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
+        once = self._learner.once
+        crowded = [once[each] for each in memory.crowded(limits.ONCE_ANSWERS) if each in once]
+        crowded += self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
         self._figures.heavy, self._figures.crowded = set(), set()
         self._suspend(crowded, turn)
         rows = [{"position": turn.upto, "subscription": each.since, "limit": Reached.STATE.value} for each in crowded]
