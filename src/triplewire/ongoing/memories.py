@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,18 +31,19 @@ class Memory:
     _written: int = 0
     """Files of the ledger, at most."""
 
-    def fresh(self, batch: int, matches: pa.Table, groups: Collection[int]) -> pa.Table:
-        """Matches in order of position, without those of these groups that were told before; others are forgotten. A
-        batch that is done again forgets what it told the first time."""
+    def fresh(self, batch: int, matches: pa.Table, groups: Mapping[int, int]) -> pa.Table:
+        """Matches in order of position, without those of these groups that were told before; others are forgotten. Of a
+        group counts what has all its pieces after a position. A batch that is done again forgets what it told the first
+        time."""
         which = np.isin(matches["group"].to_numpy(), list(groups)) if groups else np.zeros(0, np.bool_)
         if not which.any():
             return matches
         self._recall(batch, groups)
         keep, asked, told = ~which, matches.filter(pa.array(which)), list[Told]()
-        pairs = zip(asked["group"].to_pylist(), asked["terms"].to_pylist(), strict=True)
-        for row, (group, terms) in zip(which.nonzero()[0].tolist(), pairs, strict=True):
+        columns = (asked[name].to_pylist() for name in ("group", "value", "terms"))
+        for row, group, oldest, terms in zip(which.nonzero()[0].tolist(), *columns, strict=True):
             known, digest = self._known.setdefault(group, set()), _digest(terms)
-            if digest not in known:
+            if oldest > groups[group] and digest not in known:
                 known.add(digest)
                 told.append((group, digest))
                 keep[row] = True
