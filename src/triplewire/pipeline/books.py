@@ -278,6 +278,9 @@ class Books:
         learner, rates = self._learner, self._learner.rates
         if turn.batch % REORDER_BATCHES or rates.counts.total() < limits.REORDER_COUNTED:
             return
+        if any(each.since == turn.upto for each in learner.backward.values()):
+            # It has this origin for itself.
+            return
         regrets = {
             key: rates.regret(key, learner.structures[key].patterns)
             for key, since in learner.oldest.items()
