@@ -23,14 +23,17 @@ from tests.ongoing.strategies import quads
 from tests.pipeline.frames import Account, Frame, one_process
 from triplewire.config import limits
 from triplewire.log import Publication
-from triplewire.model import END, Event, Reached
+from triplewire.model import END, Event, Reached, Scope
 from triplewire.model.queries import ContinuousQuery, State
+from triplewire.ongoing.ledgers import Ledger
 from triplewire.ongoing.places import Turn
+from triplewire.ongoing.windows.backgrounds import Nothing
 from triplewire.pipeline import books as module
-from triplewire.pipeline import joins
+from triplewire.pipeline import joins, panes
 from triplewire.pipeline.blocks import packed
 from triplewire.pipeline.books import Books, Course
 from triplewire.pipeline.queries import Work
+from triplewire.registry.erasures import Receipt, asked
 from triplewire.registry.queries import QUERY, from_change, to_value
 from triplewire.registry.renewals import ask
 from triplewire.testing import twin
@@ -53,7 +56,7 @@ class World:
         self._stores = twin("memory")
         stores = self._stores.__enter__()
         self.log, self.registry, self.clock = stores.log, stores.registry, stores.clock
-        ports = SimpleNamespace(open_log=lambda: self.log, open_archive=lambda: None)
+        ports = SimpleNamespace(open_log=lambda: self.log, open_archive=lambda: None, open_background=Nothing)
         costs = SimpleNamespace(ongoing=Account())
         self._work = cast(
             "Work",
@@ -65,6 +68,7 @@ class World:
         self.books = Books(self._work, self._course)
         self.published: list[Published] = []
         self.rows: list[dict[str, object]] = []
+        self.events: list[Event] = []
         self.queries: list[ContinuousQuery] = []
         self.begins: list[int] = []
         self.batch = self.upto = 0
@@ -87,21 +91,22 @@ class World:
 
     def run(self, times: int = 1) -> None:
         """A batch with all that is new, done so many times, of which only the last comes to its end."""
-        start, turn = self.upto, Turn(self.batch, self.log.head(), 0)
+        start, turn = self.upto, Turn(self.batch, self.log.head(), self.clock.now())
         if turn.upto == start:
             return
         for _ in range(times):
             entries = self.log.read(start, turn.upto, 1_000)
             frame = Frame([*packed(entries)], [])
             outcome = self.books.joins(RUN, cast("DataFrame", frame), turn, start)
+            events = [event for _, event in self.books.windows(RUN, cast("DataFrame", frame), turn, start)]
         self.books.forget(RUN)
+        self.events += events
         self.rows += outcome.matches.to_pylist()
         self.batch, self.upto = self.batch + 1, turn.upto
 
     def restart(self) -> None:
         """The driver and all workers are lost."""
-        joins._stations.clear()
-        joins._programs.clear()
+        forget()
         self.books = Books(self._work, self._course)
 
     def told(self, number: int) -> Counter[Bindings]:
@@ -119,11 +124,16 @@ class World:
         return Counter({key: sum(count for (_, _, each), count in found.items() if each == key) for _, _, key in found})
 
 
+def forget() -> None:
+    """What workers had."""
+    for kept in (joins._stations, joins._programs, panes._places, panes._changes):
+        kept.clear()
+
+
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     yield World(tmp_path, monkeypatch)
-    joins._stations.clear()
-    joins._programs.clear()
+    forget()
 
 
 KNOWS, IN, SAYS, OTHER = (
@@ -156,8 +166,7 @@ def test_answers_are_the_same_whatever_comes_between(chosen: Sequence[object], s
             _take(world, wishes, step, patch)
         for number, wish in enumerate(wishes):
             assert world.told(number) == world.right(number, wish), (number, wish)
-    joins._stations.clear()
-    joins._programs.clear()
+    forget()
 
 
 def _take(world: World, wishes: list[Asked], step: object, patch: pytest.MonkeyPatch) -> None:
@@ -228,6 +237,45 @@ def test_a_query_at_which_too_much_waits_is_suspended_and_told_so(
     assert _state(world, 0) is State.SUSPENDED
     (row,) = world.rows
     assert (row["position"], row["limit"]) == (world.upto, Reached.STATE)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_windows_that_are_made_anew_have_nothing_of_what_is_erased(
+    restarted: bool, world: World, tmp_path: Path
+) -> None:
+    window = "REGISTER RSTREAM <out> AS SELECT ?s FROM NAMED WINDOW <urn:w> ON <s> [RANGE PT10S STEP PT10S]"
+    text = f"{window} WHERE {{ WINDOW <urn:w> {{ ?s <{EX}knows> ?t }} }}"
+    query = ContinuousQuery("w", text, into="out", variables=("s",), created=world.clock.now())
+    world.registry.put([(QUERY, "w", to_value(query))])
+    for name in ("secret", "known"):
+        world.publish(chained(name)[0])
+    world.run()
+    assert _kept(tmp_path, "secret")
+    receipt = Receipt("x", Scope.EVENT, "", world.clock.now())
+    world.registry.put(asked(receipt, "urn:e:0"))
+    ask(world.registry)
+    world.run(2)
+    assert not _kept(tmp_path, "secret")
+    assert _kept(tmp_path, "known")
+    if restarted:
+        world.restart()
+    world.clock.advance(20)
+    ask(world.registry)
+    world.run()
+    (event,) = world.events
+    assert "known" in event.text
+    assert "secret" not in event.text
+
+
+def _kept(path: Path, name: str) -> list[Path]:
+    """The ledgers that have it."""
+    tables = {each: Ledger(each.parent).get(_moment(each)) for each in path.rglob("*.arrow")}
+    return [each for each, table in tables.items() if f"{EX}{name}>" in str(table.to_pydict())]
+
+
+def _moment(path: Path) -> tuple[int, int]:
+    batch, number = path.stem.split("-")
+    return int(batch), int(number)
 
 
 def _state(world: World, number: int) -> State:
