@@ -719,8 +719,11 @@ EDGE_CALM = 0.35
 EDGE_CALM_SECONDS = 60.0
 """How long that must have been so: those who listen to the edge that goes must come back, and it may be needed soon."""
 
+LOG_TAIL_SECONDS = 0.005
+"""How often an edge looks whether another process has published. What it publishes itself it knows at once."""
+
 TAIL_SECONDS = 0.015
-"""Between two looks of an edge at log and outbox; it is added to the delay of a notification."""
+"""Between two looks of an edge at an outbox; it is added to the delay of a notification."""
 
 LAGGING_SECONDS = 5.0
 """An unmatched event that is older than this makes health say `lagging`."""

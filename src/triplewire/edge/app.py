@@ -115,7 +115,7 @@ class Edge:
         self.ongoing = Matches(parts.ongoing_outbox, parts.log, queries, self.readers, parts.metrics, load=load)
         self.pasts = Pasts(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
-        self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics)
+        self.log_tail = Tail(parts.log_watch, self._follow_log, parts.metrics, limits.LOG_TAIL_SECONDS)
         self.strain_tail = Tail(Idle(), self._follow_strains, parts.metrics)
         self.outbox_tail = Tail(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Tail(parts.slow_watch, self.slow.step, parts.metrics)
