@@ -7,7 +7,7 @@ import logging
 import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,23 +20,22 @@ from triplewire.config import limits
 from triplewire.matching.chronicles import Chronicle
 from triplewire.model import MATCHES, Event, Reached
 from triplewire.model.queries import ContinuousQuery, State
-from triplewire.native.arrays import Int64
 from triplewire.ongoing.constructions import constructed
 from triplewire.ongoing.learners import Learner, Program
 from triplewire.ongoing.ledgers import Ledger
 from triplewire.ongoing.memories import Memory
-from triplewire.ongoing.network.emitting import ADDRESSES
-from triplewire.ongoing.network.stations import BUCKETS
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.rates import Rates
 from triplewire.ongoing.structures import STRUCTURE
 from triplewire.ongoing.windows.answers import answer_events, suspensions
-from triplewire.ongoing.windows.places import Figures as WindowFigures
 from triplewire.pipeline import panes
 from triplewire.pipeline.blocks import packed
+from triplewire.pipeline.figures import Figures
 from triplewire.pipeline.generations import Generations
-from triplewire.pipeline.joins import Report, Tally, Task, collected, joined
+from triplewire.pipeline.joins import Tally, Task, collected, joined
 from triplewire.pipeline.moments import NEVER
+from triplewire.pipeline.papers import keep_newest, replace_file
+from triplewire.pipeline.pasts import Past, pasts
 from triplewire.pipeline.queries import Work
 from triplewire.registry.erasures import pending
 from triplewire.registry.ports import Change
@@ -78,17 +77,6 @@ class Outcome:
     events: Sequence[tuple[str, Event]]
 
 
-@dataclass(frozen=True)
-class Past:
-    """What some queries are to be given of what was published before a batch: from a position on, to scopes of one
-    origin. Only those that asked for it are told what it answers."""
-
-    origin: int
-    begins: int
-    queries: Sequence[ContinuousQuery]
-    told: bool
-
-
 class Books:
     """Belongs to one run of the query."""
 
@@ -115,7 +103,7 @@ class Books:
         self._reorder(turn, start)
         state = self._generation(run, start)
         found, pages = [MATCHES.empty_table()], count(1)
-        for past in [*self._renewed(start), *self._pasts(turn, start)]:
+        for past in pasts(self._learner, start, turn.upto, anew=start < self._made):
             found += self._recalled(state, past, turn, start, pages)
         if self._learner.unbounded:
             found.append(self._answered(entries, self._task(state, self._learner, turn)))
@@ -132,24 +120,6 @@ class Books:
         if start < self._made:
             self._generations.begin(run, self._made)
         return self._generations.of(run, self._made)
-
-    def _renewed(self, start: int) -> Iterator[Past]:
-        """What all that was there before is given of the past, in the batch in which it is made anew."""
-        if start >= self._made:
-            return
-        learner, origins = self._learner, dict[int, list[ContinuousQuery]]()
-        for query in learner.queries.values():
-            if query.structure is None or query.since > start:
-                continue
-            if query.begins is not None:
-                yield Past(query.since, query.begins, [query], told=False)
-            elif learner.rates.origin(query.structure) <= start:
-                origins.setdefault(learner.rates.origin(query.structure), []).append(query)
-        for origin, queries in origins.items():
-            begins = 1 + min(each.since for each in queries)
-            spans = [each.span for each in queries]
-            reach = None if None in spans else max(each or 0 for each in spans)
-            yield Past(origin, begins if reach is None else max(begins, start - reach), queries, told=False)
 
     def _since_registered(self, matches: pa.Table, turn: Turn, start: int) -> pa.Table:
         """Nothing is told to who looks back at a position before that of its registration."""
@@ -183,15 +153,15 @@ class Books:
         if self._watching is None or self._watching[0] != queries:
             changes = [Change(each.since, QUERY, each.id, {**to_value(each), "first": each.since}) for each in queries]
             path = self._course.path / "windows" / f"{turn.upto:016x}-{os.getpid()}"
-            _replace(path, pickle.dumps(changes))
+            replace_file(path, pickle.dumps(changes))
             self._watching = (queries, path)
-            _drop_oldest(path.parent)
+            keep_newest(path.parent, KEPT_PROGRAMS)
         return self._watching[1]
 
     def _leave_word(self, due: int | None) -> None:
         """When there is to be a batch at the latest."""
         if due != self._due:
-            _replace(self._course.path / "due", str(due or NEVER).encode())
+            replace_file(self._course.path / "due", str(due or NEVER).encode())
             self._due = due
 
     def told(self, turn: Turn) -> dict[str, object]:
@@ -227,7 +197,7 @@ class Books:
     def _write_down(self) -> None:
         """What is decided holds for batches that are done again: so it is written before anything is done by it."""
         course = {"stations": self._course.stations, "spread": self._course.spread, "made": self._made}
-        _replace(self._decisions, json.dumps(self._learner.rates.to_value() | course).encode())
+        replace_file(self._decisions, json.dumps(self._learner.rates.to_value() | course).encode())
 
     def _written(self, program: Program, turn: Turn) -> Path:
         """Where workers find what a batch goes by."""
@@ -235,23 +205,10 @@ class Books:
             self._write_down()
             self._programs += 1
             path = self._course.path / "programs" / f"{turn.upto:016x}-{os.getpid()}-{self._programs}"
-            _replace(path, pickle.dumps(program, protocol=5))
+            replace_file(path, pickle.dumps(program, protocol=5))
             self._newest = (program, path)
-            _drop_oldest(path.parent)
+            keep_newest(path.parent, KEPT_PROGRAMS)
         return self._newest[1]
-
-    def _pasts(self, turn: Turn, start: int) -> Iterator[Past]:
-        """Whom a batch gives something of the past: those who ask for it when they were registered in it, and those
-        whose order was decided in it."""
-        learner = self._learner
-        for query in learner.backward.values():
-            if query.begins is not None and start < query.since <= turn.upto:
-                yield Past(query.since, query.begins, [query], told=True)
-        for structure, origin in learner.rates.origins.items():
-            if start < origin <= turn.upto and structure in learner.oldest:
-                queries = learner.queries.values()
-                found = [each for each in queries if each.structure == structure and each.begins is None]
-                yield Past(origin, learner.oldest[structure] + 1, found, told=False)
 
     def _recalled(self, state: Path, past: Past, turn: Turn, start: int, pages: Iterator[int]) -> Iterator[pa.Table]:
         """Page by page, of which no two of a batch have one number. What it answers is told at the position of the
@@ -321,34 +278,6 @@ class Books:
             self._learner.learn([Change(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version)
 
 
-@dataclass
-class Figures:
-    """What stations said: the newest of how much they have, and the sum of what came to them."""
-
-    rows: dict[int, int] = field(default_factory=dict)
-    bytes: dict[int, int] = field(default_factory=dict)
-    addresses: Int64 = field(default_factory=lambda: np.zeros(ADDRESSES, np.int64))
-    crowded: set[int] = field(default_factory=set)
-    heavy: set[int] = field(default_factory=set)
-    windows: dict[int, WindowFigures] = field(default_factory=dict)
-
-    def take(self, report: Report) -> None:
-        self.rows[report.station], self.bytes[report.station] = report.rows, report.bytes
-        self.addresses += report.addresses
-        self.crowded.update(report.crowded)
-        self.heavy.update(report.heavy)
-
-    def told(self) -> dict[str, object]:
-        loads = np.bincount(np.arange(ADDRESSES) % BUCKETS, self.addresses, BUCKETS)
-        return {
-            "state_rows": sum(self.rows.values()) + sum(each.rows for each in self.windows.values()),
-            "state_bytes": sum(self.bytes.values()) + sum(each.bytes for each in self.windows.values()),
-            "late": sum(count for each in self.windows.values() for count in each.dropped.values()),
-            "loads": [int(each) for each in loads],
-            "addresses": int(np.count_nonzero(self.addresses)),
-        }
-
-
 def _settled(course: Course, decided: Mapping[str, Any]) -> Course:
     """As the first start has it: what lies in so many stations, spread in one way, is found in no other."""
     found = replace(
@@ -357,20 +286,3 @@ def _settled(course: Course, decided: Mapping[str, Any]) -> Course:
     if found != course:
         logger.warning("continuous queries go on as they began, with %s stations, %s", found.stations, found.strategy)
     return found
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole, or as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}")
-    with scratch.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.rename(path)
-
-
-def _drop_oldest(path: Path) -> None:
-    files = [each for each in path.iterdir() if not each.name.startswith(".")]
-    for each in sorted(files, key=lambda each: each.stat().st_mtime_ns)[:-KEPT_PROGRAMS]:
-        each.unlink(missing_ok=True)
