@@ -133,16 +133,13 @@ def parted(parcels: Iterable[Parcel]) -> Iterator[Parcel]:
 
 def outcomes(parcels: Sequence[Parcel], answers: Sequence[Sequence[int]]) -> list[Outcome]:
     """What became of them, when those with events got these answers."""
-    each = iter(answers)
-    return [
-        outcome
-        for parcel in parcels
-        for outcome in (
-            [Outcome(parcel, parcel.found)]
-            if isinstance(parcel.found, TriplewireError)
-            else _outcomes(parcel, parcel.found, next(each))
-        )
-    ]
+    each, found = iter(answers), list[Outcome]()
+    for parcel in parcels:
+        if isinstance(parcel.found, TriplewireError):
+            found.append(Outcome(parcel, parcel.found))
+        else:
+            found += _outcomes(parcel, parcel.found, next(each))
+    return found
 
 
 def _outcomes(parcel: Parcel, publication: Publication, answer: Sequence[int]) -> list[Outcome]:
