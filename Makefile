@@ -42,7 +42,7 @@ unit: $(STAMP)
 test:
 	$(MAKE) -j 2 lint nodes
 	$(MAKE) unit
-	$(BIN)/pytest -q -n 3 --dist loadfile --durations=10 -m "spark or processes"
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=10 -m "spark or processes"
 
 # Ten minutes of requests that are made from the OpenAPI document; `make fuzz-http SECONDS=60` for less.
 SECONDS ?= 600

@@ -18,6 +18,15 @@ from triplewire.sparql.depths import ensure_depth
 ensure_depth()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that are given long come first, so that in the end nobody waits for them alone."""
+    patience: dict[object, float] = {}
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        patience[item.path] = max(patience.get(item.path, 0.0), mark.args[0] if mark and mark.args else 0.0)
+    items.sort(key=lambda item: -patience[item.path])
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test that is a coroutine is run to its end on a loop of its own."""

@@ -12,6 +12,9 @@ import orjson
 from triplewire.client import AsyncClient
 from triplewire.client.sse import Parser
 
+LOOK_SECONDS = 0.05
+"""Between two looks at what is waited for: without it, who waits takes the processor from what it waits for."""
+
 
 async def hear_all(url: str, ids: Sequence[str]) -> list[list[dict[str, Any]]]:
     """The notifications of each subscription up to its end, which is asked for here once somebody listens: the last
@@ -39,8 +42,9 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
 
 
 async def until_stored(client: AsyncClient, position: str) -> None:
-    """Until everything up to a position is matched and stored. The answers themselves are what paces the loop."""
+    """Until everything up to a position is matched and stored."""
     while True:
         health = await client.health()
         if min(health["matched"], health["stored"] or "") >= position:
             return
+        await asyncio.sleep(LOOK_SECONDS)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.hearing import hear_all, until_stored
+from tests.processes.hearing import LOOK_SECONDS, hear_all, until_stored
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
 from triplewire.clock import SystemClock
@@ -58,6 +58,7 @@ async def until_answering(client: AsyncClient) -> None:
         try:
             await client.health()
         except TriplewireError:
+            await asyncio.sleep(LOOK_SECONDS)
             continue
         return
 

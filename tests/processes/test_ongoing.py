@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from asyncio.subprocess import Process
 from collections import Counter
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests.ongoing.oracle import Asked, Key, Published, Triple, expected
+from tests.processes.hearing import LOOK_SECONDS
 from tests.processes.test_crashes import edge, faulty_pipeline
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
@@ -68,11 +70,11 @@ async def publish(client: AsyncClient, found: list[Published], start: int, stop:
     return last
 
 
-async def until_answered(settings: Settings, client: AsyncClient, pipeline: Process, position: int) -> SqliteOutbox:
+async def until_answered(settings: Settings, pipeline: Process, position: int) -> SqliteOutbox:
     outbox = SqliteOutbox(settings.ongoing_outbox)
     while outbox.head() < position:
         assert pipeline.returncode is None
-        await client.health()
+        await asyncio.sleep(LOOK_SECONDS)
     return outbox
 
 
@@ -113,16 +115,17 @@ async def erased_while_it_waited(settings: Settings, client: AsyncClient, pipeli
     for who in ("secret", "known"):
         body = f"<{EX}{who}> <{EX}carries> <{EX}box> <urn:carried:{who}> ."
         receipt = await client.publish("city", body, content_type="application/n-quads")
-    await until_answered(settings, client, pipeline, parse_token(receipt["last"]))
+    await until_answered(settings, pipeline, parse_token(receipt["last"]))
     assert keepers(settings, f"{EX}secret")
     asked = await client.erase("event", "urn:carried:secret")
     while {"step": "state", "state": "waiting", "at": None} in (await client.erasure(asked["id"]))["steps"]:
         assert pipeline.returncode is None
+        await asyncio.sleep(LOOK_SECONDS)
     assert not keepers(settings, f"{EX}secret")
     assert keepers(settings, f"{EX}known")
     body = f'<{EX}box> <{EX}weighs> "7" <urn:weighed> .'
     receipt = await client.publish("city", body, content_type="application/n-quads")
-    outbox = await until_answered(settings, client, pipeline, parse_token(receipt["last"]))
+    outbox = await until_answered(settings, pipeline, parse_token(receipt["last"]))
     found = told(outbox, settings, [made["id"]])
     assert [dict(bindings) for _, _, bindings in found.elements()] == [{"who": f"<{EX}known>"}]
 
@@ -157,7 +160,7 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
         asking = [await register(settings, each.sparql, **{"from": "earliest"}) for each in asked[:2]]
         last = await publish(client, published, number, number + 30)
         pipeline = await faulty_pipeline(settings, "never")
-        outbox = await until_answered(settings, client, pipeline, last)
+        outbox = await until_answered(settings, pipeline, last)
         await erased_while_it_waited(settings, client, pipeline)
         pipeline.terminate()
         assert await pipeline.wait() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.docs import pages
+from tests.processes.hearing import LOOK_SECONDS
 from tests.spark.sessions import program
 from triplewire.client import Client
 from triplewire.compose.up import Up
@@ -27,11 +29,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 def wait_stored(url: str) -> None:
-    """Until the lake has what was published. The answers themselves pace the loop."""
+    """Until the lake has what was published."""
     with Client(url) as client:
         head = client.health()["head"]
         while (client.health()["stored"] or "") < head:
-            pass
+            time.sleep(LOOK_SECONDS)
 
 
 @pytest.mark.usefixtures("spark")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from asyncio.subprocess import Process
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.processes.hearing import LOOK_SECONDS
 from tests.processes.test_crashes import edge, faulty_pipeline
 from tests.processes.test_ongoing import answers, register
 from triplewire.bench.broker import free_port
-from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.model.cargoes import cargo_of
 
@@ -45,10 +46,10 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data=tmp_path, port=free_port())
 
 
-async def until_told(settings: Settings, client: AsyncClient, pipeline: Process, count: int) -> None:
+async def until_told(settings: Settings, pipeline: Process, count: int) -> None:
     while len(answers(settings, "flagged")) < count:
         assert pipeline.returncode is None
-        await client.health()
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 @pytest.mark.timeout(600)
@@ -59,13 +60,13 @@ async def test_a_quiet_stream_closes_its_windows_and_queries_chain_through_a_kil
             await register(settings, text)
         await client.publish("city", EVENT, content_type="application/n-quads")
         pipeline = await faulty_pipeline(settings, "never")
-        await until_told(settings, client, pipeline, 1)
+        await until_told(settings, pipeline, 1)
         pipeline.send_signal(signal.SIGKILL)
         await pipeline.wait()
         before = [each["event"] for each in answers(settings, "counted")]
         pipeline = await faulty_pipeline(settings, "never")
         await client.publish("city", EVENT.replace("urn:e:", "urn:f:"), content_type="application/n-quads")
-        await until_told(settings, client, pipeline, 2)
+        await until_told(settings, pipeline, 2)
         pipeline.terminate()
         assert await pipeline.wait() == 0
     told = answers(settings, "counted")
