@@ -102,6 +102,11 @@ class ContinuousQuery:
         return self.since
 
     @property
+    def after(self) -> int:
+        """Of an answer, every piece lies after it: where it was registered, or as far back as it looks."""
+        return self.since if self.begins is None else self.begins - 1
+
+    @property
     def windowed(self) -> bool:
         return self.group is None
 

@@ -20,9 +20,8 @@ def constructed(
     """One event for each query and position: what all solutions make that the event there has completed. Matches are
     in order of position; `queries` are by group."""
     for group, (query, structure) in queries.items():
-        least = query.since if query.begins is None else query.begins - 1
         rows = matches.filter(pa.array(matches["group"].to_numpy() == group))
-        rows = rows.filter(pa.array(rows["value"].to_numpy() > least))
+        rows = rows.filter(pa.array(rows["value"].to_numpy() > query.after))
         positions = rows["position"].to_numpy()
         marks = np.flatnonzero(np.diff(positions, prepend=-1))
         for first, last in pairwise([*marks, len(positions)]):

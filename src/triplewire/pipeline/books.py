@@ -250,10 +250,7 @@ class Books:
 
     def _outcome(self, matches: pa.Table, turn: Turn, memory: Memory) -> Outcome:
         making = self._learner.making
-        once = {
-            group: query.since if query.begins is None else query.begins - 1
-            for group, query in self._learner.once.items()
-        }
+        once = {group: query.after for group, query in self._learner.once.items()}
         fresh = memory.fresh(turn.batch, matches, once)
         events = list(constructed(fresh, making))
         told = fresh.filter(pa.array(~np.isin(fresh["group"].to_numpy(), list(making)))) if making else fresh

@@ -191,6 +191,5 @@ def _listened(query: ContinuousQuery) -> Wanted:
     """An answer concerns those who were registered before the oldest piece of it, or look back so far."""
     if query.group is None:
         return Wanted(query.since, query.until, None)
-    least = query.since if query.begins is None else query.begins - 1
-    member = Membership(query.group, (), least, Op.GREATER)
+    member = Membership(query.group, (), query.after, Op.GREATER)
     return Wanted(query.since, query.until, member, at_once=query.begins is not None)
