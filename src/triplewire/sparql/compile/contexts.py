@@ -169,6 +169,12 @@ class Context:
         values = self.frame.exports.relation.values
         return frozenset(name for name, value in values.items() if is_true(value.bound()))
 
+    def repeats(self, relation: Relation) -> bool:
+        """Was it computed for each row of the frame, and can these be told apart in it? What has other keys alone, as
+        those of its graph, was not."""
+        keys = {} if self.frame is None else self.frame.exports.relation.keys
+        return bool(keys) and keys.keys() <= relation.keys.keys()
+
     @property
     def substituted(self) -> frozenset[str]:
         return frozenset() if self.frame is None else frozenset(self.frame.exports.relation.values)

@@ -42,14 +42,19 @@ def unified(context: Context, left: Relation, right: Relation) -> tuple[dict[str
     frame put in."""
     values = {**left.values, **right.values}
     conditions = same_keys(left.keys, right.keys)
-    framed = bool(left.keys and right.keys)
+    fixed = _fixed(context, left, right)
     for name in left.values:
-        if framed and name in context.fixed:
+        if name in fixed:
             values[name] = left.values[name]
         elif name in right.values:
             values[name], condition = met(left.values[name], right.values[name])
             conditions.append(condition)
     return values, [each for each in conditions if not is_true(each)]
+
+
+def _fixed(context: Context, left: Relation, right: Relation) -> frozenset[str]:
+    """What the frame put into both, for each of its rows."""
+    return context.fixed if context.repeats(left) and context.repeats(right) else frozenset()
 
 
 def met(left: Value, right: Value) -> tuple[Value, Sql]:
@@ -124,7 +129,7 @@ def left_joined(context: Context, left: Relation, right: Relation, conditions: S
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
     (source,) = right.sources
     maybe = {name: _maybe(value) for name, value in right.values.items()}
-    shared = maybe.keys() - (context.fixed if left.keys and right.keys else frozenset())
+    shared = maybe.keys() - _fixed(context, left, right)
     outer = {name: met(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()}
     return replace(
         left,

@@ -7,7 +7,7 @@ columns of that. A sub-query has only the columns that somebody asks for, so not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
@@ -217,7 +217,7 @@ def rendered(relation: Relation, columns: Columns) -> exp.Select:
         inner = exp.Select(expressions=[exp.Star(), *made]).from_(inner.subquery(COMPUTED, copy=False), copy=False)
     around = exp.Select(expressions=[outside(each) for each in outputs])
     around.from_(inner.subquery(COMPUTED, copy=False), copy=False)
-    return around.where(every(*map(outside, late)), copy=False) if late else around
+    return around.where(_kept(map(outside, late)), copy=False) if late else around
 
 
 def _read(parts: Sequence[Sql]) -> list[exp.Column]:
@@ -232,13 +232,19 @@ def _select(outputs: Sequence[Sql], sources: Sequence[Joined], conditions: Seque
             select.from_(joined.source.sql(), copy=False)
         else:
             select.append("joins", _join(joined))
-    return select.where(every(*conditions), copy=False) if conditions else select
+    return select.where(_kept(conditions), copy=False) if conditions else select
+
+
+def _kept(conditions: Iterable[Sql]) -> Sql:
+    """What is always an error keeps no row; NULL by itself is of no type, which Spark does not take."""
+    made = every(*conditions)
+    return exp.false() if is_null(made) else made
 
 
 def _join(joined: Joined) -> exp.Join:
     if joined.kind == "cross":
         return exp.Join(this=joined.source.sql(), kind="CROSS")
-    on = joined.on if joined.on is not None else exp.true()
+    on = _kept([joined.on]) if joined.on is not None else exp.true()
     if joined.kind == "left":
         return exp.Join(this=joined.source.sql(), side="LEFT", on=on)
     return exp.Join(this=joined.source.sql(), kind=joined.kind.upper(), on=on)
