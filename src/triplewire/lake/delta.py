@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -15,20 +16,15 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from triplewire.config import limits
 from triplewire.errors import Conflict, NotFound, StorageFull
+from triplewire.lake.commits import REMOVALS, UPTO, ZONES, commit_path, followed
 from triplewire.lake.disks import sync
 from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.lake.quads import TABLE, ZONE
 from triplewire.lake.ranges import RANGED, from_actions, to_statistics
 from triplewire.model import START
 
-UPTO = "triplewire.upto"
-"""The application transaction whose version is the position up to which the table is complete."""
-REMOVALS = "triplewire.removals"
-"""Likewise, how many changes took rows away."""
-ZONES = "triplewire.zones"
-"""Likewise, the version of the zone map."""
 CHANGES = "triplewire.changes"
-"""Likewise, how many changes there were. Two that were made of the same table cannot both be committed."""
+"""The application transaction that counts changes. Two that were made of the same table cannot both be committed."""
 
 FLOOR = "triplewire.floor"
 """Likewise, the newest position at which retention took an event away; with a dot and a stream, one of that stream."""
@@ -81,8 +77,16 @@ class DeltaLake:
             if at is not None:
                 return _past(self._path, at)
             if self._snapshot is None or self._is_newer(self._snapshot.version):
-                self._snapshot = self._seen(self._current())
+                self._snapshot = self._followed() or self._seen(self._current())
             return self._snapshot
+
+    def _followed(self) -> Snapshot | None:
+        """The newest version, where what is known leads to it."""
+        known = self._snapshot
+        if known is None or known.version < 0:
+            return None
+        found = followed(self._path, known)
+        return found if found is not known else None
 
     def floor(self, stream: str | None = None) -> int:
         removals = self.files().removals
@@ -103,9 +107,9 @@ class DeltaLake:
         """Is there a version after this one? Versions are numbered without gaps, each a file of its own, so that one
         look does; to read the log costs more the more files the table has. Old ones are cleaned away: who has one of
         these is far behind."""
-        if version < 0 or _commit(self._path, version + 1).exists():
+        if version < 0 or commit_path(self._path, version + 1).exists():
             return True
-        return not _commit(self._path, version).exists()
+        return not commit_path(self._path, version).exists()
 
     def _seen(self, table: DeltaTable | None) -> Snapshot:
         if table is None:
@@ -131,14 +135,16 @@ class DeltaLake:
             raise StorageFull(f"the lake took no commit: {error}") from error
         table.update_incremental()
         # A commit counts when it is on the disk: the file and the directory that names it.
-        commit = _commit(self._path, table.version())
+        commit = commit_path(self._path, table.version())
         sync(commit)
         sync(commit.parent)
 
     def _current(self) -> DeltaTable | None:
         """The table at its newest version, opened once; None while there is none."""
         if self._table is not None:
-            self._table.update_incremental()
+            # To look for news, delta-rs lists the whole log: a tenth of a second for that of a day.
+            if self._is_newer(self._table.version()):
+                self._table.update_incremental()
             return self._table
         try:
             self._table = DeltaTable(self._path)
@@ -157,17 +163,17 @@ class DeltaLake:
 def _snapshot(table: DeltaTable, path: Path, before: Snapshot | None = None) -> Snapshot:
     """Of the table as it was loaded. Files that were in a snapshot before are taken from it."""
     actions = pa.table(table.get_add_actions(flatten=True))
+    names = [unquote(name) for name in actions["path"].to_pylist()]
     known = {each.path: each for each in before.files} if before else {}
-    fresh = actions.filter(pa.array([name not in known for name in actions["path"].to_pylist()], pa.bool_()))
+    fresh = actions.filter(pa.array([name not in known for name in names], pa.bool_()))
     known |= {each.path: each for each in from_actions(fresh)}
-    files = (known[name] for name in actions["path"].to_pylist())
     return Snapshot(
         str(path),
         table.version(),
         table.transaction_version(UPTO) or 0,
         table.transaction_version(REMOVALS) or 0,
         _or(table.transaction_version(ZONES), -1),
-        tuple(sorted(files, key=lambda each: (each.first, each.path))),
+        tuple(sorted((known[name] for name in names), key=DataFile.place)),
     )
 
 
@@ -228,7 +234,3 @@ def _removed(file: DataFile, *, lost: bool) -> RemoveAction:
 
 def _milliseconds() -> int:
     return int(time.time() * 1_000)
-
-
-def _commit(table: Path, version: int) -> Path:
-    return table / "_delta_log" / f"{version:020d}.json"

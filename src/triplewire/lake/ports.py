@@ -34,6 +34,10 @@ class DataFile:
         """The lowest position in it."""
         return int(self._positions[0])
 
+    def place(self) -> tuple[int, str]:
+        """Among the files of a snapshot."""
+        return self.first, self.path
+
     @property
     def last(self) -> int:
         return int(self._positions[1])

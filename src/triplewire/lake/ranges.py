@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,7 +109,27 @@ def from_actions(actions: pa.Table) -> Iterator[DataFile]:
     """The files that a table has, from its own account of them, which is flat."""
     for row in actions.to_pylist():
         ranges = {name: found for name in RANGED if (found := _range(row, name)) is not None}
-        yield DataFile(row["path"], row["size_bytes"], row["num_records"], ranges, row.get("partition.zone"))
+        yield DataFile(unquote(row["path"]), row["size_bytes"], row["num_records"], ranges, row.get("partition.zone"))
+
+
+def from_statistics(path: str, size: int, zone: str | None, said: Mapping[str, Any]) -> DataFile:
+    """The same from the words of Delta."""
+    rows, least, greatest = said["numRecords"], said.get("minValues", {}), said.get("maxValues", {})
+    nulls = said.get("nullCount", {})
+    row = {
+        "num_records": rows,
+        **{f"min.{name}": _read(name, value) for name, value in least.items()},
+        **{f"max.{name}": _read(name, value) for name, value in greatest.items()},
+        **{f"null_count.{name}": value for name, value in nulls.items()},
+    }
+    ranges = {name: found for name in RANGED if (found := _range(row, name)) is not None}
+    return DataFile(path, size, rows, ranges, zone)
+
+
+def _read(column: str, value: float | str) -> Value:
+    if column in TIMES:
+        return datetime.fromisoformat(str(value))
+    return float(value) if column == "object_number" else value
 
 
 def _range(row: Mapping[str, Any], column: str) -> Range | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite, isnan
 from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.lake.ports import DataFile
 from triplewire.sparql.compile.statics import static
@@ -41,14 +43,43 @@ _WHOLE: dict[Kind, Ends] = {
 
 @dataclass(frozen=True)
 class _Column:
-    """The files that have values in a column, by number, with these; and those of which that is not known."""
+    """The files that have values in a column, by number, with the least and the greatest of each; and those of which
+    that is not known."""
 
-    spans: tuple[tuple[int, Any, Any], ...]
+    numbers: NDArray[np.int64]
+    least: NDArray[np.object_]
+    greatest: NDArray[np.object_]
     unknown: frozenset[int]
+
+    @classmethod
+    def of(cls, files: Sequence[DataFile], name: str) -> _Column:
+        told = [file.ranges.get(name) for file in files]
+        there = [(number, *found) for number, found in enumerate(told) if found is not None and found[0] is not None]
+        numbers, least, greatest = zip(*there, strict=True) if there else ((), (), ())
+        unknown = frozenset(number for number, found in enumerate(told) if found is None)
+        return cls(np.array(numbers, np.int64), _values(least), _values(greatest), unknown)
+
+    def meeting(self, spans: Spans) -> set[int]:
+        """The files that may have a value in one of the spans: the first of these that does not end before the file
+        begins starts before the file ends."""
+        if len(spans) == 1:
+            ((first, last),) = spans
+            met = (self.least <= last) & (self.greatest >= first)
+        else:
+            starts, ends = _values([each[0] for each in spans]), _values([each[1] for each in spans])
+            place = np.searchsorted(ends, self.least)
+            met = place < len(ends)
+            met[met] = starts[place[met]] <= self.greatest[met]
+        return {*self.unknown, *self.numbers[met].tolist()}
+
+    def spans(self, numbers: Set[int]) -> Spans:
+        """Where the values of some files lie."""
+        chosen = np.isin(self.numbers, np.fromiter(numbers, np.int64, len(numbers)))
+        return _merged(list(zip(self.least[chosen], self.greatest[chosen], strict=True)))
 
 
 class Ranges:
-    """Of the files of one snapshot."""
+    """Of the files of one snapshot, all of which are looked at at once."""
 
     def __init__(self, files: Sequence[DataFile], sieve: Sieve | None = None) -> None:
         self._files = files
@@ -62,22 +93,15 @@ class Ranges:
     def spans(self, numbers: Set[int], column: str) -> Spans | None:
         """Where the values of a column lie in these files. None where that is not known of all of them."""
         known = self._column(column)
-        if not known.unknown.isdisjoint(numbers):
-            return None
-        return _merged([(first, last) for number, first, last in known.spans if number in numbers])
+        return known.spans(numbers) if known.unknown.isdisjoint(numbers) else None
 
-    def meeting(self, numbers: Set[int], column: str, spans: Spans) -> frozenset[int]:
+    def meeting(self, numbers: Set[int], column: str, spans: Spans) -> Set[int]:
         """Those of the files that may have a value in one of the spans."""
-        known = self._column(column)
-        starts, ends = [each[0] for each in spans], [each[1] for each in spans]
-        met = (n for n, first, last in known.spans if n in numbers and _meets(starts, ends, first, last))
-        return known.unknown.intersection(numbers).union(met)
+        return self._column(column).meeting(spans) & numbers
 
     def _within(self, way: tuple[Bound, ...]) -> Set[int]:
-        chosen = set(range(len(self._files)))
-        for bound in way:
-            chosen.intersection_update(self._touched(bound), *map(self._touched, implied(bound)))
-        return self._sieved(way, chosen)
+        touched = [self._touched(each) for bound in way for each in (bound, *implied(bound))]
+        return self._sieved(way, set.intersection(*touched) if touched else set(range(len(self._files))))
 
     def _sieved(self, way: tuple[Bound, ...], chosen: Set[int]) -> Set[int]:
         for bound in way:
@@ -85,24 +109,14 @@ class Ranges:
                 chosen = self._sieve(bound.column, names, chosen)
         return chosen
 
-    def _touched(self, bound: Bound) -> frozenset[int]:
+    def _touched(self, bound: Bound) -> set[int]:
         intervals = [_ends(each, _kind(bound.column)) for each in bound.intervals]
         kept = _merged([each for each in intervals if each[0] <= each[1]])
-        if not kept:
-            return frozenset()
-        column = self._column(bound.column)
-        if len(kept) == 1:
-            ((least, greatest),) = kept
-            return column.unknown.union(n for n, first, last in column.spans if first <= greatest and last >= least)
-        starts, ends = [each[0] for each in kept], [each[1] for each in kept]
-        return column.unknown.union(n for n, first, last in column.spans if _meets(starts, ends, first, last))
+        return self._column(bound.column).meeting(kept) if kept else set()
 
     def _column(self, name: str) -> _Column:
         if name not in self._columns:
-            told = [(number, file.ranges.get(name)) for number, file in enumerate(self._files)]
-            spans = tuple((number, *found) for number, found in told if found is not None and found[0] is not None)
-            unknown = frozenset(number for number, found in told if found is None)
-            self._columns[name] = _Column(spans, unknown)
+            self._columns[name] = _Column.of(self._files, name)
         return self._columns[name]
 
 
@@ -175,7 +189,8 @@ def _merged(intervals: list[Ends]) -> Spans:
     return made
 
 
-def _meets(starts: list[Any], ends: list[Any], first: Any, last: Any) -> bool:  # noqa: ANN401 - values of one kind
-    """Does the first interval that does not end before the file begins start before the file ends?"""
-    place = bisect_left(ends, first)
-    return place < len(starts) and starts[place] <= last
+def _values(values: Sequence[Any]) -> NDArray[np.object_]:
+    """As they are, so that they are compared as Python compares them."""
+    made = np.empty(len(values), np.object_)
+    made[:] = values
+    return made
