@@ -14,9 +14,10 @@ from triplewire.bench.history_data import QUADS
 from triplewire.bench.hour import Hour, Plan, Sample, compared
 from triplewire.bench.hour_commits import FILES, Commits, day
 from triplewire.bench.hour_plot import svg
-from triplewire.bench.hour_questions import Asked, Asker, Changed, questions
+from triplewire.bench.hour_questions import Asked, Asker, Changed, Kept, questions
 from triplewire.clock import ManualClock
 from triplewire.config import Settings, limits
+from triplewire.lake.delta import DeltaLake
 from triplewire.lake.houses import in_turn
 from triplewire.lake.ports import Change
 
@@ -43,7 +44,7 @@ def test_a_commit_is_the_events_of_a_second_in_two_files(tmp_path: Path) -> None
 def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
     table, clock = tmp_path / "quads", ManualClock()
     asked = questions(day(RATE), RATE)
-    with closing(Commits(table, RATE, clock)) as commits, closing(Asker(table, asked, clock)) as asker:
+    with closing(Commits(table, RATE, clock)) as commits, closing(Asker(DeltaLake(table), table, asked)) as asker:
         for _ in range(12):
             found = commits.commit()
         asker.prepare()
@@ -51,6 +52,17 @@ def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
         commits.lake.replace(Change(found.files[-2 * FILES :], (), lost=True))
         with pytest.raises(Changed, match="not what it was"):
             asker.ask()
+
+
+def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> None:
+    table, asked = tmp_path / "quads", questions(day(RATE), RATE)
+    with closing(Commits(table, RATE, ManualClock())) as commits:
+        for _ in range(12):
+            found = commits.commit()
+    with closing(Asker(Kept(found, tmp_path / "kept"), tmp_path / "kept", asked)) as asker:
+        for each in found.paths:
+            Path(each).unlink()
+        assert asker.ask()["event"].rows == QUADS
 
 
 def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +81,9 @@ def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatc
     assert last["versions"] > 60
     assert report["house"]["rewritten"] > 0.7
     assert report["latency_ms"]["at_the_end"].keys() == report["ratio"].keys() == report["rows"].keys()
+    assert report["in_turn"]["ms"]["ratio"].keys() == report["rows"].keys()
+    assert all(each > 0 for opened in report["in_turn"]["opened"].values() for each in opened.values())
+    assert last["newest_ms"] > 0
     assert report["disk_bytes"] > last["bytes"] > 0
     tree = ElementTree.fromstring(svg(report))
     lines = [each.get("points", "").split() for each in tree.iter() if each.tag.endswith("polyline")]
@@ -76,7 +91,8 @@ def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatc
 
 
 def sampled(second: int, milliseconds: float, *, busy: bool = False) -> Sample:
-    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, {"event": Asked(milliseconds, milliseconds / 2, 1.0, 1)})
+    asked = {"event": Asked(milliseconds, milliseconds / 2, 1.0, 1)}
+    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, 3 * milliseconds, asked)
 
 
 def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_rests() -> None:
@@ -95,6 +111,7 @@ def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_r
             "beside_housekeeping": {"event": 30},
         },
         "cpu_ratio": {"event": 2.0},
+        "newest_ms": {"after_a_minute": 12, "at_the_end": 24, "beside_housekeeping": 180},
     }
 
 

@@ -19,15 +19,18 @@ from typing import Any
 from triplewire.bench.history_data import QUADS
 from triplewire.bench.history_oxigraph import size
 from triplewire.bench.hour_commits import Commits, day
-from triplewire.bench.hour_questions import Asked, Asker, questions
+from triplewire.bench.hour_comparisons import in_turn
+from triplewire.bench.hour_questions import Asked, Asker, Kept, questions, whole
 from triplewire.bench.hour_turns import Turns
 from triplewire.bench.machine import description, reference_ms
 from triplewire.clock import ManualClock, SystemClock
 from triplewire.compose.house import lake_house, rules
 from triplewire.config import Settings, limits
 from triplewire.lake.compactions import fresh
+from triplewire.lake.delta import DeltaLake
 from triplewire.lake.houses import Runner
 from triplewire.lake.ports import Snapshot
+from triplewire.lake.reads import Tally
 from triplewire.pipeline.housekeeper import Housekeeper
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.tasks import run as run_tasks
@@ -62,6 +65,8 @@ class Sample:
     """The median time of a commit and a look at the table, since the sample before."""
     busy: bool
     """Was the housekeeper at work?"""
+    newest_ms: float
+    """What it took, before all else, to ask for an event of the last second."""
     asked: dict[str, Asked]
 
     def told(self) -> dict[str, Any]:
@@ -102,7 +107,12 @@ class Hour:
         house = replace(lake_house(self._table), run=runner, tasks=tasks)
         self._turns = Turns(Housekeeper(house, rules(settings), self._clock), self._clock)
         self._commits = Commits(self._table, plan.rate, self._clock)
-        self._asker = Asker(self._table, questions(day(plan.rate), plan.rate), self._clock)
+        self._day = day(plan.rate)
+        self._questions = questions(self._day, plan.rate)
+        reads = Tally(self._table.with_name("reads"), self._clock)
+        self._asker = Asker(DeltaLake(self._table), self._table, self._questions, reads)
+        self._kept = Path(settings.data, "kept").absolute()
+        self._first: Kept | None = None
         self._samples: list[Sample] = []
         self._most = 0
         self._taken: list[float] = []
@@ -111,10 +121,12 @@ class Hour:
         """Let the time go by. Raises Changed, and what the housekeeper failed with."""
         for second in range(1, self._plan.minutes * MINUTE + 1):
             snapshot = self._second()
-            if second % limits.PREPARE_SECONDS == 0:
-                self._asker.prepare()
+            if second == min(2, self._plan.minutes) * MINUTE:
+                self._first = Kept(snapshot, self._kept)
             if second >= MINUTE and second % _EVERY == 0:
                 self._samples.append(self._sample(second, snapshot))
+            if second % limits.PREPARE_SECONDS == 0:
+                self._asker.prepare()
             if second % MINUTE == 0:
                 say(_progress(self._samples[-1]))
         self._turns.rest(None)
@@ -139,7 +151,13 @@ class Hour:
         versions = sum(1 for _ in (self._table / "_delta_log").glob("*.json"))
         figures = len(snapshot.files), len(fresh(snapshot)), len(zones), snapshot.size, versions
         taken, self._taken = round(median(self._taken) * 1_000, 1), []
-        return Sample(second, *figures, taken, busy, self._asker.ask())
+        newest = self._asker.first(whole(self._day, second * self._plan.rate - 1))
+        return Sample(second, *figures, taken, busy, newest, self._asker.ask())
+
+    def _in_turn(self) -> dict[str, Any]:
+        assert self._first is not None
+        with closing(Asker(self._first, self._kept, self._questions)) as before:
+            return in_turn(before, self._asker)
 
     def _report(self) -> dict[str, Any]:
         first, last, spent = self._samples[0], self._samples[-1], self._turns.spent
@@ -149,6 +167,7 @@ class Hour:
             "events": events,
             "quads": events * QUADS,
             "files": {"after_a_minute": first.files, "most": self._most, "at_the_end": last.files},
+            "in_turn": self._in_turn(),
             **compared(self._samples),
             "rows": {name: each.rows for name, each in last.asked.items()},
             "house": {
@@ -174,7 +193,14 @@ def compared(samples: Sequence[Sample]) -> dict[str, Any]:
     }
     times = {name: _medians(some, "milliseconds") for name, some in parts.items()}
     cpu = {name: _medians(some, "cpu") for name, some in parts.items()}
-    return {"latency_ms": times, "ratio": _ratios(times), "cpu_ms": cpu, "cpu_ratio": _ratios(cpu)}
+    newest = {name: round(median(each.newest_ms for each in some), 1) for name, some in parts.items() if some}
+    return {
+        "latency_ms": times,
+        "ratio": _ratios(times),
+        "cpu_ms": cpu,
+        "cpu_ratio": _ratios(cpu),
+        "newest_ms": newest,
+    }
 
 
 def _ratios(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
 from triplewire.bench.history_data import MADE_BY, RESULT, RESULT_TIME, Day, moment
 from triplewire.bench.history_reads import read
-from triplewire.clock import Clock
 from triplewire.errors import TriplewireError
-from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Moment, Shelf, Snapshot
 from triplewire.lake.reads import Tally
 from triplewire.query.duck import Duck
 from triplewire.query.history import History
@@ -26,6 +25,11 @@ _TIMES = 5
 """How many constants of a kind are asked for."""
 _FIRST, _SECONDS = 10, 30
 """The stretch of the first minute that is asked for, in seconds."""
+
+
+def whole(day: Day, number: int) -> str:
+    """All of an event."""
+    return f"SELECT * {{ GRAPH <{day.event(number).id}> {{ ?s ?p ?o }} }}"
 
 
 class Changed(TriplewireError):
@@ -54,7 +58,7 @@ def questions(day: Day, rate: int) -> dict[str, Sequence[str]]:
             f"SELECT ?t ?v {{ ?o {MADE_BY} {_sensor(day, each)} ; {RESULT} ?v ; {RESULT_TIME} ?t {within} }}"
             for each in numbers
         ],
-        "event": [f"SELECT * {{ GRAPH <{day.event(each).id}> {{ ?s ?p ?o }} }}" for each in numbers],
+        "event": [whole(day, each) for each in numbers],
         "stretch": [
             f"SELECT (COUNT(*) AS ?n) {{ ?o {RESULT_TIME} ?t FILTER(?t >= {moment(timedelta(seconds=each))} && "
             f"?t < {moment(timedelta(seconds=each + _SECONDS // _TIMES))}) }}"
@@ -67,12 +71,27 @@ def _sensor(day: Day, number: int) -> str:
     return next(quad.object for quad in day.event(number).quads if quad.predicate == MADE_BY)
 
 
+class Kept:
+    """A lake as it once was, for as long as others go on with it: its files have a second name each."""
+
+    def __init__(self, snapshot: Snapshot, directory: Path) -> None:
+        for each in snapshot.files:
+            kept = directory / each.path
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.hardlink_to(Path(snapshot.table) / each.path)
+        self._snapshot = replace(snapshot, table=str(directory))
+
+    def files(self, at: Moment | None = None) -> Snapshot:
+        return self._snapshot
+
+
 class Asker:
     """Asks as a process of queries does, which counts what is new while it has nothing else to do."""
 
-    def __init__(self, table: Path, asked: Mapping[str, Sequence[str]], clock: Clock) -> None:
-        tally = Tally(table.with_name("reads"), clock)
-        self._history = History(DeltaLake(table), Duck(table, reads=tally, copies=False))
+    def __init__(
+        self, lake: Shelf, table: Path, asked: Mapping[str, Sequence[str]], reads: Tally | None = None
+    ) -> None:
+        self._history = History(lake, Duck(table, reads=reads, copies=False))
         self._asked = asked
         self._known: dict[str, object] = {}
 
@@ -83,6 +102,10 @@ class Asker:
     def ask(self) -> dict[str, Asked]:
         """Everything. Raises Changed where an answer is not what it was before."""
         return {name: self._all(texts) for name, texts in self._asked.items()}
+
+    def first(self, text: str) -> float:
+        """Milliseconds that a question takes, whatever has come since the last one."""
+        return _milliseconds([self._timed(text)[0]])
 
     def close(self) -> None:
         self._history.close()

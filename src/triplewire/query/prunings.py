@@ -75,7 +75,7 @@ class Pruning:
             relation, alias = found[1], found[2]
             if relation is None:
                 return found[0]
-            numbers = chosen.get(alias, tuple(range(len(self.snapshot.files))))
+            numbers = chosen[alias] if alias in chosen else tuple(range(len(self.snapshot.files)))
             self._scans[alias or relation] = numbers
             return self.source(relation, alias or relation, numbers)
 

@@ -2,7 +2,7 @@
 
 A subject that comes again all day has quads in one zone of each of its predicates, and which zone that is does not
 follow from the event: of every such zone a file has to be opened for the event's id, one of many in vain. A roster
-remembers the names in a file by two bits each. It is made of files that were asked for by name, when there are no
+remembers the names in a file by four bits each. It is made of files that were asked for by name, when there are no
 queries; files never get other names, so that it stays true for as long as they are there.
 """
 
@@ -21,7 +21,10 @@ COLUMNS = frozenset({"graph", "subject"})
 """Those in which names are looked up one by one."""
 
 _BITS = 8
-"""For each name, at least: one that is not there is taken to be there in one of 20 cases at most."""
+"""For each name, at least: one that is not there is taken to be there in one of 40 cases at most."""
+
+_SHIFTS = (0, 16, 32, 48)
+"""Where in a hash the places of its bits are taken from."""
 
 Key = tuple[str, str]
 """A file's path and a column."""
@@ -83,15 +86,16 @@ class Rosters:
 
 
 def roster(hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
-    """Two bits for each hash, in a power of two of them."""
+    """Four bits for each hash, in a power of two of them."""
     size = 1 << max(8, (_BITS * len(hashes) - 1).bit_length())
     bits = np.zeros(size, np.bool_)
-    for part in (hashes, hashes >> np.uint64(32)):
-        bits[part & np.uint64(size - 1)] = True
+    for shift in _SHIFTS:
+        bits[hashes >> np.uint64(shift) & np.uint64(size - 1)] = True
     return np.packbits(bits, bitorder="little").tobytes()
 
 
 def has(made: bytes, name: int) -> bool:
     """May the hash be one of those that a roster was made of?"""
     last = 8 * len(made) - 1
-    return all(made[place >> 3] >> (place & 7) & 1 for place in (name & last, name >> 32 & last))
+    places = (name >> shift & last for shift in _SHIFTS)
+    return all(made[place >> 3] >> (place & 7) & 1 for place in places)

@@ -159,7 +159,8 @@ def some(*conditions: Sql) -> Sql:
 
 
 def case(*branches: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """The result of the first branch whose condition is TRUE, else the default, else NULL."""
+    """The result of the first branch whose condition is TRUE, else the default, else NULL; just NULL where that is
+    every result, which would have no type."""
     kept: list[tuple[Sql, Sql]] = []
     for condition, result in branches:
         if is_true(condition):
@@ -167,16 +168,21 @@ def case(*branches: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
             break
         if not (is_false(condition) or is_null(condition)):
             kept.append((condition, result))
+    default = None if default is None or is_null(default) else default
+    while kept and default is None and is_null(kept[-1][1]):
+        kept.pop()
     if not kept:
-        return null() if default is None else default
+        return default or null()
     ifs = [exp.If(this=condition, true=result) for condition, result in kept]
-    return exp.Case(ifs=ifs, default=None if default is None or is_null(default) else default)
+    return exp.Case(ifs=ifs, default=default)
 
 
 def select_by(value: Sql, results: Mapping[int, Sql]) -> Sql:
     """The result for the number that the value is; the last for all others."""
     if isinstance(value, exp.Literal):
         return results.get(int(value.name), null())
+    if all(is_null(each) for each in results.values()):
+        return null()
     *rest, (_, last) = results.items()
     ifs = [exp.If(this=number(key), true=result) for key, result in rest]
     return exp.Case(this=value, ifs=ifs, default=last) if ifs else last
