@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +23,8 @@ from triplewire.sparql import Family, Statistics
 from triplewire.sparql.statistics import Kind
 
 ONE, TWO = typed("1", "integer"), typed("2", "integer")
+
+Triple: TypeAlias = tuple[str, str, str]
 
 
 def counted(duck: Duck, snapshot: Snapshot) -> Statistics:
@@ -88,14 +94,46 @@ def test_a_triple_of_two_events_in_one_file_is_not_unique(counting: Duck, lake: 
     assert not found.kind(iri("p")).unique
 
 
-def test_over_the_limit_nothing_is_unique_any_more(
+def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(
     counting: Duck, lake: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HASHED_QUADS", 4)
-    assert counted(counting, lake.grow([triple("s", "p", "a"), triple("s", "q", "a")])).kind(iri("p")).unique
-    for name in "bc":
-        found = counted(counting, lake.grow([triple("s", "p", name)]))
-        assert not any(found.kind(iri(predicate)).unique for predicate in "pq")
+    monkeypatch.setattr(limits, "HASHED_QUADS", 6)
+    for number in range(10, 30):
+        found = counted(counting, lake.grow([triple(f"s{number}", "p", "a"), triple("s", "q", f"o{number}")]))
+        assert found.kind(iri("p")).unique
+    assert not found.kind(iri("q")).unique
+
+
+@pytest.mark.parametrize("object_", ["a", "new"])
+def test_a_name_of_what_was_forgotten_may_have_been_there(
+    counting: Duck, lake: Growing, monkeypatch: pytest.MonkeyPatch, object_: str
+) -> None:
+    monkeypatch.setattr(limits, "HASHED_QUADS", 6)
+    for number in range(10, 20):
+        lake.grow([triple(f"s{number}", "p", "a"), triple(f"s{number}", "q", "a")])
+        counting.statistics(lake.files())
+    found = counted(counting, lake.grow([triple("s10", "p", object_)]))
+    assert not found.kind(iri("p")).unique
+    assert found.kind(iri("q")).unique
+
+
+TRIPLES = st.tuples(st.sampled_from("abcdef"), st.sampled_from("pq"), st.sampled_from("xyz"))
+
+
+@given(st.lists(st.lists(st.frozensets(TRIPLES, min_size=1, max_size=3), min_size=1, max_size=3), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_what_is_said_to_be_unique_is_however_little_is_remembered(files: list[list[frozenset[Triple]]]) -> None:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.setattr(limits, "PORTION_QUADS", 0)
+        patch.setattr(limits, "HASHED_QUADS", 8)
+        lake, seen = Growing(Path(folder)), Counter[Triple]()
+        with closing(Duck(lake.path)) as duck:
+            for events in files:
+                found = counted(duck, lake.grow(*([triple(*each) for each in event] for event in events)))
+                seen.update(each for event in events for each in event)
+                twice = {each[1] for each, times in seen.items() if times > 1}
+                for predicate in twice:
+                    assert not found.kind(iri(predicate)).unique
 
 
 def test_rows_that_are_gone_begin_everything_anew(counting: Duck, lake: Growing) -> None:

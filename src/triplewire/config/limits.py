@@ -411,8 +411,8 @@ RECORDED_QUADS = 100_000
 counted again in a second."""
 
 HASHED_QUADS = 20_000_000
-"""Quads and events of which a process of queries remembers hashes, to know what is there only once: at
-worst 160 MB. Above it every query makes sure for itself."""
+"""Quads and events of which a process of queries remembers hashes, the newest, to know what is there only once: at
+worst 160 MB. Of older ones it knows the greatest name of each predicate: what has a greater one was not there."""
 
 ROSTER_BYTES = 32 * 1024 * 1024
 """What a process of queries remembers of the names in files that were asked for by name, of those that were asked for
