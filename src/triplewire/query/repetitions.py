@@ -23,13 +23,11 @@ from triplewire.query.runs import Runs
 Predicate: TypeAlias = str | None
 """None, itself no predicate, stands for ids of events: they lie among the subjects of triples."""
 
+# Hashes of a predicate's triples together with its ends: the rows are read once for both.
 _NEW = """
-SELECT predicate, hash(subject, predicate, object) AS h FROM {rows}
-UNION ALL SELECT NULL, hash(graph) FROM {rows} WHERE quad = 0
-"""
-_ENDS = """
-SELECT predicate, min(subject), max(subject) FROM {rows} GROUP BY predicate
-UNION ALL SELECT NULL, min(graph), max(graph) FROM {rows} WHERE quad = 0 HAVING count(*) > 0
+SELECT predicate, list(hash(subject, predicate, object)) AS hashes, min(subject) AS least, max(subject) AS greatest
+FROM {rows} GROUP BY predicate
+UNION ALL SELECT NULL, list(hash(graph)), min(graph), max(graph) FROM {rows} WHERE quad = 0 HAVING count(*) > 0
 """
 
 
@@ -70,27 +68,28 @@ class Repetitions:
         return self._intake.missing(snapshot)
 
     def take(self, portion: Portion) -> None:
-        ends = self._duck.sql(_ENDS.format(rows=portion.relation)).fetchall()
         found = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
+        names, least, greatest = (found[each].to_pylist() for each in ("predicate", "least", "greatest"))
         past = self._past.greatest
-        late = {predicate for predicate, least, _ in ends if predicate in past and least <= past[predicate]}
-        self._repeating |= late | self._twice(found)
-        self._now.raise_to((predicate, greatest) for predicate, _, greatest in ends)
-        self._now.rows += found.num_rows
+        late = {name for name, first in zip(names, least, strict=True) if name in past and first <= past[name]}
+        self._repeating |= late | self._twice(names, found["hashes"].combine_chunks())
+        self._now.raise_to(zip(names, greatest, strict=True))
         self._intake.took(portion)
         if self._now.rows > limits.HASHED_QUADS // 2:
             self._past.raise_to(self._before.greatest.items())
             self._before, self._now = self._now, _Stretch()
 
-    def _twice(self, found: pa.Table) -> set[Predicate]:
+    def _twice(self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar]) -> set[Predicate]:
         """The predicates of triples that were there before, or come twice. What is found is there from now on."""
-        hashes = found["h"].to_numpy()
+        hashes = found.flatten().to_numpy()
         order = np.argsort(hashes)
         ordered = hashes[order]
         again = self._before.hashes.having(ordered) | self._now.hashes.having(ordered)
         again[1:] |= ordered[1:] == ordered[:-1]
         self._now.hashes.add(ordered)
-        return set(found["predicate"].take(pa.array(order[again])).unique().to_pylist())
+        self._now.rows += len(ordered)
+        owners = np.repeat(np.arange(len(names)), found.value_lengths().to_numpy())
+        return {names[number] for number in np.unique(owners[order[again]])}
 
     def finish(self) -> None:
         """There is nothing to be made of it."""
