@@ -19,7 +19,7 @@ from typing import Any
 from triplewire.bench.history_data import QUADS
 from triplewire.bench.history_oxigraph import size
 from triplewire.bench.hour_commits import Commits, day
-from triplewire.bench.hour_comparisons import in_turn
+from triplewire.bench.hour_comparisons import in_turn, medians, ratios
 from triplewire.bench.hour_questions import Asked, Asker, Kept, questions, whole
 from triplewire.bench.hour_turns import Turns
 from triplewire.bench.machine import description, reference_ms
@@ -204,8 +204,7 @@ def compared(samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _ratios(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    last = parts["at_the_end"]
-    return {name: round(last[name] / max(first, 0.1), 2) for name, first in parts["after_a_minute"].items()}
+    return ratios(parts["after_a_minute"], parts["at_the_end"])
 
 
 def _resting(samples: Sequence[Sample]) -> Sequence[Sample]:
@@ -214,9 +213,7 @@ def _resting(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _medians(samples: Sequence[Sample], measure: str) -> dict[str, float]:
-    """By question, over the samples."""
-    names = samples[0].asked if samples else ()
-    return {name: round(median(getattr(each.asked[name], measure) for each in samples), 1) for name in names}
+    return medians([each.asked for each in samples], measure)
 
 
 def _progress(sample: Sample) -> str:

@@ -5,7 +5,7 @@ Both are asked in the end, in turn: the speed of a machine changes within an hou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -28,15 +28,21 @@ def in_turn(first: Asker, last: Asker) -> dict[str, Any]:
     return {
         "ms": _compared(then, now, "milliseconds"),
         "cpu_ms": _compared(then, now, "cpu"),
-        "opened": {"after_two_minutes": _medians(then, "files"), "at_the_end": _medians(now, "files")},
+        "opened": {"after_two_minutes": medians(then, "files"), "at_the_end": medians(now, "files")},
     }
 
 
 def _compared(then: _Asked, now: _Asked, measure: str) -> dict[str, Any]:
-    first, last = _medians(then, measure), _medians(now, measure)
-    ratio = {name: round(last[name] / max(first[name], 0.1), 2) for name in first}
-    return {"after_two_minutes": first, "at_the_end": last, "ratio": ratio}
+    first, last = medians(then, measure), medians(now, measure)
+    return {"after_two_minutes": first, "at_the_end": last, "ratio": ratios(first, last)}
 
 
-def _medians(rounds: _Asked, measure: str) -> dict[str, float]:
-    return {name: round(median(getattr(each[name], measure) for each in rounds), 1) for name in rounds[0]}
+def medians(rounds: _Asked, measure: str) -> dict[str, float]:
+    """By question, over the rounds."""
+    names = rounds[0] if rounds else ()
+    return {name: round(median(getattr(each[name], measure) for each in rounds), 1) for name in names}
+
+
+def ratios(first: Mapping[str, float], last: Mapping[str, float]) -> dict[str, float]:
+    """How many times as much the last is."""
+    return {name: round(last[name] / max(value, 0.1), 2) for name, value in first.items()}
