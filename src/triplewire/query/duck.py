@@ -203,6 +203,8 @@ def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str
         "memory_limit": memory,
         "temp_directory": "",
         "threads": 2,
+        # To hand reads to others takes longer than to read: files are local, and small.
+        "async_threads": 0,
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
         # The names of our own variables are no relations.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -43,39 +44,41 @@ _WHOLE: dict[Kind, Ends] = {
 
 @dataclass(frozen=True)
 class _Column:
-    """The files that have values in a column, by number, with the least and the greatest of each; and those of which
-    that is not known."""
+    """The least and the greatest value of each file, as places in the order of all such values: to look at every file
+    is to compare small numbers. A file without values ends before all of them, and begins after; one of which nothing
+    is known begins before all, and ends after."""
 
-    numbers: NDArray[np.int64]
-    least: NDArray[np.object_]
-    greatest: NDArray[np.object_]
-    unknown: frozenset[int]
+    values: Sequence[Any]
+    least: NDArray[np.int32]
+    greatest: NDArray[np.int32]
 
     @classmethod
     def of(cls, files: Sequence[DataFile], name: str) -> _Column:
         told = [file.ranges.get(name) for file in files]
-        there = [(number, *found) for number, found in enumerate(told) if found is not None and found[0] is not None]
-        numbers, least, greatest = zip(*there, strict=True) if there else ((), (), ())
-        unknown = frozenset(number for number, found in enumerate(told) if found is None)
-        return cls(np.array(numbers, np.int64), _values(least), _values(greatest), unknown)
+        values = sorted({each for ends in told if ends is not None and ends[0] is not None for each in ends})
+        before, after = -1, len(values)
+        place = dict(zip(values, range(after), strict=True))
+        least = (before if ends is None else place.get(ends[0], after) for ends in told)
+        greatest = (after if ends is None else place.get(ends[1], before) for ends in told)
+        return cls(values, np.fromiter(least, np.int32, len(told)), np.fromiter(greatest, np.int32, len(told)))
 
-    def meeting(self, spans: Spans) -> set[int]:
-        """The files that may have a value in one of the spans: the first of these that does not end before the file
-        begins starts before the file ends."""
-        if len(spans) == 1:
-            ((first, last),) = spans
-            met = (self.least <= last) & (self.greatest >= first)
-        else:
-            starts, ends = _values([each[0] for each in spans]), _values([each[1] for each in spans])
-            place = np.searchsorted(ends, self.least)
-            met = place < len(ends)
-            met[met] = starts[place[met]] <= self.greatest[met]
-        return {*self.unknown, *self.numbers[met].tolist()}
+    def meeting(self, spans: Spans) -> NDArray[np.bool_]:
+        """Which files may have a value in one of the spans: the first of these that does not end before the file begins
+        starts before the file ends."""
+        starts = [bisect_left(self.values, first) for first, _ in spans]
+        ends = [bisect_right(self.values, last) for _, last in spans]
+        reached = np.searchsorted(np.array(ends, np.int32), self.least, "right")
+        never = len(self.values) + 1
+        return np.array([*starts, never], np.int32)[reached] <= self.greatest
 
-    def spans(self, numbers: Set[int]) -> Spans:
-        """Where the values of some files lie."""
-        chosen = np.isin(self.numbers, np.fromiter(numbers, np.int64, len(numbers)))
-        return _merged(list(zip(self.least[chosen], self.greatest[chosen], strict=True)))
+    def spans(self, numbers: Set[int]) -> Spans | None:
+        """Where the values of some files lie. None where that is not known of all of them."""
+        chosen = np.fromiter(numbers, np.int64, len(numbers))
+        ends = list(zip(self.least[chosen].tolist(), self.greatest[chosen].tolist(), strict=True))
+        if any(least < 0 for least, _ in ends):
+            return None
+        there = _merged([each for each in ends if each[0] <= each[1]])
+        return [(self.values[least], self.values[greatest]) for least, greatest in there]
 
 
 class Ranges:
@@ -92,16 +95,18 @@ class Ranges:
 
     def spans(self, numbers: Set[int], column: str) -> Spans | None:
         """Where the values of a column lie in these files. None where that is not known of all of them."""
-        known = self._column(column)
-        return known.spans(numbers) if known.unknown.isdisjoint(numbers) else None
+        return self._column(column).spans(numbers)
 
     def meeting(self, numbers: Set[int], column: str, spans: Spans) -> Set[int]:
         """Those of the files that may have a value in one of the spans."""
-        return self._column(column).meeting(spans) & numbers
+        return _numbers(self._column(column).meeting(spans)) & numbers
 
     def _within(self, way: tuple[Bound, ...]) -> Set[int]:
-        touched = [self._touched(each) for bound in way for each in (bound, *implied(bound))]
-        return self._sieved(way, set.intersection(*touched) if touched else set(range(len(self._files))))
+        touched = np.ones(len(self._files), np.bool_)
+        for bound in way:
+            for each in (bound, *implied(bound)):
+                touched &= self._touched(each)
+        return self._sieved(way, _numbers(touched))
 
     def _sieved(self, way: tuple[Bound, ...], chosen: Set[int]) -> Set[int]:
         for bound in way:
@@ -109,10 +114,9 @@ class Ranges:
                 chosen = self._sieve(bound.column, names, chosen)
         return chosen
 
-    def _touched(self, bound: Bound) -> set[int]:
+    def _touched(self, bound: Bound) -> NDArray[np.bool_]:
         intervals = [_ends(each, _kind(bound.column)) for each in bound.intervals]
-        kept = _merged([each for each in intervals if each[0] <= each[1]])
-        return self._column(bound.column).meeting(kept) if kept else set()
+        return self._column(bound.column).meeting(_merged([each for each in intervals if each[0] <= each[1]]))
 
     def _column(self, name: str) -> _Column:
         if name not in self._columns:
@@ -189,8 +193,5 @@ def _merged(intervals: list[Ends]) -> Spans:
     return made
 
 
-def _values(values: Sequence[Any]) -> NDArray[np.object_]:
-    """As they are, so that they are compared as Python compares them."""
-    made = np.empty(len(values), np.object_)
-    made[:] = values
-    return made
+def _numbers(files: NDArray[np.bool_]) -> set[int]:
+    return set(np.flatnonzero(files).tolist())

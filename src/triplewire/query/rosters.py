@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence, Set
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from triplewire.config import limits
 from triplewire.lake.relations import parquet
@@ -43,7 +44,7 @@ class Rosters:
         """Those of the files that may have one of the names. What is not known of them is looked at later."""
         if column not in COLUMNS or len(names) > limits.ROSTER_NAMES or len(numbers) <= limits.ROSTER_FILES:
             return numbers
-        hashes = self._hashes(names)
+        hashes = _hashes(names).tolist()
         return {each for each in numbers if self._may_have((paths[each], column), hashes)}
 
     def take(self) -> bool:
@@ -53,16 +54,12 @@ class Rosters:
         key, _ = self._wanted.popitem(last=False)
         path, column = key
         try:
-            found = self._duck.sql(f"SELECT DISTINCT hash({column}) AS h FROM {parquet([path])}").to_arrow_table()
+            found = self._duck.sql(f"SELECT DISTINCT {column} AS name FROM {parquet([path])}").to_arrow_table()
         except duckdb.IOException:
             # It was in a version that is no more.
             return True
-        self._keep(key, roster(found["h"].to_numpy()))
+        self._keep(key, roster(_hashes(found["name"].to_pylist())))
         return True
-
-    def _hashes(self, names: Sequence[str]) -> list[int]:
-        asked = self._duck.execute("SELECT hash(unnest($1::VARCHAR[]))", [list(names)])
-        return [each for (each,) in asked.fetchall()]
 
     def _may_have(self, key: Key, hashes: Iterable[int]) -> bool:
         found = self._known.get(key)
@@ -85,7 +82,12 @@ class Rosters:
             self._size -= len(oldest)
 
 
-def roster(hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
+def _hashes(names: Sequence[str]) -> NDArray[np.uint64]:
+    """Python's own, which are others in every process: to ask the engine for that of one name takes a millisecond."""
+    return np.fromiter(map(hash, names), np.int64, len(names)).view(np.uint64)
+
+
+def roster(hashes: NDArray[np.uint64]) -> bytes:
     """Four bits for each hash, in a power of two of them."""
     size = 1 << max(8, (_BITS * len(hashes) - 1).bit_length())
     bits = np.zeros(size, np.bool_)
@@ -97,5 +99,8 @@ def roster(hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
 def has(made: bytes, name: int) -> bool:
     """May the hash be one of those that a roster was made of?"""
     last = 8 * len(made) - 1
-    places = (name >> shift & last for shift in _SHIFTS)
-    return all(made[place >> 3] >> (place & 7) & 1 for place in places)
+    for shift in _SHIFTS:
+        place = name >> shift & last
+        if not made[place >> 3] >> (place & 7) & 1:
+            return False
+    return True

@@ -41,11 +41,16 @@ def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
     header = None if context.graph is not None else VIRTUAL.get(_term(pattern.predicate))
     if header is not None:
         return _headed(context, relation, pattern, header[0])
-    repeats = context.counted and not _kind(context, pattern).unique
+    repeats = context.counted and not _is_there_once(context, pattern)
     if repeats and (context.statistics.repeated(_term(pattern.predicate)) or _unknown(context)):
         return _distinct_first(context, relation, pattern)
     scan = _scanned(context, relation, pattern, context.build.alias("q"))
     return replace(scan, rows="repeats") if repeats else scan
+
+
+def _is_there_once(context: Context, pattern: Pattern) -> bool:
+    """Is every triple of it? In an event each is, so that in a graph it is, too, unless several events have its name."""
+    return _kind(context, pattern).unique or (context.graph is not None and context.statistics.single)
 
 
 def _unknown(context: Context) -> bool:
