@@ -14,12 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.query.lakes import Growing, asked, iri, triple, typed
+from tests.lake.test_delta import entries
+from tests.query.lakes import PREFIXES, E, Growing, asked, iri, triple, typed
 from triplewire.config import limits
-from triplewire.lake.ports import Snapshot
+from triplewire.lake.delta import DeltaLake
+from triplewire.lake.ports import Batch, Snapshot
+from triplewire.lake.quads import FileWriter
+from triplewire.model import Event
 from triplewire.query.duck import Duck
 from triplewire.query.records import Records
-from triplewire.sparql import Family, Statistics
+from triplewire.sparql import Family, Statistics, compile_query, parse_query
 from triplewire.sparql.statistics import Kind
 
 ONE, TWO = typed("1", "integer"), typed("2", "integer")
@@ -191,6 +195,20 @@ def test_events_of_one_id_are_told(counting: Duck, lake: Growing) -> None:
     assert counted(counting, lake.grow([triple("s", "p", "a")], [triple("s", "p", "b")])).single
     lake.events = 0
     assert not counted(counting, lake.grow([triple("s", "p", "c")])).single
+
+
+@pytest.mark.parametrize("ids", [("a", "b"), ("a", "a")])
+@pytest.mark.parametrize("graph", ["?g", ":a"])
+def test_a_graph_says_a_triple_once_however_many_events_have_its_name(
+    counting: Duck, lake: Growing, ids: tuple[str, str], graph: str
+) -> None:
+    said = [Event(f"{E}{name}", triple("s", "p", "o")) for name in ids]
+    made = DeltaLake(lake.path)
+    made.commit(Batch("q", 1, 2), [FileWriter(lake.path).write(entries(*said))])
+    text = f"SELECT * {{ GRAPH {graph} {{ ?s ?p ?o }} }}"
+    assert set(asked(counting, made.files(), text).values()) == {1}
+    compiled = compile_query(parse_query(PREFIXES + text), "duckdb", counting.statistics(made.files()))
+    assert ("DISTINCT" in compiled.sql) == (ids == ("a", "a"))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ that come again and again, and objects, which do for most predicates, stay dicti
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from triplewire.lake.disks import sync
 
 ROW_GROUP = 4_096
-"""Rows that a reader can pass over at once."""
+"""Rows that a reader can pass over at once, at most."""
 
 QUICK, SMALL = 1, 6
 """Levels of compression: of fresh files, which do not live long, and of those that stay."""
@@ -40,7 +41,7 @@ def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, st
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         with _writer(quads.schema, file, level) as writer:
-            writer.write_table(quads, ROW_GROUP)
+            writer.write_table(quads, _group(quads.num_rows))
             if said:
                 writer.add_key_value_metadata(said)
         file.flush()
@@ -48,6 +49,12 @@ def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, st
         size = file.tell()
     sync(path.parent)
     return size
+
+
+def _group(rows: int) -> int:
+    """All groups of a file alike: who looks for one row reads a smaller one than where all but the last are full."""
+    groups = math.ceil(rows / ROW_GROUP)
+    return math.ceil(rows / max(groups, 1)) or ROW_GROUP
 
 
 def _writer(schema: pa.Schema, file: BinaryIO, level: int) -> pq.ParquetWriter:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.lake.ports import DataFile
+from triplewire.lake.ports import DataFile, Value
 from triplewire.sparql.compile.statics import static
 from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
 
@@ -57,7 +57,7 @@ class _Column:
         told = [file.ranges.get(name) for file in files]
         values = sorted({each for ends in told if ends is not None and ends[0] is not None for each in ends})
         before, after = -1, len(values)
-        place = dict(zip(values, range(after), strict=True))
+        place: dict[Value | None, int] = dict(zip(values, range(after), strict=True))
         least = (before if ends is None else place.get(ends[0], after) for ends in told)
         greatest = (after if ends is None else place.get(ends[1], before) for ends in told)
         return cls(values, np.fromiter(least, np.int32, len(told)), np.fromiter(greatest, np.int32, len(told)))

@@ -1,9 +1,9 @@
 """Repetitions: which predicates have triples that come again, and whether events share an id.
 
 By hashes: two triples of one hash may be one triple, two of different hashes are not. So what is told to be there only
-once is. Of what came long ago only the greatest subject of each predicate is remembered: a triple with a greater one
-was not there. Names that are in the order of time, as those that the broker gives, stay known to be there once however
-much comes; others until there is more than hashes are remembered of.
+once is. A triple with a greater subject than any of its predicate was not there, whatever its hash; of what came long
+ago only these are remembered. Names that are in the order of time, as those that the broker gives, stay known to be
+there once however much comes; others until there is more than hashes are remembered of.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeAlias
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from triplewire.config import limits
 from triplewire.lake.ports import Snapshot
@@ -37,6 +38,10 @@ class _Stretch:
     def __init__(self) -> None:
         self.hashes, self.rows = Runs(), 0
         self.greatest: dict[Predicate, str] = {}
+
+    def reaches(self, predicate: Predicate, subject: str) -> bool:
+        """Did the predicate have this subject, or a greater one?"""
+        return predicate in self.greatest and subject <= self.greatest[predicate]
 
     def raise_to(self, greatest: Iterable[tuple[Predicate, str]]) -> None:
         for predicate, subject in greatest:
@@ -69,27 +74,36 @@ class Repetitions:
 
     def take(self, portion: Portion) -> None:
         found = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
+        # What repeats has repeated ever after: nothing of it need be remembered.
+        new = [name not in self._repeating for name in found["predicate"].to_pylist()]
+        found = found.filter(pa.array(new, pa.bool_()))
         names, least, greatest = (found[each].to_pylist() for each in ("predicate", "least", "greatest"))
-        past = self._past.greatest
-        late = {name for name, first in zip(names, least, strict=True) if name in past and first <= past[name]}
-        self._repeating |= late | self._twice(names, found["hashes"].combine_chunks())
+        ends = list(zip(names, least, strict=True))
+        late = {name for name, first in ends if self._past.reaches(name, first)}
+        sought = [any(each.reaches(name, first) for each in (self._before, self._now)) for name, first in ends]
+        self._repeating |= late | self._twice(names, found["hashes"].combine_chunks(), np.array(sought, np.bool_))
         self._now.raise_to(zip(names, greatest, strict=True))
         self._intake.took(portion)
         if self._now.rows > limits.HASHED_QUADS // 2:
             self._past.raise_to(self._before.greatest.items())
             self._before, self._now = self._now, _Stretch()
 
-    def _twice(self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar]) -> set[Predicate]:
-        """The predicates of triples that were there before, or come twice. What is found is there from now on."""
+    def _twice(
+        self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar], sought: NDArray[np.bool_]
+    ) -> set[Predicate]:
+        """The predicates of triples that come twice, or were there before, which only those that are `sought` can have
+        been. What is found is there from now on."""
         hashes = found.flatten().to_numpy()
         order = np.argsort(hashes)
         ordered = hashes[order]
-        again = self._before.hashes.having(ordered) | self._now.hashes.having(ordered)
-        again[1:] |= ordered[1:] == ordered[:-1]
+        owners = np.repeat(np.arange(len(names)), found.value_lengths().to_numpy())[order]
+        again = np.zeros(len(ordered), np.bool_)
+        again[1:] = ordered[1:] == ordered[:-1]
+        known = sought[owners]
+        again[known] |= self._before.hashes.having(ordered[known]) | self._now.hashes.having(ordered[known])
         self._now.hashes.add(ordered)
         self._now.rows += len(ordered)
-        owners = np.repeat(np.arange(len(names)), found.value_lengths().to_numpy())
-        return {names[number] for number in np.unique(owners[order[again]])}
+        return {names[number] for number in np.unique(owners[again])}
 
     def finish(self) -> None:
         """There is nothing to be made of it."""

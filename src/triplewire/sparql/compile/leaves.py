@@ -3,7 +3,8 @@
 In the default graph a triple counts once, however many events hold it. How to get there is a choice: a scan whose
 triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined. Of a
 window nobody knows, so that all its scans are: events of a stream say many things again and again, and what repeats in
-two patterns of a join is there as often as their product.
+two patterns of a join is there as often as their product. In a graph of its own a triple is there once for each event
+of that name, which is one, or few.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
     if header is not None:
         return _headed(context, relation, pattern, header[0])
     repeats = context.counted and not _is_there_once(context, pattern)
-    if repeats and (context.statistics.repeated(_term(pattern.predicate)) or _unknown(context)):
+    if repeats and not context.keyed and _repeats_often(context, pattern):
         return _distinct_first(context, relation, pattern)
     scan = _scanned(context, relation, pattern, context.build.alias("q"))
     return replace(scan, rows="repeats") if repeats else scan
 
 
 def _is_there_once(context: Context, pattern: Pattern) -> bool:
-    """Is every triple of it? In an event each is, so that in a graph it is, too, unless several events have its name."""
+    """Is every triple of it? In an event each is, and so it is in a graph, unless several events have its name."""
     return _kind(context, pattern).unique or (context.graph is not None and context.statistics.single)
 
 
-def _unknown(context: Context) -> bool:
-    """May any triple be there many times? In one event each is there once."""
-    return context.window is not None and not context.keyed
+def _repeats_often(context: Context, pattern: Pattern) -> bool:
+    """Is a triple there many times, or may it be?"""
+    return context.window is not None or context.statistics.repeated(_term(pattern.predicate))
 
 
 def _kind(context: Context, pattern: Pattern) -> Kind:
