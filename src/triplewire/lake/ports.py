@@ -29,7 +29,7 @@ class DataFile:
     zone: str | None = None
     """None while it is fresh: appended as it came, and in no zone yet."""
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The lowest position in it."""
         return int(self._positions[0])
@@ -38,7 +38,7 @@ class DataFile:
         """Among the files of a snapshot."""
         return self.first, self.path
 
-    @property
+    @cached_property
     def last(self) -> int:
         return int(self._positions[1])
 
