@@ -17,6 +17,7 @@ from tests.edge.houses import run
 from triplewire.access import Principal
 from triplewire.config import limits
 from triplewire.edge.door.ports import Authenticator
+from triplewire.edge.hooks.rounds import Rounds
 from triplewire.registry.hooks import HOOK
 
 SECRET = "between the two of us"
@@ -110,6 +111,28 @@ def test_who_does_not_say_that_it_meant_it_is_told_nothing(answer: int) -> None:
             await at.receiver.next()
             await at.until(lambda: not at.at.edge.hub.under_way)
             assert hooks(at) == 0
+
+    run(story())
+
+
+def test_a_lease_that_was_renewed_unheard_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def deaf(_: Rounds) -> None:
+        """Hears of nothing new."""
+
+    async def story() -> None:
+        async with scene() as at:
+            await asked(at, lease_seconds="100")
+            await at.until(lambda: hooks(at))
+            at.at.append(1)
+            await at.receiver.next()
+            monkeypatch.setattr(Rounds, "step", deaf)
+            at.clock.advance(90)
+            await asked(at, lease_seconds="100")
+            await at.until(lambda: at.at.twin.registry.list(HOOK)[0].position > 2)
+            at.clock.advance(90)
+            at.at.append(2)
+            assert b"event/2" in (await at.receiver.next()).body
+            assert hooks(at)
 
     run(story())
 

@@ -83,8 +83,7 @@ class Rounds:
 
     async def _deliver(self, courier: Courier) -> None:
         try:
-            # Its lease may have been renewed while it ended.
-            while (state := await courier.run()) is State.ENDED and courier.leased:
+            while (state := await courier.run()) is State.ENDED and await self._is_renewed(courier):
                 pass
             await self._settle(courier.hook, state)
         except asyncio.CancelledError:
@@ -93,6 +92,13 @@ class Rounds:
             logger.exception("hook %s is not delivered any more until this edge starts again", courier.hook.id)
         finally:
             self._couriers.pop(courier.hook.id, None)
+
+    async def _is_renewed(self, courier: Courier) -> bool:
+        """Has it a lease again, though it ended? Of one that was renewed just now nobody may have heard here."""
+        change = await self._office.workers.run(self._registry.get, HOOK, courier.hook.id)
+        if change is not None and (hook := from_change(change)).state is State.ON:
+            courier.renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
+        return courier.leased
 
     async def _settle(self, hook: Hook, state: State) -> None:
         """Write down what became of a hook."""
