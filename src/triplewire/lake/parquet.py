@@ -54,7 +54,7 @@ def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, st
 def _group(rows: int) -> int:
     """All groups of a file alike: who looks for one row reads a smaller one than where all but the last are full."""
     groups = math.ceil(rows / ROW_GROUP)
-    return math.ceil(rows / max(groups, 1)) or ROW_GROUP
+    return math.ceil(rows / groups) if groups else ROW_GROUP
 
 
 def _writer(schema: pa.Schema, file: BinaryIO, level: int) -> pq.ParquetWriter:

@@ -14,12 +14,11 @@ from typing import TypeAlias
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from triplewire.config import limits
 from triplewire.lake.ports import Snapshot
 from triplewire.query.intakes import Intake, Portion
-from triplewire.query.runs import Runs
+from triplewire.query.runs import Marks, Runs
 
 Predicate: TypeAlias = str | None
 """None, itself no predicate, stands for ids of events: they lie among the subjects of triples."""
@@ -88,9 +87,7 @@ class Repetitions:
             self._past.raise_to(self._before.greatest.items())
             self._before, self._now = self._now, _Stretch()
 
-    def _twice(
-        self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar], sought: NDArray[np.bool_]
-    ) -> set[Predicate]:
+    def _twice(self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar], sought: Marks) -> set[Predicate]:
         """The predicates of triples that come twice, or were there before, which only those that are `sought` can have
         been. What is found is there from now on."""
         hashes = found.flatten().to_numpy()

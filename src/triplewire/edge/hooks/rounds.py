@@ -71,7 +71,7 @@ class Rounds:
     async def _take(self, hook: Hook) -> None:
         known = self._couriers.get(hook.id)
         if hook.state is State.ON and known is not None:
-            known[0].renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
+            await self._renew(known[0], hook)
         elif hook.state is State.ON:
             courier = Courier(hook, self._office, self._places.get(hook.id))
             self._couriers[hook.id] = courier, asyncio.create_task(self._deliver(courier))
@@ -97,8 +97,11 @@ class Rounds:
         """Has it a lease again, though it ended? Of one that was renewed just now nobody may have heard here."""
         change = await self._office.workers.run(self._registry.get, HOOK, courier.hook.id)
         if change is not None and (hook := from_change(change)).state is State.ON:
-            courier.renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
+            await self._renew(courier, hook)
         return courier.leased
+
+    async def _renew(self, courier: Courier, hook: Hook) -> None:
+        courier.renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
 
     async def _settle(self, hook: Hook, state: State) -> None:
         """Write down what became of a hook."""
