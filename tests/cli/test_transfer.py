@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from tests.edge.houses import house, run
 from tests.transfer.lakes import SOURCES, quads_of, rows
 from triplewire.cli.app import app
+from triplewire.config.files import prepare_directory
 from triplewire.errors import BadRequest, Conflict, InputError, Unavailable
 from triplewire.lake.delta import DeltaLake
 from triplewire.lake.ports import Batch
@@ -26,6 +27,7 @@ SAID = ["stream", "event", "text", "source", "application", "time"]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
+    prepare_directory(folder)
     table = folder / "lake" / "quads"
     DeltaLake(table).commit(Batch("q", 0, 8), [FileWriter(table).write(rows(NUMBERS, SOURCES[:2]))])
     return folder

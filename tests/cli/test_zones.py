@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.lake.test_surveys import FIVE, ZONES, lake
 from triplewire.cli.app import app
 from triplewire.cli.zones import drawn
+from triplewire.config.files import prepare_directory
 from triplewire.lake.surveys import survey
 
 
@@ -32,6 +33,7 @@ def test_the_map_in_a_terminal(tmp_path: Path) -> None:
 
 
 def test_the_command_reads_a_lake_that_nobody_serves(tmp_path: Path) -> None:
+    prepare_directory(tmp_path)
     lake(tmp_path)
     runner = CliRunner()
     told = runner.invoke(app, ["zones", "--data", str(tmp_path), "--json", "--svg", str(tmp_path / "zones.svg")])

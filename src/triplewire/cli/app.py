@@ -79,30 +79,27 @@ def shared(
         os.environ.pop(TOKEN, None)
 
 
-for module in (
-    serve,
-    publish,
-    listen,
-    query,
-    continuous,
-    export,
-    imports,
-    lake,
-    erase,
-    ontology,
-    policy,
-    shapes,
-    template,
-    hooks,
-    token,
-    audit,
-    top,
-    zones,
-    relay,
-    simulate,
-    bench,
-):
-    module.add_to(app)
+serve.add_to(app)
+publish.add_to(app)
+listen.add_to(app)
+query.add_to(app)
+continuous.add_to(app)
+export.add_to(app)
+imports.add_to(app)
+lake.add_to(app)
+erase.add_to(app)
+ontology.add_to(app)
+policy.add_to(app)
+shapes.add_to(app)
+template.add_to(app)
+hooks.add_to(app)
+token.add_to(app)
+audit.add_to(app)
+top.add_to(app)
+zones.add_to(app)
+relay.add_to(app)
+simulate.add_to(app)
+bench.add_to(app)
 
 
 def main() -> None:

@@ -64,14 +64,14 @@ def show_(query: Query, url: Url = DEFAULT_URL, json: Json = False) -> None:
         typer.secho(f"{name:>12}  {value}", dim=True, err=True)
 
 
-@queries.command()
+@queries.command("end")
 def end(query: Query, url: Url = DEFAULT_URL) -> None:
     """End a query. Its listeners are told; what it has published stays."""
     with Client(url) as client:
         client.end_query(query)
 
 
-@queries.command()
+@queries.command("answers")
 def answers(query: Query, after: After = None, count: Count = None, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Follow what a query finds, by default since it was registered, until Ctrl-C."""
     with Client(url, attempts=ATTEMPTS) as client:

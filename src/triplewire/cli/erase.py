@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(erasures, name="erase")
 
 
-@erasures.command()
+@erasures.command("event")
 def event(
     name: Annotated[str, typer.Argument(help="Id of the event, an IRI.")],
     by: By = None,
@@ -53,7 +53,7 @@ def event(
     _erase("event", name, f"the event {name}", by=by, yes=yes, wait=wait, url=url, json=json)
 
 
-@erasures.command()
+@erasures.command("source")
 def source(
     name: Annotated[str, typer.Argument(help="What the publisher gave as `Source-Id`.")],
     by: By = None,
@@ -66,7 +66,7 @@ def source(
     _erase("source", name, f"all events from {name}", by=by, yes=yes, wait=wait, url=url, json=json)
 
 
-@erasures.command()
+@erasures.command("subject")
 def subject(
     name: Annotated[str, typer.Argument(help="The IRI, without angle brackets.")],
     by: By = None,
@@ -79,7 +79,7 @@ def subject(
     _erase("subject", name, f"all quads that name {name}", by=by, yes=yes, wait=wait, url=url, json=json)
 
 
-@erasures.command()
+@erasures.command("receipt")
 def receipt(
     name: Annotated[str, typer.Argument(help="Id of the receipt.")],
     wait: Wait = False,

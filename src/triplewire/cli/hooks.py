@@ -43,7 +43,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
         Console().print(_hooks(found) if found else "nobody is told by POST")
 
 
-@hooks.command()
+@hooks.command("dead")
 def dead(hook: Id, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Tell what was parked: what a target did not take, whatever was tried."""
     from triplewire.client import Client
@@ -56,7 +56,7 @@ def dead(hook: Id, url: Url = DEFAULT_URL, json: Json = False) -> None:
         Console().print(_letters(found) if found else "nothing is parked")
 
 
-@hooks.command()
+@hooks.command("replay")
 def replay(hook: Id, position: Positions = None, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Deliver again what was parked, each once; what is not taken stays. What is being tried again is tried at once."""
     from triplewire.client import Client
@@ -69,7 +69,7 @@ def replay(hook: Id, position: Positions = None, url: Url = DEFAULT_URL, json: J
         Console().print(f"{told['replaying']} will be delivered; `triplewire hooks dead {hook}` tells what is left")
 
 
-@hooks.command()
+@hooks.command("drop")
 def drop(hook: Id, position: Positions = None, url: Url = DEFAULT_URL) -> None:
     """Give up what was parked: it is not delivered any more."""
     from triplewire.client import Client

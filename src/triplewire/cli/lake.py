@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(lakes, name="lake")
 
 
-@lakes.command()
+@lakes.command("status")
 def status(data: Data = None, json: Json = False) -> None:
     """Tell how large the lake is: quads, files, zones, versions."""
     from triplewire.compose.house import lake_house
@@ -37,7 +37,7 @@ def status(data: Data = None, json: Json = False) -> None:
     _tell({**totals(found), "stored": found.upto, "zones": len(house.zones(found).zones)}, json=json)
 
 
-@lakes.command()
+@lakes.command("compact")
 def compact(data: Data = None, json: Json = False) -> None:
     """Sort what is fresh into its zones, and make few files of many small ones."""
     from triplewire.lake.compactions import compact as work
@@ -48,7 +48,7 @@ def compact(data: Data = None, json: Json = False) -> None:
         _tell({"quads": moved, "files_before": before, "files": len(house.lake.files().files)}, json=json)
 
 
-@lakes.command()
+@lakes.command("balance")
 def balance(
     rules: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer reads the annotation
@@ -75,7 +75,7 @@ def balance(
         _tell({"steps": len(made.steps), "zones": len(made.after.zones)}, json=json)
 
 
-@lakes.command()
+@lakes.command("retain")
 def retain(
     ages: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer reads the annotation
@@ -95,7 +95,7 @@ def retain(
         _tell({"quads": work(house, retention, datetime.now(UTC))}, json=json)
 
 
-@lakes.command()
+@lakes.command("vacuum")
 def vacuum(
     hours: Annotated[
         Optional[int],  # noqa: UP045 - typer reads the annotation
@@ -116,7 +116,7 @@ def vacuum(
         _tell({"files": len(gone), "checkpoint": checkpoint(settings.lake.absolute(), kept)}, json=json)
 
 
-@lakes.command()
+@lakes.command("versions")
 def versions(
     limit: Annotated[int, typer.Option(help="The newest of them.")] = 20, data: Data = None, json: Json = False
 ) -> None:

@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(ontologies, name="ontology")
 
 
-@ontologies.command()
+@ontologies.command("put")
 def put(
     name: Name,
     file: Annotated[Path, typer.Argument(help="An RDF file.", exists=True, dir_okay=False)],
@@ -61,7 +61,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
         Console().print(_table(found) if found else "no ontology is loaded")
 
 
-@ontologies.command()
+@ontologies.command("get")
 def get(
     name: Name,
     syntax: Annotated[str, typer.Option("--type", help="Media type to print.")] = "text/turtle",
@@ -75,7 +75,7 @@ def get(
     sys.stdout.buffer.flush()
 
 
-@ontologies.command()
+@ontologies.command("delete")
 def delete(name: Name, url: Url = DEFAULT_URL) -> None:
     """Remove an ontology. Queries are answered without it from then on."""
     from triplewire.client import Client

@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from triplewire.config import Settings
+from triplewire.config.files import check_format
 from triplewire.config.settings import LOG_FORMATS
 
 Data = Annotated[
@@ -51,4 +52,5 @@ def settings_of(data: Path | None, host: str | None = None, port: int | None = N
 def _checked(settings: Settings) -> Settings:
     if settings.log_format not in LOG_FORMATS:
         raise ValueError(f"the log format is {' or '.join(LOG_FORMATS)}, not {settings.log_format!r}")
+    check_format(settings.data)
     return settings

@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(policies, name="policy", no_args_is_help=True)
 
 
-@policies.command()
+@policies.command("check")
 def check(file: File) -> None:
     """Check a policy, and load nothing. What is wrong is told with the rule, the key and the line."""
     from triplewire.access import parse_policy
@@ -31,7 +31,7 @@ def check(file: File) -> None:
     typer.echo(f"{file}: {says}")
 
 
-@policies.command()
+@policies.command("load")
 def load(file: File, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Load a policy, in place of what is in force. It holds from the position that is told."""
     from triplewire.client import Client
@@ -44,7 +44,7 @@ def load(file: File, url: Url = DEFAULT_URL, json: Json = False) -> None:
         typer.echo(f"in force from {loaded['version']} on")
 
 
-@policies.command()
+@policies.command("show")
 def show(
     version: Annotated[
         Optional[str],  # noqa: UP045 - typer reads the annotation
@@ -59,7 +59,7 @@ def show(
         typer.echo(client.policy(version), nl=False)
 
 
-@policies.command()
+@policies.command("versions")
 def versions(url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Tell which policies were in force, the newest first."""
     from triplewire.client import Client
@@ -77,7 +77,7 @@ def versions(url: Url = DEFAULT_URL, json: Json = False) -> None:
             typer.echo(f"{each['version']}  {said}")
 
 
-@policies.command()
+@policies.command("remove")
 def remove(url: Url = DEFAULT_URL) -> None:
     """Have no policy from now on: everybody sees what is granted to them."""
     from triplewire.client import Client
@@ -86,7 +86,7 @@ def remove(url: Url = DEFAULT_URL) -> None:
         client.remove_policy()
 
 
-@policies.command()
+@policies.command("explain")
 def explain(
     name: Annotated[str, typer.Option("--as", help="Name of the one who asks.")] = "everyone",
     roles: Annotated[

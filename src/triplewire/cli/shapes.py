@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(commands, name="shapes")
 
 
-@commands.command()
+@commands.command("put")
 def put(
     stream: Stream,
     file: Annotated[Path, typer.Argument(help="Shapes, in RDF.", exists=True, dir_okay=False)],
@@ -53,7 +53,7 @@ def put(
         Console(highlight=False).print(f"{stream}: {says}")
 
 
-@commands.command()
+@commands.command("show")
 def show(
     stream: Stream,
     syntax: Annotated[str, typer.Option("--type", help="Media type to print.")] = "text/turtle",
@@ -67,7 +67,7 @@ def show(
     sys.stdout.buffer.flush()
 
 
-@commands.command()
+@commands.command("remove")
 def remove(stream: Stream, url: Url = DEFAULT_URL) -> None:
     """Take the shapes from a stream. What is published from then on is not judged."""
     from triplewire.client import Client
@@ -76,7 +76,7 @@ def remove(stream: Stream, url: Url = DEFAULT_URL) -> None:
         client.remove_shapes(stream)
 
 
-@commands.command()
+@commands.command("check")
 def check(
     shapes: Annotated[Path, typer.Argument(help="Shapes, in RDF.", exists=True, dir_okay=False)],
     files: Annotated[list[Path], typer.Argument(help="Events, in RDF.", exists=True, dir_okay=False)],

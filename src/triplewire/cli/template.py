@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(templates, name="template")
 
 
-@templates.command()
+@templates.command("put")
 def put(
     name: Name,
     sparql: Annotated[str, typer.Argument(help="The text, a file that holds it, or `-` for standard input.")],
@@ -64,7 +64,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
         Console().print(_table(found) if found else "there is no template")
 
 
-@templates.command()
+@templates.command("get")
 def get(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Print a template: its text, or with `--json` all of it."""
     from triplewire.client import Client
@@ -77,7 +77,7 @@ def get(name: Name, url: Url = DEFAULT_URL, json: Json = False) -> None:
         sys.stdout.write(found["sparql"].rstrip("\n") + "\n")
 
 
-@templates.command()
+@templates.command("delete")
 def delete(name: Name, url: Url = DEFAULT_URL) -> None:
     """Remove a template. Subscriptions that were made of it stay."""
     from triplewire.client import Client

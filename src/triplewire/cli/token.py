@@ -50,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(tokens, name="token")
 
 
-@tokens.command(epilog=EXAMPLES)
+@tokens.command("create", epilog=EXAMPLES)
 def create(
     name: Annotated[str, typer.Option("--name", help="What it is for.")],
     allow: Annotated[
@@ -109,7 +109,7 @@ def list_(data: Data = None, url: Broker = None, json: Json = False) -> None:
         Console().print(_table(found) if found else "there is no token")
 
 
-@tokens.command()
+@tokens.command("revoke")
 def revoke(
     token: Annotated[str, typer.Argument(help="The id of a token, as `list` shows it.")],
     data: Data = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from triplewire.certificates import Certificates
 from triplewire.clock import Clock, SystemClock
 from triplewire.config import Settings
+from triplewire.config.files import prepare_directory
 from triplewire.errors import BadRequest
 from triplewire.registry import SqliteRegistry
 from triplewire.registry.tokens import tokens
@@ -53,7 +54,7 @@ def has_tokens(settings: Settings) -> bool:
 def open_access(settings: Settings, clock: Clock) -> SqliteRegistry:
     """The registry of tokens. It has a file of its own, which is for nobody else to read and changes seldom: a look at
     whether it did is all that a request costs."""
-    settings.data.mkdir(parents=True, exist_ok=True)
+    prepare_directory(settings.data)
     settings.access.touch(mode=0o600)
     return SqliteRegistry(settings.access, clock)
 

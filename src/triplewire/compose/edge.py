@@ -19,6 +19,7 @@ from triplewire.clock import SystemClock
 from triplewire.compose.doors import certificates_of, check_door, open_access
 from triplewire.compose.entrances import entrance_of
 from triplewire.config import Settings
+from triplewire.config.files import prepare_directory
 from triplewire.config.settings import environment, orphaned
 from triplewire.control import issuances, policies, receipts, registrations, shapes
 from triplewire.control.beginnings import Beginnings
@@ -105,6 +106,7 @@ async def _stop_without(settings: Settings) -> None:
 @contextmanager
 def edge_parts(settings: Settings) -> Iterator[Parts]:
     """The embedded twins, opened for an edge, and closed after it."""
+    prepare_directory(settings.data)
     clock = SystemClock()
     with ExitStack() as closing:
         whole = SqliteLog(settings.log, clock)

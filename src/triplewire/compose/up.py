@@ -10,6 +10,7 @@ from triplewire.compose.children import Child
 from triplewire.compose.doors import check_door
 from triplewire.compose.edges import Edges
 from triplewire.config import Settings
+from triplewire.config.files import prepare_directory
 from triplewire.errors import Unavailable
 from triplewire.telemetry.heartbeats import Heartbeat, beat, last
 
@@ -33,7 +34,7 @@ class Up:
         """Start all. Raises what no restart would mend: Unavailable if the address is taken, BadRequest where everyone
         could come in, or where the certificate cannot be used."""
         check_door(self.settings)
-        self.settings.data.mkdir(parents=True, exist_ok=True)
+        prepare_directory(self.settings.data)
         self.edges.start()
         self.pipeline.start()
         beat(self.settings.supervision, self.clock, "ready")

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from triplewire.lake.disks import sync
-from triplewire.lake.parquet import SMALL, write_durably
+from triplewire.config.files import replacing
+from triplewire.lake.parquet import SMALL, write_parquet
 from triplewire.lake.relations import engine
 from triplewire.model import Erasure, Scope
 from triplewire.model.terms import iri
@@ -60,11 +60,10 @@ class Blot:
         quads = pq.read_table(path, partitioning=None)
         kept = self._renumbered(self._kept(quads))
         marks = " ".join(sorted({*marked(path), self.erasure.id}))
-        unfinished = path.with_name(path.name + UNFINISHED)
-        write_durably(kept, unfinished, SMALL, {MARK: marks})
-        pad(unfinished, path.stat().st_size)
-        os.replace(unfinished, path)
-        sync(path.parent)
+        with replacing(path, scratch=path.with_name(path.name + UNFINISHED)) as file:
+            write_parquet(kept, file, SMALL, {MARK: marks})
+            file.flush()
+            pad(Path(file.name), path.stat().st_size)
 
     def _kept(self, quads: pa.Table) -> pa.Table:
         condition, asked = gone(self.erasure)

@@ -3,7 +3,6 @@ the same rows on both its sides."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from triplewire.config.files import replacing
 from triplewire.lake.assignments import under
 from triplewire.lake.blots import UNFINISHED, pad
-from triplewire.lake.disks import sync
 from triplewire.lake.houses import House
 from triplewire.lake.keys import DIMENSIONS
 from triplewire.lake.logs import LogBook
@@ -102,12 +101,8 @@ def _replaced(zones: pa.Table, dimension: str, bound: str, other: str) -> pa.Tab
 
 def _written(path: Path, zones: pa.Table) -> DataFile:
     """Put a map in the place of another, durably."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with unfinished.open("wb") as file:
+    with replacing(path, scratch=path.with_name(path.name + UNFINISHED)) as file:
         pq.write_table(zones, file, compression="zstd", write_statistics=False, store_schema=False)
         file.flush()
-        os.fsync(file.fileno())
-    pad(unfinished, path.stat().st_size)
-    os.replace(unfinished, path)
-    sync(path.parent)
+        pad(Path(file.name), path.stat().st_size)
     return DataFile(path.name, path.stat().st_size, zones.num_rows, {})

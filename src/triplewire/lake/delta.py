@@ -15,9 +15,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from triplewire.config import limits
+from triplewire.config.files import sync
 from triplewire.errors import Conflict, NotFound, StorageFull
 from triplewire.lake.commits import REMOVALS, UPTO, ZONES, commit_path, followed
-from triplewire.lake.disks import sync
 from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
 from triplewire.lake.quads import TABLE, ZONE
 from triplewire.lake.ranges import RANGED, from_actions, to_statistics

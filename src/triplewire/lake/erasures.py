@@ -11,7 +11,6 @@ Each step looks at what is there, so that after a crash all of them are done aga
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +19,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from triplewire.config.files import replacing
 from triplewire.lake.blots import UNFINISHED, Blot, gone, marked, moved
 from triplewire.lake.bounds import Bounds
-from triplewire.lake.disks import sync
 from triplewire.lake.houses import House, Progress, spread
 from triplewire.lake.logs import LogBook
 from triplewire.lake.ports import Change, DataFile
@@ -60,14 +59,8 @@ class LakeErasure:
     def remember(self, losses: pa.Table) -> None:
         """Write down what events lose: numbers, and what stays of those that lose their first quad. What goes is found
         by it when part of it is gone already."""
-        self._notes.parent.mkdir(exist_ok=True)
-        unfinished = self._notes.with_name(self._notes.name + UNFINISHED)
-        with unfinished.open("wb") as file:
+        with replacing(self._notes, scratch=self._notes.with_name(self._notes.name + UNFINISHED)) as file:
             pq.write_table(losses, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self._notes)
-        sync(self._notes.parent)
 
     def remembered(self) -> pa.Table | None:
         """What was written down; None before."""

@@ -17,8 +17,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from triplewire.config.files import replacing
 from triplewire.lake.blots import UNFINISHED, pad
-from triplewire.lake.disks import sync
 from triplewire.lake.ports import DataFile
 from triplewire.lake.ranges import to_statistics
 
@@ -107,13 +107,9 @@ def _with_place(now: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
 def _replace(path: Path, content: bytes, size: int = 0) -> None:
     """Put a file in the place of another, durably; it is as old as that one, because versions are found by time."""
     before = path.stat()
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with unfinished.open("wb") as file:
+    with replacing(path, scratch=path.with_name(path.name + UNFINISHED)) as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
-    if size:
-        pad(unfinished, size)
-    os.utime(unfinished, ns=(before.st_atime_ns, before.st_mtime_ns))
-    os.replace(unfinished, path)
-    sync(path.parent)
+        if size:
+            pad(Path(file.name), size)
+        os.utime(file.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))

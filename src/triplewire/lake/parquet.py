@@ -16,7 +16,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from triplewire.lake.disks import sync
+from triplewire.config.files import sync
 
 ROW_GROUP = 4_096
 """Rows that a reader can pass over at once, at most."""
@@ -40,15 +40,20 @@ def write_durably(quads: pa.Table, path: Path, level: int, said: Mapping[str, st
     """Write a file, which is on the disk when this returns, and what is `said` of it in it. Its size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        with _writer(quads.schema, file, level) as writer:
-            writer.write_table(quads, _group(quads.num_rows))
-            if said:
-                writer.add_key_value_metadata(said)
+        write_parquet(quads, file, level, said)
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
     sync(path.parent)
     return size
+
+
+def write_parquet(quads: pa.Table, file: BinaryIO, level: int, said: Mapping[str, str] | None = None) -> None:
+    """Write rows as Parquet, with the key-value metadata `said`."""
+    with _writer(quads.schema, file, level) as writer:
+        writer.write_table(quads, _group(quads.num_rows))
+        if said:
+            writer.add_key_value_metadata(said)
 
 
 def _group(rows: int) -> int:

@@ -7,7 +7,6 @@ an hour, so that a zone is not held to be busy for what it was asked last week.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from heapq import nlargest
@@ -19,6 +18,7 @@ import orjson
 
 from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.config.files import replace_file
 
 _MINUTE = 60_000_000
 _HOUR = 60 * _MINUTE
@@ -55,9 +55,7 @@ class Tally:
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             _sweep(self._path.parent, self._clock.now())
-            beside = self._path.with_suffix(".new")
-            beside.write_bytes(orjson.dumps({"at": self._counted, "zones": self._counts}))
-            os.replace(beside, self._path)
+            replace_file(self._path, orjson.dumps({"at": self._counted, "zones": self._counts}), durable=False)
 
     def _fade(self) -> None:
         now = self._clock.now()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+import json
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import numpy as np
 
 from triplewire.model.queries import ContinuousQuery, State
-from triplewire.ongoing.network.arrays import Plan
+from triplewire.ongoing.network.arrays import GROUP, NODE, PORT, SLOT, Plan
 from triplewire.ongoing.network.builders import FOREVER, Leaf, Network, Scope, Terms
 from triplewire.ongoing.network.chains import chain
 from triplewire.ongoing.rates import Rates
@@ -14,6 +19,7 @@ from triplewire.ongoing.structures import STRUCTURE, Structure
 from triplewire.ongoing.tails import Groups, Speech, Tail
 from triplewire.registry.ports import Change
 from triplewire.registry.queries import QUERY, from_change
+from triplewire.sparql.serials import from_value, to_value
 
 FEW = 1_000
 """Groups that may be gone before the network is made anew without them."""
@@ -31,6 +37,56 @@ class Program:
     speech: Speech
     scopes: tuple[Scope, ...]
     depth: int
+
+    def to_bytes(self) -> bytes:
+        """The program as an uncompressed `.npz` archive: a JSON header, and arrays as raw bytes. Nothing is pickled."""
+        speech = self.speech
+        header = {
+            "version": self.version,
+            "depth": self.depth,
+            "scopes": [[each.streams, each.origin] for each in self.scopes],
+            "kinds": [[each.slots, to_value(each.steps), each.told] for each in speech.kinds],
+        }
+        arrays = {**self.plan._asdict(), "numbers": speech.numbers, "tails": speech.tails}
+        raw = {name: np.ascontiguousarray(each).view(np.uint8) for name, each in arrays.items()}
+        out = BytesIO()
+        np.savez(out, allow_pickle=False, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **raw)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Program:
+        """The program that `to_bytes` wrote. Raises ValueError or KeyError for other bytes."""
+        with np.load(BytesIO(data), allow_pickle=False) as file:
+            header = json.loads(file["header"].tobytes())
+            plan = Plan(**{name: file[name].view(dtype) for name, dtype in _PLAN.items()})
+            numbers, tails = file["numbers"].view(np.int64), file["tails"].view(np.int32)
+        kinds = [
+            Tail(tuple((name, slot) for name, slot in slots), from_value(steps), tuple(told))
+            for slots, steps, told in header["kinds"]
+        ]
+        scopes = [Scope(None if streams is None else tuple(streams), origin) for streams, origin in header["scopes"]]
+        return cls(header["version"], plan, Speech(numbers, tails, kinds), tuple(scopes), header["depth"])
+
+
+_PLAN: Mapping[str, Any] = {
+    "nodes": NODE,
+    "roles": np.int8,
+    "references": np.int32,
+    "children": np.int32,
+    "lifts": np.int32,
+    "ports": PORT,
+    "roots": np.int32,
+    "by_predicate": SLOT,
+    "anywhere": np.int64,
+    "wanted": np.uint64,
+    "groups": GROUP,
+    "by_constants": SLOT,
+    "pool": np.uint8,
+    "spread": np.int8,
+    "heavy": np.uint64,
+}
+"""The type of each array of a plan. A file holds their bytes alone, so that compiled code is given the very types that
+it was compiled for."""
 
 
 @dataclass

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from triplewire.config.files import replacing
 from triplewire.errors import Unavailable
 
 Moment = tuple[int, int]
@@ -82,15 +83,8 @@ class Ledger:
         return self.path / f"{moment[0]:012}-{moment[1]}.arrow"
 
     def _put(self, moment: Moment, table: pa.Table) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        target = self._file(moment)
-        scratch = target.with_suffix(f".{os.getpid()}")
-        with scratch.open("wb") as file:
-            with pa.ipc.new_stream(file, table.schema, options=_OPTIONS) as stream:
-                stream.write_table(table)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.rename(target)
+        with replacing(self._file(moment)) as file, pa.ipc.new_stream(file, table.schema, options=_OPTIONS) as stream:
+            stream.write_table(table)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.clock import Clock
 from triplewire.config import Settings
+from triplewire.config.files import file_lock, prepare_directory
 from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES, PREPARE_SECONDS
 from triplewire.config.settings import orphaned
 from triplewire.errors import TriplewireError, Unavailable
@@ -57,7 +57,7 @@ class Application:
     rules: Rules
 
     def run(self, stop: Flag) -> None:
-        """Run until `stop` is set. Raises Unavailable if another pipeline has this data, or if a query failed."""
+        """Run until `stop` is set. Raises Conflict if another pipeline has this data, Unavailable if a query failed."""
         with _alone(self.settings.data):
             self._beat("starting")
             try:
@@ -183,10 +183,6 @@ def _give_back(spark: SparkSession) -> None:
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
     """Two pipelines on the same data would store everything twice, so the second does not start."""
-    data.mkdir(parents=True, exist_ok=True)
-    with (data / "pipeline.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Unavailable(f"another pipeline is running on {data}") from None
+    prepare_directory(data)
+    with file_lock(data / "pipeline.lock", f"another pipeline is running on {data}"):
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from triplewire.config import limits
+from triplewire.config.files import replace_file
 from triplewire.matching.chronicles import Chronicle
 from triplewire.model import MATCHES, Event, Reached
 from triplewire.model.queries import ContinuousQuery, State
@@ -34,7 +34,7 @@ from triplewire.pipeline.figures import Figures
 from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.joins import Tally, Task, collected, joined
 from triplewire.pipeline.moments import NEVER
-from triplewire.pipeline.papers import keep_newest, replace_file
+from triplewire.pipeline.papers import keep_newest
 from triplewire.pipeline.pasts import Past, pasts
 from triplewire.pipeline.queries import Work
 from triplewire.registry.erasures import pending
@@ -153,7 +153,9 @@ class Books:
         if self._watching is None or self._watching[0] != queries:
             changes = [Change(each.since, QUERY, each.id, {**to_value(each), "first": each.since}) for each in queries]
             path = self._course.path / "windows" / f"{turn.upto:016x}-{os.getpid()}"
-            replace_file(path, pickle.dumps(changes))
+            replace_file(
+                path, json.dumps([[each.position, each.kind, each.key, each.value] for each in changes]).encode()
+            )
             self._watching = (queries, path)
             keep_newest(path.parent, KEPT_PROGRAMS)
         return self._watching[1]
@@ -205,7 +207,7 @@ class Books:
             self._write_down()
             self._programs += 1
             path = self._course.path / "programs" / f"{turn.upto:016x}-{os.getpid()}-{self._programs}"
-            replace_file(path, pickle.dumps(program, protocol=5))
+            replace_file(path, program.to_bytes())
             self._newest = (program, path)
             keep_newest(path.parent, KEPT_PROGRAMS)
         return self._newest[1]

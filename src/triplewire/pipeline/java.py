@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from triplewire.config.files import replacing
+
 OLDEST = 17
 
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
@@ -73,8 +75,6 @@ def _cache() -> Path:
 
 def _write_executable(path: Path, text: str) -> None:
     """Through a scratch file and a rename, so that another process never starts half a script."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(f".{os.getpid()}")
-    scratch.write_text(text)
-    scratch.chmod(0o755)
-    scratch.replace(path)
+    with replacing(path) as file:
+        file.write(text.encode())
+        os.fchmod(file.fileno(), 0o755)

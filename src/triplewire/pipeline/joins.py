@@ -11,7 +11,6 @@ its own behind makes it anew, or lets it catch up.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -219,7 +218,7 @@ def _by_station(rows: pa.Table, stations: int, but: int | None = None) -> Iterat
 def _program(path: Path) -> Program:
     """What a batch goes by. One is read once in a worker."""
     if path not in _programs:
-        found: Program = pickle.loads(path.read_bytes())
+        found = Program.from_bytes(path.read_bytes())
         for other in [each for each in _programs if each.parent == path.parent]:
             del _programs[other]
         _programs[path] = found

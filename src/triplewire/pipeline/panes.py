@@ -12,7 +12,6 @@ on. What it was given it writes to its ledger before it tells what follows.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -204,5 +203,5 @@ def _turn_of(table: pa.Table, otherwise: Turn) -> Turn:
 def _read(path: Path) -> Sequence[Change]:
     if path not in _changes:
         _changes.clear()
-        _changes[path] = pickle.loads(path.read_bytes())
+        _changes[path] = [Change(*each) for each in json.loads(path.read_bytes())]
     return _changes[path]

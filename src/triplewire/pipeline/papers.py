@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole, or as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}")
-    with scratch.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.rename(path)
 
 
 def keep_newest(path: Path, count: int) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import orjson
 
 from triplewire.config import limits
+from triplewire.config.files import replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +59,7 @@ class Records:
     def write(self, record: Record) -> None:
         """Replaces what there is. Where it cannot be written, the next process counts by itself."""
         self._saved = record.rows
-        beside = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
         try:
-            beside.write_bytes(orjson.dumps(record))
-            os.replace(beside, self._path)
+            replace_file(self._path, orjson.dumps(record), durable=False)
         except OSError as error:
-            logger.warning("what was counted of the lake could not be written down: %s", error)
-            beside.unlink(missing_ok=True)
+            logger.warning("statistics of the lake were not saved: %s", error)

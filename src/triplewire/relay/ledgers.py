@@ -6,8 +6,6 @@ publishes the very same events again, with the same key, and the edge below, whi
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from uuid import uuid4
 
 import orjson
 
+from triplewire.config.files import file_lock, replace_file
 from triplewire.errors import Conflict
 
 _POSITION = re.compile(r"[0-9a-f]{16}")
@@ -65,37 +64,17 @@ class Ledger:
         """By which edges know this relay; made when it is asked for the first time."""
         path = self._folder / "id"
         if not path.exists():
-            _replace(path, uuid4().hex.encode(), durable=True)
+            replace_file(path, uuid4().hex.encode(), durable=True)
         return path.read_text()
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Raises Conflict if another process holds it: two that carry the same would only be in each other's way."""
-        with (self._folder / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Conflict(f"another relay is at work with the positions in {self._folder}") from None
+        with file_lock(self._folder / "lock", f"another relay is at work with the positions in {self._folder}"):
             yield
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 
     def _write(self, key: str, name: str, record: Record, *, durable: bool) -> None:
-        _replace(self._path(key), orjson.dumps({"strand": name, "record": asdict(record)}), durable=durable)
-
-
-def _replace(path: Path, data: bytes, *, durable: bool) -> None:
-    beside = path.with_name(path.name + ".new")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
-    beside.replace(path)
-    if durable:
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        replace_file(self._path(key), orjson.dumps({"strand": name, "record": asdict(record)}), durable=durable)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from triplewire.clock import Clock
+from triplewire.config.files import replace_file
 
 BEAT_SECONDS = 2.0
 """How often a process that is ready says so."""
@@ -33,12 +34,8 @@ class Heartbeat:
 
 def beat(path: Path, clock: Clock, state: str, detail: Mapping[str, Any] | None = None) -> None:
     """Replace the file at once, so that a reader sees the old or the new, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(f".{os.getpid()}.tmp")
-    scratch.write_text(
-        json.dumps({"state": state, "at": clock.now(), "pid": os.getpid(), "detail": dict(detail or {})})
-    )
-    scratch.replace(path)
+    said = {"state": state, "at": clock.now(), "pid": os.getpid(), "detail": dict(detail or {})}
+    replace_file(path, json.dumps(said).encode(), durable=False)
 
 
 def last(path: Path) -> Heartbeat:

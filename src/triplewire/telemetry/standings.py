@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 
 from triplewire.clock import Clock
+from triplewire.config.files import replace_file
 from triplewire.telemetry.flows import Flow
 
 STANDING_SECONDS = 1.0
@@ -57,9 +57,7 @@ class Standing:
 def tell(folder: Path, standing: Standing) -> None:
     """Replace the file at once, so that a reader sees the old or the new, never half."""
     folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f"{standing.name}.{os.getpid()}.tmp"
-    scratch.write_bytes(orjson.dumps(asdict(standing)))
-    scratch.replace(folder / f"{standing.name}.json")
+    replace_file(folder / f"{standing.name}.json", orjson.dumps(asdict(standing)), durable=False)
 
 
 def told(folder: Path, clock: Clock) -> list[Standing]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from triplewire.config.files import sync
 from triplewire.errors import Conflict
 from triplewire.lake.quads import QUADS
 from triplewire.lake.relations import engine
 from triplewire.sparql import explode, to_sql
-from triplewire.transfer.states import sync, sync_folder
 from triplewire.transfer.texts import TextWriter
 
 LEVEL = 6
@@ -62,7 +63,7 @@ class TextSink:
     def finish(self) -> None:
         self._append(b"")
         self._part.replace(self._path)
-        sync_folder(self._path)
+        sync(self._path.parent)
 
     def discard(self) -> None:
         self._part.unlink(missing_ok=True)
@@ -73,7 +74,7 @@ class TextSink:
             if text:
                 file.write(gzip.compress(text, LEVEL, mtime=0) if self._zipped else text)
             file.flush()
-            sync(file.fileno())
+            os.fsync(file.fileno())
             return file.tell()
 
 
@@ -119,8 +120,8 @@ class ParquetSink:
         with part.open("wb") as file:
             pq.write_table(self._quads(entries), file, compression="zstd")
             file.flush()
-            sync(file.fileno())
-        sync_folder(part)
+            os.fsync(file.fileno())
+        sync(part.parent)
         self._mark += 1
         return self._mark
 
@@ -132,9 +133,9 @@ class ParquetSink:
                     page = pq.read_table(part, schema=QUADS)
                     writer.write_table(page, row_group_size=max(1, page.num_rows))
             file.flush()
-            sync(file.fileno())
+            os.fsync(file.fileno())
         whole.replace(self._path)
-        sync_folder(self._path)
+        sync(self._path.parent)
         self.discard()
 
     def discard(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from triplewire.config.files import replace_file
 from triplewire.errors import Conflict
 
 _LAYOUT = 1
@@ -22,12 +22,7 @@ class StateFile:
 
     def keep(self, state: dict[str, Any]) -> None:
         """In place of what was there; durable on return."""
-        beside = self.path.with_name(self.path.name + ".new")
-        with beside.open("wb") as file:
-            file.write(orjson.dumps({"layout": _LAYOUT, **state}))
-            sync(file.fileno())
-        beside.replace(self.path)
-        sync_folder(self.path)
+        replace_file(self.path, orjson.dumps({"layout": _LAYOUT, **state}))
 
     def load(self) -> dict[str, Any] | None:
         """What was kept; None if nothing was. Raises Conflict for a file that is none of ours."""
@@ -44,16 +39,3 @@ class StateFile:
     def forget(self) -> None:
         self.path.unlink(missing_ok=True)
         self.path.with_name(self.path.name + ".new").unlink(missing_ok=True)
-
-
-def sync(handle: int) -> None:
-    os.fsync(handle)
-
-
-def sync_folder(path: Path) -> None:
-    """So that a name that was given, or taken away, stays so."""
-    handle = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
