@@ -8,8 +8,8 @@ from functools import partial
 from triplewire.codec import JSON_LD, SYNTAXES, TRIG, Syntax, decode, encode
 from triplewire.codec.cloudevents import parse_binary
 from triplewire.codec.wrappings import LASTING, WRAPPINGS, Wrapping, read_cloud
-from triplewire.errors import InputError
-from triplewire.model import Headers
+from triplewire.model import EventHeaders
+from triplewire.model.errors import InputError
 
 Target = Callable[[bytes], object]
 
@@ -30,7 +30,7 @@ def _items(wrapping: Wrapping, data: bytes) -> None:
     cuts = [*cutter.feed(data[1 : where + 1]), *cutter.feed(data[where + 1 :]), *cutter.end()]
     for cut in cuts:
         try:
-            wrapping.read(cut.data, Headers(), lambda: "urn:uuid:0")
+            wrapping.read(cut.data, EventHeaders(), lambda: "urn:uuid:0")
         except InputError:
             continue
 
@@ -40,7 +40,7 @@ def _binary(data: bytes) -> None:
     head, _, body = data.partition(b"\n\n")
     pairs = (line.partition(b":") for line in head.split(b"\n"))
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, _, value in pairs}
-    read_cloud(parse_binary(headers, headers.get("content-type"), body), Headers(), lambda: "urn:uuid:0")
+    read_cloud(parse_binary(headers, headers.get("content-type"), body), EventHeaders(), lambda: "urn:uuid:0")
 
 
 def _name(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import atheris  # type: ignore[import-untyped]
 
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 LANGUAGES = ("sparql", "filters", "policies")
 

@@ -9,7 +9,7 @@ def test_a_hidden_package_cannot_be_imported_and_the_edge_does_without(run_pytho
     said = run_python(
         """
         import sys
-        from triplewire.imports import hide
+        from triplewire.config.settings import hide
 
         hide("pandas")
         hide("pandas")

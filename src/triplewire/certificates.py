@@ -1,6 +1,7 @@
 """Certificates: TLS from two files, which may be replaced at any time.
 
-A connection gets the certificate that holds when it is made; those that are open stay as they are. New files are tried
+A connection gets the certificate that holds when it is made; those that are open stay as they are. New files are
+tried
 apart before anything changes, so that half a renewal, or a key that does not fit, costs nobody a connection.
 """
 
@@ -12,7 +13,7 @@ import os
 import ssl
 from pathlib import Path
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 Signature = tuple[tuple[int, int, int], ...]
 """By which a change of the files is noticed: when each was written, how long it is, and which file it is."""

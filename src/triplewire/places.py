@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from triplewire.errors import BadRequest, Place
+from triplewire.model.errors import BadRequest, TextPosition
 
 Step = str | int
 """A key, or the number of a table in an array of tables, from 0 on."""
@@ -21,7 +21,7 @@ def fault(text: str, path: Sequence[Step], message: str) -> BadRequest:
     line = next((found for size in range(len(path), 0, -1) if (found := _line(text, path[:size]))), None)
     if line is None:
         return BadRequest(message)
-    return _shown(text, Place(line, 1), f"line {line}: {message}")
+    return _shown(text, TextPosition(line, 1), f"line {line}: {message}")
 
 
 def unparsed(text: str, error: ValueError) -> BadRequest:
@@ -29,11 +29,11 @@ def unparsed(text: str, error: ValueError) -> BadRequest:
     found = _AT_LINE.search(str(error))
     if found is None:
         return BadRequest(f"this is no TOML: {error}")
-    place = Place(int(found[1]), int(found[2])) if found[1] else Place(max(len(text.splitlines()), 1), 1)
+    place = TextPosition(int(found[1]), int(found[2])) if found[1] else TextPosition(max(len(text.splitlines()), 1), 1)
     return _shown(text, place, f"{place}: this is no TOML: {_AT_LINE.sub('', str(error))}")
 
 
-def _shown(text: str, place: Place, message: str) -> BadRequest:
+def _shown(text: str, place: TextPosition, message: str) -> BadRequest:
     line = text.splitlines()[place.line - 1] if place.line <= len(text.splitlines()) else ""
     start = place.column if place.column > 1 else len(line) - len(line.lstrip()) + 1
     return BadRequest(message, place=place, excerpt=f"{line}\n{' ' * (start - 1)}^")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from triplewire import errors
+from triplewire.model import errors
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.UnknownMediaType, 415),
     (errors.NotAcceptable, 406),
     (errors.BodyTooLarge, 413),
     (errors.Unsupported, 422),
-    (errors.Unfit, 422),
+    (errors.InvalidField, 422),
     (errors.ShapeViolation, 422),
     (errors.InputError, 400),
     (errors.Unauthenticated, 401),
@@ -20,7 +20,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.Gone, 410),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
-    (errors.TooMany, 429),
+    (errors.TooManyRequests, 429),
     (errors.StorageFull, 507),
     (errors.AnswerTooLarge, 413),
     (errors.QueryLimit, 503),

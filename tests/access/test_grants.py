@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplewire.access import EVERYONE, Grant, Principal, Verb
-from triplewire.errors import BadRequest, Forbidden
+from triplewire.model.errors import BadRequest, Forbidden
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from triplewire.access.keys import Keys, Rules, UnknownKey
-from triplewire.clock import ManualClock
-from triplewire.errors import BadRequest, Unauthenticated
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import BadRequest, Unauthenticated
 
 RULES = Rules("https://id.example", "triplewire", 30.0)
 

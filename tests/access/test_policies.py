@@ -10,7 +10,7 @@ from triplewire.access.principals import EVERYONE, Principal
 from triplewire.access.scopes import Scope
 from triplewire.access.sights import BLIND, Sight
 from triplewire.access.verbs import Verb
-from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.compile.scans import VIRTUAL
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from triplewire.access.lifetimes import lifetime
 from triplewire.access.tokens import Token, digest, fits, new_id, new_secret, parsed, written
-from triplewire.errors import BadRequest, Unauthenticated
+from triplewire.model.errors import BadRequest, Unauthenticated
 
 SECOND = 1_000_000
 

@@ -20,13 +20,13 @@ from triplewire.bench.continuous_joins import answers
 from triplewire.bench.continuous_loads import loads, spread
 from triplewire.bench.continuous_sliding import Reported, check
 from triplewire.bench.match import Disagreement
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.log.outbox import SqliteOutbox
 from triplewire.model import MATCHES
-from triplewire.model.queries import ContinuousQuery, to_value
-from triplewire.registry.queries import QUERY
-from triplewire.registry.sqlite import SqliteRegistry
+from triplewire.model.clock import SystemClock
+from triplewire.model.subscriptions import ContinuousQuery, query_to_value
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.subscriptions import QUERY
 
 AT = located(SMALL, 40)
 GROUPS = {question: 100 + number for number, question in enumerate(dict.fromkeys(SMALL.questions))}
@@ -106,7 +106,7 @@ def registered(settings: Settings, group: object) -> list[str]:
         ContinuousQuery(id=f"q{number}", text="", group=group(number))  # type: ignore[operator]
         for number in range(len(SMALL.questions))
     ]
-    registry.put([(QUERY, each.id, to_value(each)) for each in queries])
+    registry.put([(QUERY, each.id, query_to_value(each)) for each in queries])
     registry.close()
     return [each.id for each in queries]
 

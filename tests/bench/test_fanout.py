@@ -21,7 +21,7 @@ from triplewire.bench.fanout_servers import Manner
 from triplewire.bench.fanout_streams import Stream
 from triplewire.codec import decode
 from triplewire.codec.syntaxes import syntax_of
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 MESSAGES = [b'id: %d\ndata: "sent %d at %d in the rain"\n\n' % (n, n, 1_000 + n) for n in range(20)]

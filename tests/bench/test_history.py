@@ -14,11 +14,10 @@ from triplewire.bench.history import Plan, run
 from triplewire.bench.history_aims import AIMS, svg
 from triplewire.bench.history_data import HOURS, QUADS, START, Day, nquads
 from triplewire.bench.history_store import Gated
-from triplewire.clock import ManualClock
 from triplewire.codec import N_QUADS, decode
-from triplewire.log.memory import MemoryLog
-from triplewire.log.ports import Publication
-from triplewire.sequences import Positions
+from triplewire.model.clock import ManualClock
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.memory import MemoryLog, PositionSequence
 
 
 def test_an_event_reads_as_the_rival_reads_it() -> None:
@@ -52,7 +51,7 @@ def test_there_are_subjects_that_come_once_and_such_that_come_again() -> None:
 
 
 def test_a_gate_shows_the_first_events_until_it_is_open(tmp_path: Path) -> None:
-    log = MemoryLog(Positions(), ManualClock())
+    log = MemoryLog(PositionSequence(), ManualClock())
     day = Day(10_000)
     for publication in day.publications(100):
         log.append([publication])

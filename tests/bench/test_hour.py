@@ -15,11 +15,11 @@ from triplewire.bench.hour import Hour, Plan, Sample, compared
 from triplewire.bench.hour_commits import FILES, Commits, day
 from triplewire.bench.hour_plot import svg
 from triplewire.bench.hour_questions import Asked, Asker, Changed, Kept, questions
-from triplewire.clock import ManualClock
 from triplewire.config import Settings, limits
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.houses import in_turn
-from triplewire.lake.ports import Change
+from triplewire.model.clock import ManualClock
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.maintenance import run_sequentially
+from triplewire.storage.lake.ports import TableChange
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +49,7 @@ def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
             found = commits.commit()
         asker.prepare()
         assert asker.ask()["event"].rows == QUADS
-        commits.lake.replace(Change(found.files[-2 * FILES :], (), lost=True))
+        commits.lake.replace(TableChange(found.files[-2 * FILES :], (), lost=True))
         with pytest.raises(Changed, match="not what it was"):
             asker.ask()
 
@@ -68,7 +68,7 @@ def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> 
 def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "FRESH_FILES", 16)
     said: list[str] = []
-    with closing(Hour(Plan(1, RATE), Settings(data=tmp_path), in_turn, 1)) as hour:
+    with closing(Hour(Plan(1, RATE), Settings(data=tmp_path), run_sequentially, 1)) as hour:
         report = hour.passed(said.append)
     assert report["quads"] == 60 * RATE * QUADS
     assert report["rows"] == {"sensor": 5, "event": 5 * QUADS, "stretch": 5}

@@ -26,11 +26,11 @@ from triplewire.bench.match_registry import stand
 from triplewire.bench.match_templates import Question, Template
 from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
 from triplewire.cli.bench import match
-from triplewire.errors import TriplewireError, Unsupported
 from triplewire.filters import parse
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.texts import lift_asked
 from triplewire.model import ENTRIES, MATCHES, Event
+from triplewire.model.errors import TriplewireError, Unsupported
 
 NAMES = [*WORKLOADS]
 SHAPES = {

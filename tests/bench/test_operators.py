@@ -12,7 +12,7 @@ from triplewire.bench.operators_thesis import SIZES, TABLE_15
 from triplewire.bench.operators_world import EXAMPLES, Example, name, ontology
 from triplewire.filters import query_of
 from triplewire.matching.shapes import lift
-from triplewire.registry.subscriptions import from_change
+from triplewire.storage.registry.subscriptions import subscription_from_change
 
 PREFIXES = """PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX owl: <http://www.w3.org/2002/07/owl#>
@@ -108,7 +108,7 @@ def test_subscriptions_are_what_their_filters_say(example: Example) -> None:
     assert (told.kind, shape.kind) == ("ontology", "shape")
     assert [each.position for each in made] == list(range(3, 23))
     lifted = lift(query_of(example.document(7)), solutions=False)
-    seventh = from_change(made[7])
+    seventh = subscription_from_change(made[7])
     assert (seventh.shape, seventh.constants) == (lifted.shape.key, lifted.constants)
     assert shape.key == lifted.shape.key
 

@@ -17,9 +17,9 @@ from tests.edge.houses import House, run
 from triplewire.cli.app import app
 from triplewire.cli.messages import lines
 from triplewire.codec import nquads
-from triplewire.errors import NotFound, Unfit
-from triplewire.model import token
-from triplewire.model.cargoes import Cargo
+from triplewire.model import format_position
+from triplewire.model.errors import InvalidField, NotFound
+from triplewire.model.events import OpaquePayload
 
 TEXT = PLAIN.format("a", 1)
 
@@ -88,8 +88,10 @@ def test_one_that_is_there_is_followed() -> None:
             answer(at, {"id": query.key}, second)
             result = await told(at, "queries", "answers", query.key, "-n", "2")
             assert result.stdout.count("?car = urn:c") == 2
-            after = await told(at, "queries", "answers", query.key, "-n", "1", "--after", token(first), "--json")
-            assert orjson.loads(after.stdout)["position"] == token(second)
+            after = await told(
+                at, "queries", "answers", query.key, "-n", "1", "--after", format_position(first), "--json"
+            )
+            assert orjson.loads(after.stdout)["position"] == format_position(second)
 
     run(scene())
 
@@ -104,14 +106,14 @@ def test_what_does_not_fit_is_told(parameters: list[str], words: str) -> None:
             given = [part for each in parameters for part in ("--parameter", each)]
             result = await told(at, "query", "--continuous", "--detach", WINDOWED, *given)
             assert result.exit_code != 0
-            assert words in (str(result.exception) if isinstance(result.exception, Unfit) else result.stderr)
+            assert words in (str(result.exception) if isinstance(result.exception, InvalidField) else result.stderr)
 
     run(scene())
 
 
 def test_solutions_that_an_event_carries_are_printed_as_such() -> None:
     results = {"head": {"vars": ["s"]}, "results": {"bindings": [{"s": {"type": "literal", "value": 'a "b"'}}]}}
-    cargo = Cargo("application/sparql-results+json", orjson.dumps(results))
+    cargo = OpaquePayload("application/sparql-results+json", orjson.dumps(results))
     told = lines(event("urn:triplewire:answer:q:1", cargo.text("urn:triplewire:answer:q:1")))
     assert told.splitlines()[1:] == ['  ?s = a "b"']
     plain = lines(event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>"))

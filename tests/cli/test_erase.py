@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from tests.control.test_erasures import erasable
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.errors import BadRequest, NotFound
-from triplewire.registry.erasures import pending
+from triplewire.model.errors import BadRequest, NotFound
+from triplewire.storage.registry.erasure import pending_erasures
 
 
 def told(*commands: list[str], says: str | None = None) -> tuple[list[Result], list[str]]:
@@ -24,7 +24,7 @@ def told(*commands: list[str], says: str | None = None) -> tuple[list[Result], l
                 await asyncio.to_thread(CliRunner().invoke, app, ["erase", *command, "--url", at.url], input=says)
                 for command in commands
             ]
-            return results, [each.name for each in pending(at.twin.registry)]
+            return results, [each.name for each in pending_erasures(at.twin.registry)]
 
     return run(scene())
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from tests.edge.hooks.scenes import Scene, scene
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.errors import NotFound
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import NotFound
 
 
 async def told(at: Scene, *command: str) -> Result:
@@ -30,11 +30,11 @@ def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
             assert (hook["id"], hook["parked"], hook["state"]) == (made["id"], 2, "on")
             assert "on" in (await told(at, "list")).stdout
             found = orjson.loads((await told(at, "dead", made["id"], "--json")).stdout)
-            assert [each["position"] for each in found] == [token(first), token(second)]
+            assert [each["position"] for each in found] == [format_position(first), format_position(second)]
             assert "answered 500" in (await told(at, "dead", made["id"])).stdout
-            assert "1 will be" in (await told(at, "replay", made["id"], "--position", token(first))).stdout
+            assert "1 will be" in (await told(at, "replay", made["id"], "--position", format_position(first))).stdout
             await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 1)
-            assert (await told(at, "drop", made["id"], "--position", token(second))).exit_code == 0
+            assert (await told(at, "drop", made["id"], "--position", format_position(second))).exit_code == 0
             assert "nothing is parked" in (await told(at, "dead", made["id"])).stdout
             assert isinstance((await told(at, "dead", "other")).exception, NotFound)
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.control.test_routes import controlled
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.errors import NotFound, UnknownMediaType
+from triplewire.model.errors import NotFound, UnknownMediaType
 
 TEXT = "<urn:A> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:B> .\n"
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.control.test_routes import controlled
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.errors import BadRequest, NotFound
+from triplewire.model.errors import BadRequest, NotFound
 
 TEXT = """
 [default]

@@ -15,7 +15,7 @@ from tests.edge.houses import house, run
 from tests.edge.test_parcels import item, rows
 from tests.edge.test_publishings import line
 from triplewire.cli.app import app
-from triplewire.model import token
+from triplewire.model import format_position
 
 
 def told(*arguments: str, input: bytes | None = None) -> tuple[Result, list[dict[str, Any]]]:
@@ -45,7 +45,7 @@ def test_files_are_published_by_their_endings(tmp_path: Path, name: str, content
     (tmp_path / name).write_bytes(content)
     result, stored = told(str(tmp_path / name))
     assert (result.exit_code, len(stored)) == (0, 1), result.output
-    assert f"1 event(s) at {token(1)}" in result.stdout
+    assert f"1 event(s) at {format_position(1)}" in result.stdout
 
 
 def test_what_is_refused_is_told_and_the_rest_is_in(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_standard_input_is_published_item_by_item(options: list[str]) -> None:
     result, stored = told("--each", "--json", *options, input=line(1) + b"{\n" + line(1))
     found = [orjson.loads(each) for each in result.stdout.splitlines()]
     assert (result.exit_code, len(stored)) == (3, 1)
-    assert [each.get("position") for each in found] == [token(1), None, token(1), None]
+    assert [each.get("position") for each in found] == [format_position(1), None, format_position(1), None]
     assert found[-1]["end"] == {"items": 3, "events": 2, "repeated": 1, "refused": 1}
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from tests.edge.houses import Said, house, run
 from triplewire.cli.app import app
-from triplewire.errors import Place, SparqlSyntax, TriplewireError
-from triplewire.query.requests import QueryRequest
+from triplewire.history.requests import HistoryRequest
+from triplewire.model.errors import SparqlSyntax, TextPosition, TriplewireError
 
 
 @dataclass
@@ -22,9 +22,9 @@ class Known:
     """Answers every query with the same pieces, and remembers what was asked."""
 
     pieces: Sequence[bytes | TriplewireError] = ()
-    asked: list[QueryRequest] = field(default_factory=list)
+    asked: list[HistoryRequest] = field(default_factory=list)
 
-    async def ask(self, request: QueryRequest) -> Said:
+    async def ask(self, request: HistoryRequest) -> Said:
         self.asked.append(request)
         return Said(self.pieces)
 
@@ -36,7 +36,7 @@ class Told:
     output: bytes
     code: int
     error: BaseException | None
-    asked: QueryRequest | None
+    asked: HistoryRequest | None
 
 
 def query(*arguments: str, pieces: Sequence[bytes | TriplewireError] = (), text: str = "") -> Told:
@@ -54,7 +54,7 @@ def query(*arguments: str, pieces: Sequence[bytes | TriplewireError] = (), text:
 def test_elsewhere_than_on_a_terminal_bytes_are_what_was_sent() -> None:
     told = query("SELECT * {}", pieces=[b"?x\n", b"\xc3", b"\xa4\t\n"])
     assert (told.output, told.code) == (b"?x\n\xc3\xa4\t\n", 0)
-    assert told.asked == QueryRequest("SELECT * {}", accept="*/*", format="tsv")
+    assert told.asked == HistoryRequest("SELECT * {}", accept="*/*", format="tsv")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_past_is_asked_by_version_or_by_time() -> None:
 @pytest.mark.parametrize(("truth", "word"), [(True, b"yes\n"), (False, b"no\n")])
 def test_a_verdict_is_a_word_and_an_exit_code_only_on_request(truth: bool, word: bytes) -> None:
     pieces = [orjson.dumps({"head": {}, "boolean": truth})]
-    assert query("ASK {}", pieces=pieces) == Told(word, 0, None, QueryRequest("ASK {}", accept="*/*", format="json"))
+    assert query("ASK {}", pieces=pieces) == Told(word, 0, None, HistoryRequest("ASK {}", accept="*/*", format="json"))
     assert query("ASK {}", "--exit-code", pieces=pieces).code == (0 if truth else 1)
     told = query("ASK {}", "--exit-code", "--json", pieces=pieces)
     assert (told.output, told.code) == (pieces[0], 0 if truth else 1)
@@ -117,10 +117,10 @@ def test_the_query_may_come_from_a_file(tmp_path_factory: pytest.TempPathFactory
 
 
 def test_an_error_keeps_its_place_and_its_line() -> None:
-    sent = SparqlSyntax("expected }", place=Place(2, 3), excerpt="ab?\n  ^")
+    sent = SparqlSyntax("expected }", place=TextPosition(2, 3), excerpt="ab?\n  ^")
     found = query("SELECT * {}", pieces=[sent]).error
     assert isinstance(found, SparqlSyntax)
-    assert (found.place, found.excerpt) == (Place(2, 3), "ab?\n  ^")
+    assert (found.place, found.excerpt) == (TextPosition(2, 3), "ab?\n  ^")
     assert str(found) == "expected }"
 
 

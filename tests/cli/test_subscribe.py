@@ -13,8 +13,8 @@ from tests.edge.brokers import broker
 from tests.edge.houses import run
 from triplewire.cli.app import app
 from triplewire.cli.messages import lines
-from triplewire.errors import Unfit
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import InvalidField
 
 
 def told(*arguments: str) -> tuple[Result, list[str | None]]:
@@ -50,7 +50,7 @@ def test_lines_that_are_refused_are_told(tmp_path: Path) -> None:
 
 def test_one_that_asks_nothing_is_refused() -> None:
     result, _ = told()
-    assert isinstance(result.exception, Unfit)
+    assert isinstance(result.exception, InvalidField)
 
 
 def test_a_limit_that_was_reached_is_told_in_words() -> None:
@@ -63,13 +63,24 @@ def test_the_past_comes_first(tmp_path: Path) -> None:
     async def scene() -> tuple[Result, list[str]]:
         async with broker(tmp_path) as at:
             at.publish(5)
-            command = ["subscribe", "--stream", "even", "--from", token(2), "-n", "2", "--json", "--url", at.at.url]
+            command = [
+                "subscribe",
+                "--stream",
+                "even",
+                "--from",
+                format_position(2),
+                "-n",
+                "2",
+                "--json",
+                "--url",
+                at.at.url,
+            ]
             result = await asyncio.to_thread(CliRunner().invoke, app, command)
             refused = await asyncio.to_thread(CliRunner().invoke, app, [*command[:-6], "soon", *command[-5:]])
-            assert isinstance(refused.exception, Unfit)
-            return result, [token(position) for position, number in at.events.items() if number in (2, 4)]
+            assert isinstance(refused.exception, InvalidField)
+            return result, [format_position(position) for position, number in at.events.items() if number in (2, 4)]
 
     result, expected = run(scene())
     made, *heard = [orjson.loads(each) for each in result.stdout.splitlines()]
-    assert (result.exit_code, made["from"]) == (0, token(2))
+    assert (result.exit_code, made["from"]) == (0, format_position(2))
     assert [each["position"] for each in heard] == expected

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.control.test_routes import controlled
 from tests.edge.houses import run
 from triplewire.cli.app import app
-from triplewire.errors import NotFound, Unfit
+from triplewire.model.errors import InvalidField, NotFound
 
 TEXT = "ASK { ?s <urn:p> $thing ; <urn:v> ?v FILTER(?v > $limit) }"
 
@@ -75,5 +75,5 @@ def test_a_subscription_is_made_of_a_template_and_values() -> None:
 
     (put, refused), names = run(scene())
     assert (put.exit_code, names) == (0, ["above"])
-    assert isinstance(refused.exception, Unfit)
+    assert isinstance(refused.exception, InvalidField)
     assert "values has no limit" in str(refused.exception)

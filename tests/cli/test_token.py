@@ -14,8 +14,8 @@ from triplewire.access.tokens import parsed
 from triplewire.cli.app import app
 from triplewire.config import limits
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.errors import BadRequest, NotFound, StorageFull
-from triplewire.telemetry.audits import ACTS, REFUSALS, Audits
+from triplewire.model.errors import BadRequest, NotFound, StorageFull
+from triplewire.security.audit import ACTS, REFUSALS, AuditLog
 
 
 def said(*arguments: str) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_shown_the_newest_at_the_end(tmp_path: Path) -> None:
-    audits = Audits(tmp_path / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(tmp_path / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
     for number in range(5):
         record = {"at": f"{number}", "who": "token:a", "what": "eraseEvents", "on": "/events", "outcome": "begun"}
         audits.write(ACTS, [record])

@@ -12,8 +12,8 @@ from tests.edge.houses import house, run
 from triplewire.cli.overviews import Looks, Overview
 from triplewire.cli.panels import number, size, view
 from triplewire.cli.top import Watch
-from triplewire.telemetry.flows import Flow
-from triplewire.telemetry.standings import Standing
+from triplewire.config.metrics import StreamTraffic
+from triplewire.config.status import EdgeStatus
 
 HEALTH: dict[str, Any] = {
     "status": "ok",
@@ -25,18 +25,18 @@ HEALTH: dict[str, Any] = {
     "lanes": {"slow": {"lag": 7}},
     "lake": {"files": 12, "fresh": 3, "bytes": 4_500_000, "work": "compact"},
 }
-FLOW = Flow("home", clients=2, messages=100, plain_bytes=10_000, sent_bytes=1_000, waiting=70, window=0.5)
-EDGE = Standing("1", 11, "ready", at=1_000_000, cpu=1.0, listeners={"streams": 3}, seats=10, streams=(FLOW,))
+FLOW = StreamTraffic("home", clients=2, messages=100, plain_bytes=10_000, sent_bytes=1_000, waiting=70, window=0.5)
+EDGE = EdgeStatus("1", 11, "ready", at=1_000_000, cpu=1.0, listeners={"streams": 3}, seats=10, streams=(FLOW,))
 
 
-def later(edge: Standing, microseconds: int = 2_000_000) -> Standing:
+def later(edge: EdgeStatus, microseconds: int = 2_000_000) -> EdgeStatus:
     """Two seconds in which something happened."""
     (flow,) = edge.streams
     grown = replace(flow, messages=flow.messages + 40, plain_bytes=flow.plain_bytes + 8_000, sent_bytes=1_800)
     return replace(edge, at=edge.at + microseconds, cpu=edge.cpu + 1.5, published=20, streams=(grown,))
 
 
-def looked(looks: Looks, *edges: Standing) -> Overview:
+def looked(looks: Looks, *edges: EdgeStatus) -> Overview:
     return looks.look(HEALTH, [each.document() for each in edges])
 
 

@@ -13,11 +13,11 @@ from tests.edge.houses import house, run
 from tests.transfer.lakes import SOURCES, quads_of, rows
 from triplewire.cli.app import app
 from triplewire.config.files import prepare_directory
-from triplewire.errors import BadRequest, Conflict, InputError, Unavailable
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.model import END, token
+from triplewire.model import END, format_position
+from triplewire.model.errors import BadRequest, Conflict, InputError, Unavailable
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch
 
 NUMBERS = [*range(1, 9)]
 BROKEN = Path(__file__).parents[1] / "transfer" / "data" / "broken.nq"
@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     prepare_directory(folder)
     table = folder / "lake" / "quads"
-    DeltaLake(table).commit(Batch("q", 0, 8), [FileWriter(table).write(rows(NUMBERS, SOURCES[:2]))])
+    DeltaLake(table).commit(CommitBatch("q", 0, 8), [FileWriter(table).write(rows(NUMBERS, SOURCES[:2]))])
     return folder
 
 
@@ -58,7 +58,7 @@ def test_out_and_in_again(data: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_through_standard_output_and_input(data: Path) -> None:
-    done = export(data, "-", "--format", "trig", "--stream", "even", "--after", token(2))
+    done = export(data, "-", "--format", "trig", "--stream", "even", "--after", format_position(2))
     assert done.exit_code == 0
     _, found = bring("-", "--format", "trig", "--stream", "other", text=done.stdout_bytes)
     assert [(row["event"], row["stream"]) for row in found] == [

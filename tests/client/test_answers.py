@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import Said, house, run
 from triplewire.client import AsyncClient, Rows
-from triplewire.errors import QueryLimit, Unavailable
-from triplewire.query.requests import QueryRequest
+from triplewire.history.requests import HistoryRequest
+from triplewire.model.errors import QueryLimit, Unavailable
 
 ROWS = [
     {"a": {"type": "literal", "value": 'ä "bindings":[ ]} 𝄞'}},
@@ -55,7 +55,7 @@ async def take(rows: AsyncIterator[object], into: list[object]) -> None:
 class Failing:
     """Answers with the rows, and then goes over a limit."""
 
-    async def ask(self, request: QueryRequest) -> Said:
+    async def ask(self, request: HistoryRequest) -> Said:
         return Said([DOCUMENT[:-3], QueryLimit("30 s are over")])
 
 

@@ -13,29 +13,30 @@ import pytest
 from aiohttp import web
 
 from tests.control.test_routes import controlled
-from tests.edge.houses import House, body, event, run
+from tests.edge.houses import House, body, run
 from triplewire.client import AsyncClient, Client
 from triplewire.client.problems import error_of
 from triplewire.edge.formats import SSE
 from triplewire.edge.problems import of_error
-from triplewire.errors import (
+from triplewire.model import format_position
+from triplewire.model.errors import (
     BadRequest,
     BodyTooLarge,
     Conflict,
+    InvalidField,
     MalformedRdf,
     NotFound,
-    Place,
     QueryLimit,
     SparqlSyntax,
     StorageFull,
+    TextPosition,
     TriplewireError,
     Unavailable,
-    Unfit,
     UnknownMediaType,
     Unsupported,
 )
-from triplewire.log.ports import Retention
-from triplewire.model import token
+from triplewire.storage.log.ports import LogRetention
+from triplewire.testing.events import event
 
 QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 
@@ -50,11 +51,11 @@ def test_what_is_published_is_consumed() -> None:
     async def scene() -> None:
         async with connected() as (_, client):
             receipt = await client.publish("test", [event(1), event(2)])
-            assert (receipt["events"], receipt["first"]) == (2, token(1))
+            assert (receipt["events"], receipt["first"]) == (2, format_position(1))
             await client.publish("test", "<urn:s> <urn:p> 1 .", "text/turtle", id="urn:x", source="me")
             async with aclosing(client.consume("test", after="earliest")) as events:
                 found = [await anext(events) for _ in range(3)]
-            assert [each["position"] for each in found] == [token(1), token(2), token(3)]
+            assert [each["position"] for each in found] == [format_position(1), format_position(2), format_position(3)]
             assert found[0]["body"] == body(event(1)).decode()
             assert (found[2]["event"], found[2]["source"]) == ("urn:x", "me")
 
@@ -77,7 +78,7 @@ def test_subscriptions_are_made_listed_heard_and_ended() -> None:
             (position,) = at.append(1)
             at.match([(position, int(made["since"], 16), None)])
             async with aclosing(client.notifications(made["id"])) as notifications:
-                assert (await anext(notifications))["position"] == token(position)
+                assert (await anext(notifications))["position"] == format_position(position)
                 await client.unsubscribe(made["id"])
                 assert [each async for each in notifications] == []
             with pytest.raises(NotFound):
@@ -93,8 +94,11 @@ def test_the_past_is_asked_for_by_another_word() -> None:
             made = await client.subscribe(stream="test", begins="earliest")
             assert made["from"] == "earliest"
             async with aclosing(client.notifications(made["id"])) as notifications:
-                assert [(await anext(notifications))["position"] for _ in range(2)] == [token(first), token(first + 1)]
-            with pytest.raises(Unfit, match="from must be"):
+                assert [(await anext(notifications))["position"] for _ in range(2)] == [
+                    format_position(first),
+                    format_position(first + 1),
+                ]
+            with pytest.raises(InvalidField, match="from must be"):
                 await client.subscribe(stream="test", begins="yesterday")
 
     run(scene())
@@ -118,11 +122,11 @@ def test_a_gap_is_told() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(9)
             at.append(4)
-            at.twin.log.trim(Retention(age=5), before=9)
+            at.twin.log.trim(LogRetention(age=5), before=9)
             gaps: list[dict[str, Any]] = []
-            async with aclosing(client.consume("test", after=token(1), on_gap=gaps.append)) as events:
-                assert (await anext(events))["position"] == token(4)
-            assert gaps[0]["earliest"] == token(4)
+            async with aclosing(client.consume("test", after=format_position(1), on_gap=gaps.append)) as events:
+                assert (await anext(events))["position"] == format_position(4)
+            assert gaps[0]["earliest"] == format_position(4)
 
     run(scene())
 
@@ -176,7 +180,7 @@ def test_broken_connections_are_taken_up_again_where_they_were() -> None:
             at.append(*range(50))
             async with aclosing(client.consume("test", after="earliest")) as events:
                 found = [(await anext(events))["position"] for _ in range(50)]
-            assert found == [token(number) for number in range(1, 51)]
+            assert found == [format_position(number) for number in range(1, 51)]
             assert len(relay.requests) == 4
 
     run(scene())
@@ -186,15 +190,15 @@ def test_who_listens_from_now_on_loses_nothing_when_the_connection_breaks_before
     async def scene() -> None:
         async with (
             controlled() as at,
-            relayed(at, len(SSE.notice("position", position=token(0), missed=False))) as (url, relay),
+            relayed(at, len(SSE.notice("position", position=format_position(0), missed=False))) as (url, relay),
             AsyncClient(url) as client,
             aclosing(client.consume("test")) as events,
         ):
             first = asyncio.ensure_future(anext(events))
             await relay.broken.wait()
             at.append(1)
-            assert (await first)["position"] == token(1)
-            assert relay.requests == [None, token(0)]
+            assert (await first)["position"] == format_position(1)
+            assert relay.requests == [None, format_position(0)]
 
     run(scene())
 
@@ -224,11 +228,11 @@ def test_health_is_told_when_it_is_bad_and_queries_are_answered() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        MalformedRdf("a", place=Place(1, 2)),
-        SparqlSyntax("b", place=Place(3, 4)),
+        MalformedRdf("a", place=TextPosition(1, 2)),
+        SparqlSyntax("b", place=TextPosition(3, 4)),
         BadRequest("c"),
-        Unsupported("MINUS", place=Place(5, 6), hint="yet"),
-        Unfit("kind", "no such kind"),
+        Unsupported("MINUS", place=TextPosition(5, 6), hint="yet"),
+        InvalidField("kind", "no such kind"),
         Conflict("older"),
         UnknownMediaType("text/x", ("text/turtle",)),
         BodyTooLarge("the body", 5),
@@ -271,6 +275,6 @@ def test_the_blocking_client_does_the_same() -> None:
             thread = Thread(target=program)
             thread.start()
             await asyncio.to_thread(thread.join)
-            assert found == [token(3), "down", QUERY]
+            assert found == [format_position(3), "down", QUERY]
 
     run(scene())

@@ -18,7 +18,7 @@ from tests.edge.houses import run
 from triplewire.client import AsyncClient, Client
 from triplewire.client.credentials import Credentials
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.errors import BadRequest, Forbidden, Unauthenticated, Unavailable
+from triplewire.model.errors import BadRequest, Forbidden, Unauthenticated, Unavailable
 
 TEXT = "tw_k3m9x2pq00_" + "s3cret" * 7 + "x"
 TURTLE = "<urn:s> <urn:p> 1 ."

@@ -13,8 +13,8 @@ from tests.control.test_queries import MADE, PLAIN, WINDOWED
 from tests.control.test_registrations import controlled
 from tests.edge.houses import House, run
 from triplewire.client import AsyncClient, Client
-from triplewire.errors import NotFound, Unfit, Unsupported
-from triplewire.model import MATCHES, parse_token, token
+from triplewire.model import MATCHES, format_position, parse_position
+from triplewire.model.errors import InvalidField, NotFound, Unsupported
 
 TEXT = PLAIN.format("a", 1)
 
@@ -40,7 +40,7 @@ def test_a_query_is_registered_listed_heard_and_ended() -> None:
             answer(at, made, position)
             async with aclosing(client.answers(made["id"])) as answers:
                 found = await anext(answers)
-                assert (found["position"], found["query"]) == (token(position), made["id"])
+                assert (found["position"], found["query"]) == (format_position(position), made["id"])
                 await client.end_query(made["id"])
                 assert [each async for each in answers] == []
             with pytest.raises(NotFound):
@@ -76,7 +76,7 @@ def test_lines_are_registered_in_bulk_and_refusals_have_their_words() -> None:
             with pytest.raises(Unsupported) as unsupported:
                 await client.register(TEXT + " LIMIT 3")
             assert unsupported.value.place is not None
-            with pytest.raises(Unfit) as unfit:
+            with pytest.raises(InvalidField) as unfit:
                 await client.register(WINDOWED.replace("<home>", "<nowhere>"))
             assert (unfit.value.field, str(unfit.value.place)) == ("query", "line 2, column 55")
             assert "^" in unfit.value.excerpt
@@ -94,9 +94,9 @@ def test_programs_without_a_loop_have_the_same() -> None:
             assert client.registered(made["id"])["into"] == "other"
             (position,) = at.append(1, stream="home")
             plain = client.queries()[1]
-            assert parse_token(plain["since"]) < position
+            assert parse_position(plain["since"]) < position
             answer(at, plain, position)
-            assert next(client.answers(plain["id"]))["position"] == token(position)
+            assert next(client.answers(plain["id"]))["position"] == format_position(position)
             client.end_query(made["id"])
             assert len(client.queries()) == 2
 

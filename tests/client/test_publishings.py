@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.edge.houses import event, house, run
+from tests.edge.houses import house, run
 from tests.edge.test_parcels import item, rows
 from triplewire.client import AsyncClient, Client
-from triplewire.errors import BadRequest, IdTaken, Unavailable
-from triplewire.model import Event, Headers, token
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.errors import BadRequest, DuplicateId, Unavailable
+from triplewire.testing.events import event
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -21,7 +22,9 @@ def test_each_item_of_a_request_is_acknowledged_before_the_next_is_there(packed:
 
         async def items() -> AsyncIterator[Event | dict[str, str]]:
             for number in range(1, 4):
-                yield Event(f"urn:e:{number}", event(number).text, Headers("roof", None, 5, extensions={"X-A": "1"}))
+                yield Event(
+                    f"urn:e:{number}", event(number).text, EventHeaders("roof", None, 5, extensions={"X-A": "1"})
+                )
                 assert await heard.get() == number
             yield {"event": "urn:e:4", "format": "text/turtle", "body": "broken"}
 
@@ -31,7 +34,13 @@ def test_each_item_of_a_request_is_acknowledged_before_the_next_is_there(packed:
                 found.append(told)
                 if "position" in told:
                     heard.put_nowait(told["item"])
-            assert [each.get("position") for each in found] == [token(1), token(2), token(3), None, None]
+            assert [each.get("position") for each in found] == [
+                format_position(1),
+                format_position(2),
+                format_position(3),
+                None,
+                None,
+            ]
             assert found[3]["problem"]["status"] == 400
             assert found[4]["end"] == {"items": 4, "events": 3, "repeated": 0, "refused": 1}
             first = rows(at)[0]
@@ -46,9 +55,11 @@ def test_a_socket_publishes_and_hears() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             async with client.publishing("test") as publishing:
                 under_way = [await publishing.send(event(number)) for number in range(1, 6)]
-                assert [(await each)["position"] for each in under_way] == [token(number) for number in range(1, 6)]
+                assert [(await each)["position"] for each in under_way] == [
+                    format_position(number) for number in range(1, 6)
+                ]
                 assert (await publishing.publish(event(1)))["repeated"] == 1
-                with pytest.raises(IdTaken, match=token(1)):
+                with pytest.raises(DuplicateId, match=format_position(1)):
                     await publishing.publish(event(1, 7.5))
                 with pytest.raises(BadRequest):
                     await publishing.publish(b"{")
@@ -77,9 +88,9 @@ def test_programs_without_a_loop_publish_too() -> None:
     def talk(url: str) -> None:
         with Client(url) as client:
             told = list(client.publish_each("test", [item(1), item(2)], "application/ztreamy-stream"))
-            assert [each.get("position") for each in told] == [token(1), token(2), None]
+            assert [each.get("position") for each in told] == [format_position(1), format_position(2), None]
             with client.publishing("test") as publishing:
-                assert publishing.publish(event(3))["position"] == token(3)
+                assert publishing.publish(event(3))["position"] == format_position(3)
 
     async def scene() -> None:
         async with house() as at:

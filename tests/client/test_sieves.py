@@ -15,8 +15,8 @@ from tests.edge.test_strains import ABOVE, ROOF, filtering, publish
 from triplewire.cli.app import app
 from triplewire.client import AsyncClient, Client
 from triplewire.client.sieves import Through, parameters
-from triplewire.errors import BadRequest, SparqlSyntax, Unavailable
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, SparqlSyntax, Unavailable
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -42,10 +42,13 @@ def test_both_clients_hear_what_passes() -> None:
         async with filtering() as at, AsyncClient(at.url) as client:
             publish(at, 1, 8, 2)
             publish(at, 3, 9, headers=ROOF)
-            assert await asyncio.to_thread(_numbers, at, source=["roof", "attic"]) == [token(4), token(5)]
-            assert await asyncio.to_thread(_numbers, at, ask=ABOVE) == [token(2), token(5)]
+            assert await asyncio.to_thread(_numbers, at, source=["roof", "attic"]) == [
+                format_position(4),
+                format_position(5),
+            ]
+            assert await asyncio.to_thread(_numbers, at, ask=ABOVE) == [format_position(2), format_position(5)]
             async with aclosing(client.consume("test", "earliest", filter="every", parameters={"n": "4"})) as events:
-                assert [(await anext(events))["position"] for _ in range(2)] == [token(1), token(5)]
+                assert [(await anext(events))["position"] for _ in range(2)] == [format_position(1), format_position(5)]
 
     run(scene())
 
@@ -85,8 +88,8 @@ def test_the_command_line_has_an_option_for_each() -> None:
                 "--vocabulary",
                 "http://example.org/",
             )
-            assert await asyncio.to_thread(_consumed, at, *asked, "--ask", ABOVE, "-n", "1") == [token(5)]
+            assert await asyncio.to_thread(_consumed, at, *asked, "--ask", ABOVE, "-n", "1") == [format_position(5)]
             every = ("--filter", "every", "--parameter", "n=3", "-n", "2")
-            assert await asyncio.to_thread(_consumed, at, *every) == [token(1), token(4)]
+            assert await asyncio.to_thread(_consumed, at, *every) == [format_position(1), format_position(4)]
 
     run(scene())

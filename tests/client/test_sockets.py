@@ -12,9 +12,9 @@ from tests.control.test_routes import controlled
 from tests.edge.houses import House, run
 from triplewire.client import AsyncClient
 from triplewire.client.feeds import Transport
-from triplewire.errors import BadRequest, NotFound
-from triplewire.log.ports import Retention
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, NotFound
+from triplewire.storage.log.ports import LogRetention
 
 QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 
@@ -45,7 +45,7 @@ def test_events_are_heard_over_a_websocket_that_breaks_and_none_is_lost() -> Non
                 await cut(at)
                 at.append(6)
                 found += [(await anext(events))["position"] for _ in range(3)]
-            assert found == [token(number) for number in range(1, 7)]
+            assert found == [format_position(number) for number in range(1, 7)]
 
     run(scene())
 
@@ -60,7 +60,7 @@ def test_who_listens_from_now_on_loses_nothing_when_it_breaks_before_the_first_m
             first = asyncio.ensure_future(anext(events))
             await cut(at)
             at.append(1)
-            assert (await first)["position"] == token(1)
+            assert (await first)["position"] == format_position(1)
 
     run(scene())
 
@@ -84,7 +84,7 @@ def test_many_subscriptions_are_heard_in_order_until_the_last_one_ends(transport
                         for other in made[:2]:
                             await client.unsubscribe(other["id"])
                         at.match([])
-            assert heard == [(token(position), each["id"]) for position in positions for each in made]
+            assert heard == [(format_position(position), each["id"]) for position in positions for each in made]
 
     run(scene())
 
@@ -95,11 +95,11 @@ def test_a_gap_is_told() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(9)
             at.append(4)
-            at.twin.log.trim(Retention(age=5), before=9)
+            at.twin.log.trim(LogRetention(age=5), before=9)
             gaps: list[dict[str, Any]] = []
-            async with aclosing(client.consume("test", after=token(1), on_gap=gaps.append)) as events:
-                assert (await anext(events))["position"] == token(4)
-            assert gaps[0]["earliest"] == token(4)
+            async with aclosing(client.consume("test", after=format_position(1), on_gap=gaps.append)) as events:
+                assert (await anext(events))["position"] == format_position(4)
+            assert gaps[0]["earliest"] == format_position(4)
 
     run(scene())
 

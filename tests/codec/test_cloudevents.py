@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from triplewire.codec import new_id
 from triplewire.codec.cloudevents import binary, cloud_event, parse_binary, parse_structured, structured
 from triplewire.codec.wrappings import CLOUD_EVENTS, read_cloud
-from triplewire.errors import InputError
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import Cargo, cargo_of
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import InputError
+from triplewire.model.events import OpaquePayload, parse_payload
 from triplewire.testing import event
 
 TIME = 1_794_731_400_000_000
@@ -28,9 +28,9 @@ def sent(mode: str, given: Theirs) -> Event:
     if mode == "binary":
         message = http.to_binary_event(given)
         media_type = message.headers.get("content-type")
-        (found,) = read_cloud(parse_binary(message.headers, media_type, message.body), Headers(), new_id)
+        (found,) = read_cloud(parse_binary(message.headers, media_type, message.body), EventHeaders(), new_id)
     else:
-        (found,) = read_cloud(parse_structured(http.to_structured_event(given).body), Headers(), new_id)
+        (found,) = read_cloud(parse_structured(http.to_structured_event(given).body), EventHeaders(), new_id)
     return found
 
 
@@ -96,14 +96,19 @@ def test_their_event_comes_back_as_it_was(
         st.sampled_from(["1", "é ü", "a b"]),
     ),
     cargo=st.sampled_from([
-        None, Cargo("text/csv", b"a,b"), Cargo("application/json", b'{"a": 1.50}'), Cargo("a/b", b"\xff"),
+        None, OpaquePayload("text/csv", b"a,b"), OpaquePayload("application/json", b'{"a": 1.50}'), OpaquePayload("a/b", b"\xff"),
     ]),
 )  # fmt: skip
 def test_our_event_comes_back_as_it_was(
-    mode: str, id: str, source: str | None, application: str | None, extensions: dict[str, str], cargo: Cargo | None
+    mode: str,
+    id: str,
+    source: str | None,
+    application: str | None,
+    extensions: dict[str, str],
+    cargo: OpaquePayload | None,
 ) -> None:
     text = event(1).text if cargo is None else cargo.text(id)
-    given = Event(id, text, Headers(source, application, TIME, extensions=extensions))
+    given = Event(id, text, EventHeaders(source, application, TIME, extensions=extensions))
     found = sent(mode, Theirs(heard(mode, given).get_attributes(), heard(mode, given).get_data()))
     assert found.id == id
     assert (found.headers.source, found.headers.application) == (source, application)
@@ -111,7 +116,7 @@ def test_our_event_comes_back_as_it_was(
     if cargo is None:
         assert found.text == text
         return
-    again = cargo_of(found.id, found.text)
+    again = parse_payload(found.id, found.text)
     assert again is not None
     assert again.media_type == cargo.media_type
     assert again.body == cargo.body or orjson.loads(again.body) == orjson.loads(cargo.body)
@@ -140,7 +145,7 @@ def test_our_event_comes_back_as_it_was(
 )  # fmt: skip
 def test_what_is_wrong_is_said(said: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        read_cloud(parse_structured(orjson.dumps(said)), Headers(), new_id)
+        read_cloud(parse_structured(orjson.dumps(said)), EventHeaders(), new_id)
 
 
 @pytest.mark.parametrize("body", [b"{", b"{}", b"1"])
@@ -153,4 +158,4 @@ def test_a_batch_is_an_array(body: bytes) -> None:
 
 def test_what_an_edge_says_of_itself_is_no_event() -> None:
     notice = {"specversion": "1.0", "id": "1", "source": "/", "type": "dev.triplewire.gap", "data": {}}
-    assert read_cloud(parse_structured(orjson.dumps(notice)), Headers(), new_id) == []
+    assert read_cloud(parse_structured(orjson.dumps(notice)), EventHeaders(), new_id) == []

@@ -1,6 +1,9 @@
-"""Threat: a publisher whose JSON-LD is small, and whose contexts are not. Terms that are defined by one another follow
-each other on the stack, which ends the process; a prefix is written out for each term; a context inside of others holds
-a copy of them. What stops it: what contexts would take is counted before a parser sees them."""
+"""Threat: a publisher whose JSON-LD is small, and whose contexts are not. Terms that are defined by one another
+follow
+each other on the stack, which ends the process; a prefix is written out for each term; a context inside of others
+holds
+a copy of them. What stops it: what contexts would take is counted before a parser sees them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from triplewire.codec import JSON_LD, decode
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 
 def context(pairs: Iterable[tuple[str, str]], rest: str = "") -> str:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from triplewire.codec import N_QUADS, decode_addressed, encode_addressed
 from triplewire.codec.extensions import from_json, to_json
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import Addressed, Event, Headers
+from triplewire.model import Event, EventHeaders, StreamEvent
+from triplewire.model.errors import BadRequest
 
 NAMES = ("X-One", "Relay-Path", "geo", "X.2")
 VALUES = ("", "a", 'b "c" \\', "é, 𝄞", "null", "{}", "<urn:a> .", "\\u0041")
@@ -21,14 +21,14 @@ EXTENSIONS = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES))
 @settings(max_examples=60, deadline=None)
 def test_any_extensions_are_read_back(extensions: dict[str, str]) -> None:
     assert from_json("it", to_json(extensions)) == extensions
-    event = Event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>", Headers(extensions=extensions))
-    ((said, found),) = decode_addressed(encode_addressed([Addressed("home", event)]), N_QUADS)
+    event = Event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>", EventHeaders(extensions=extensions))
+    ((said, found),) = decode_addressed(encode_addressed([StreamEvent("home", event)]), N_QUADS)
     assert (said.stream, found) == ("home", event)
 
 
 def test_none_are_no_text() -> None:
     assert (to_json({}), from_json("it", None), from_json("it", "{}")) == (None, {}, {})
-    assert b"extensions" not in encode_addressed([Addressed("home", Event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>"))])
+    assert b"extensions" not in encode_addressed([StreamEvent("home", Event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>"))])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.codec import SYNTAXES, TRIG, Syntax, decode, encode
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 EVENTS = decode(
     b"""<http://e/g> { <http://e/s> <http://e/p> "x\\n\\"", 1.5, "y"@en, [ <http://e/q> (1 2) ] }

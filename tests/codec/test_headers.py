@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from triplewire.codec import N_QUADS, TRIG, decode_addressed, encode_addressed
 from triplewire.codec.headers import NOTHING, Said, format_headers, parse_headers
-from triplewire.errors import BadRequest, InputError, MalformedRdf
-from triplewire.model import Addressed, Event, Headers
+from triplewire.model import Event, EventHeaders, StreamEvent
+from triplewire.model.errors import BadRequest, InputError, MalformedRdf
 from triplewire.model.terms import TW
 
 TEXTS = st.sampled_from([None, "roof", "urn:source:1", "Dach über é 𝄞", "a <b> c"])
@@ -29,9 +29,9 @@ def test_what_is_written_is_read_back(said: Said) -> None:
 
 
 def test_events_go_out_and_come_back_with_their_streams_and_headers() -> None:
-    first = Event("urn:e1", '<urn:s>\t<urn:p>\t"a"\n<urn:s>\t<urn:p>\t<urn:e2>', Headers("roof", "app", 5))
-    second = Event("urn:e2", f'<urn:e1>\t<{TW}stream>\t"not a header"', Headers(time=-1))
-    body = encode_addressed([Addressed("home", first), Addressed("garden", second)])
+    first = Event("urn:e1", '<urn:s>\t<urn:p>\t"a"\n<urn:s>\t<urn:p>\t<urn:e2>', EventHeaders("roof", "app", 5))
+    second = Event("urn:e2", f'<urn:e1>\t<{TW}stream>\t"not a header"', EventHeaders(time=-1))
+    body = encode_addressed([StreamEvent("home", first), StreamEvent("garden", second)])
     found = decode_addressed(body, N_QUADS)
     assert [(said.stream, event) for said, event in found] == [("home", first), ("garden", second)]
 

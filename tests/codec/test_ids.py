@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from uuid import RFC_4122, UUID
 
-from triplewire.clock import ManualClock
 from triplewire.codec.ids import Ids, check_id, moment, new_id
+from triplewire.model.clock import ManualClock
 
 NOW = 1_700_000_000_123_456
 

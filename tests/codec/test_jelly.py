@@ -12,33 +12,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyjelly import jelly  # type: ignore[import-untyped]
-from pyjelly.integrations.generic.generic_sink import (  # type: ignore[import-untyped]
-    IRI,
-    BlankNode,
-    DefaultGraph,
-    Literal,
-    Quad,
-    Triple,
+from pyjelly.integrations.generic.generic_sink import (
+    IRI,  # type: ignore[import-untyped]
+    BlankNode,  # type: ignore[import-untyped]
+    DefaultGraph,  # type: ignore[import-untyped]
+    Literal,  # type: ignore[import-untyped]
+    Quad,  # type: ignore[import-untyped]
+    Triple,  # type: ignore[import-untyped]
 )
 from pyjelly.integrations.generic.parse import parse_jelly_grouped  # type: ignore[import-untyped]
-from pyjelly.integrations.generic.serialize import (  # type: ignore[import-untyped]
-    GenericSinkTermEncoder,
-    GraphStream,
-    QuadStream,
-    SerializerOptions,
-    Stream,
-    TripleStream,
-    stream_frames,
+from pyjelly.integrations.generic.serialize import (
+    GenericSinkTermEncoder,  # type: ignore[import-untyped]
+    GraphStream,  # type: ignore[import-untyped]
+    QuadStream,  # type: ignore[import-untyped]
+    SerializerOptions,  # type: ignore[import-untyped]
+    Stream,  # type: ignore[import-untyped]
+    TripleStream,  # type: ignore[import-untyped]
+    stream_frames,  # type: ignore[import-untyped]
 )
-from pyjelly.options import LookupPreset, StreamParameters  # type: ignore[import-untyped]
+from pyjelly.options import (
+    LookupPreset,  # type: ignore[import-untyped]
+    StreamParameters,  # type: ignore[import-untyped]
+)
 from pyjelly.serialize.ioutils import write_delimited  # type: ignore[import-untyped]
 
 from triplewire.codec import new_id
 from triplewire.codec.jelly import jelly_frame
 from triplewire.codec.wrappings import JELLY
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge, InputError
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 TERMS = [
@@ -118,7 +121,7 @@ def read(data: bytes, *cuts: int) -> list[list[Event] | InputError]:
     pieces = [data[start:end] for start, end in pairwise(bounds)]
     for cut in [each for piece in pieces for each in cutter.feed(piece)] + list(cutter.end()):
         try:
-            found.append(JELLY.read(cut.data, Headers(), new_id))
+            found.append(JELLY.read(cut.data, EventHeaders(), new_id))
         except InputError as error:
             found.append(error)
     return found

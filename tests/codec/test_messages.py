@@ -12,8 +12,8 @@ from triplewire.codec import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, new_id
 from triplewire.codec.messages import announced
 from triplewire.codec.wrappings import MESSAGES, wrapping_of
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge, InputError
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError
 
 EX = "http://example.org/"
 VERSION = 'VERSION "1.2-messages"\n'
@@ -36,7 +36,7 @@ def read(text: str, syntax: Syntax, *cuts: int) -> list[list[Event] | InputError
     pieces = [data[start:end] for start, end in pairwise(bounds)]
     for cut in [each for piece in pieces for each in cutter.feed(piece)] + list(cutter.end()):
         try:
-            found.append(wrapping.read(cut.data, Headers(), new_id))
+            found.append(wrapping.read(cut.data, EventHeaders(), new_id))
         except InputError as error:
             found.append(error)
     return found
@@ -142,7 +142,7 @@ def test_places_are_those_of_the_message(syntax: Syntax) -> None:
     text = f"{VERSION}{triple(1)}\nMESSAGE\n\n{triple(2)}# a comment\n{triple(3)}<broken\nMESSAGE\n"
     _, cut = [*cutter.feed(text.encode()), *cutter.end()]
     with pytest.raises(InputError) as caught:
-        wrapping.read(cut.data, Headers(), new_id)
+        wrapping.read(cut.data, EventHeaders(), new_id)
     assert caught.value.place is not None
     assert cut.line + caught.value.place.line - 1 in (8, 9)  # at the line, or where the statement is not ended
 

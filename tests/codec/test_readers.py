@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from triplewire import codec, errors
+from triplewire import codec
 from triplewire.codec import N_QUADS, TRIG, TURTLE, decode, syntax_of
 from triplewire.config import limits
-from triplewire.model import Headers
+from triplewire.model import EventHeaders, errors
 
 CASES = Path(__file__).parent / "cases"
 
@@ -53,7 +53,7 @@ def test_a_bad_body_is_refused_with_reason_and_place(case: dict[str, Any]) -> No
     assert case["says"] in str(caught.value)
     assert len(str(caught.value)) < 300
     if "place" in case:
-        assert caught.value.place == errors.Place(*case["place"])
+        assert caught.value.place == errors.TextPosition(*case["place"])
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_place() -> None:
@@ -95,9 +95,9 @@ def test_many_events_that_alternate_keep_their_order() -> None:
 
 
 def test_headers_are_kept_and_the_syntax_is_told() -> None:
-    headers = Headers(source="http://e/me", time=7, extensions={"a": "b"})
+    headers = EventHeaders(source="http://e/me", time=7, extensions={"a": "b"})
     (event,) = decode(b"<http://e/s> <http://e/p> 1 .", TURTLE, headers)
-    assert event.headers == Headers(source="http://e/me", time=7, syntax="text/turtle", extensions={"a": "b"})
+    assert event.headers == EventHeaders(source="http://e/me", time=7, syntax="text/turtle", extensions={"a": "b"})
 
 
 def test_new_ids_are_new() -> None:

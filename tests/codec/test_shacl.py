@@ -8,7 +8,7 @@ from triplewire.codec import JSON_LD, TURTLE, decode
 from triplewire.codec.shacl import drafted
 from triplewire.codec.shacl.judging import Judge
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge, InputError, MalformedRdf, Unsupported
+from triplewire.model.errors import BodyTooLarge, InputError, MalformedRdf, Unsupported
 
 PREFIXES = """
 @prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.org/> .

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from triplewire.clock import ManualClock
 from triplewire.codec import N_QUADS, TRIG, TURTLE, decode
 from triplewire.codec.ids import Ids
 from triplewire.codec.skolems import PREFIX
+from triplewire.model.clock import ManualClock
 
 TWO_EVENTS = b"""
 <http://e/g> { _:a <http://e/p> _:b . _:b <http://e/p> _:a }

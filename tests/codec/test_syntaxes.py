@@ -16,7 +16,7 @@ from triplewire.codec import (
     syntax_of,
     syntax_of_file,
 )
-from triplewire.errors import UnknownMediaType
+from triplewire.model.errors import UnknownMediaType
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ from triplewire.codec.cuts import QuadCutter
 from triplewire.codec.salvages import salvaged
 from triplewire.codec.wrappings import NDJSON, QUADS, ZTREAMY, Wrapping
 from triplewire.codec.ztreamy import encode_item, item_of
-from triplewire.errors import InputError
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import cargo_of
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import InputError
+from triplewire.model.events import parse_payload
 from triplewire.testing import event
 
 
-def read(wrapping: Wrapping, *pieces: bytes, headers: Headers | None = None) -> list[Event]:
+def read(wrapping: Wrapping, *pieces: bytes, headers: EventHeaders | None = None) -> list[Event]:
     cutter = wrapping.cutter()
     cuts = [cut for piece in pieces for cut in cutter.feed(piece)] + list(cutter.end())
-    return [each for cut in cuts for each in wrapping.read(cut.data, headers or Headers(), new_id)]
+    return [each for cut in cuts for each in wrapping.read(cut.data, headers or EventHeaders(), new_id)]
 
 
 def line(**said: object) -> bytes:
@@ -39,16 +39,16 @@ def test_what_lines_of_json_tell_can_be_published_again() -> None:
     )  # fmt: skip
     (found,) = read(NDJSON, line(type="position", position="0000000000000000"), told, b"\n\n")
     assert (found.id, found.text) == (sent.id, sent.text)
-    assert found.headers == Headers("roof", None, 1_794_731_400_000_000, "application/n-quads", {"X-One": "1"})
+    assert found.headers == EventHeaders("roof", None, 1_794_731_400_000_000, "application/n-quads", {"X-One": "1"})
 
 
 def test_what_items_tell_can_be_published_again() -> None:
     sent = event(1)
-    notice = encode_item("urn:n", Headers(syntax="application/json", extensions={"Notice": "position"}), b"{}")
-    told = item_of(sent.id, sent.text, Headers("roof", extensions={"Position": "0000000000000007", "X-One": "1"}))
+    notice = encode_item("urn:n", EventHeaders(syntax="application/json", extensions={"Notice": "position"}), b"{}")
+    told = item_of(sent.id, sent.text, EventHeaders("roof", extensions={"Position": "0000000000000007", "X-One": "1"}))
     (found,) = read(ZTREAMY, notice + told)
     assert (found.id, found.text) == (sent.id, sent.text)
-    assert found.headers == Headers("roof", syntax="text/turtle", extensions={"X-One": "1"})
+    assert found.headers == EventHeaders("roof", syntax="text/turtle", extensions={"X-One": "1"})
 
 
 def test_a_line_may_be_json_ld_turtle_or_no_rdf() -> None:
@@ -57,11 +57,11 @@ def test_a_line_may_be_json_ld_turtle_or_no_rdf() -> None:
         b'{"@id": "urn:s", "urn:p": 1}\n[{"@id": "urn:e", "@graph": [{"@id": "urn:s", "urn:p": 2}]}]\n',
         line(event="urn:t", format="text/turtle", body="<urn:s> <urn:p> 3 ."),
         line(event="1100254f-f4ba-49aa-8c47-605e3110169e", format="text/csv", body="a,b"),
-        headers=Headers("all", "app", 5),
+        headers=EventHeaders("all", "app", 5),
     )
     assert [each.id for each in found[1:]] == ["urn:e", "urn:t", "urn:uuid:1100254f-f4ba-49aa-8c47-605e3110169e"]
     assert {(each.headers.source, each.headers.application, each.headers.time) for each in found} == {("all", "app", 5)}
-    cargo = cargo_of(found[3].id, found[3].text)
+    cargo = parse_payload(found[3].id, found[3].text)
     assert cargo is not None
     assert (cargo.media_type, cargo.body, found[3].headers.syntax) == ("text/csv", b"a,b", "text/csv")
 
@@ -89,7 +89,7 @@ def test_a_line_may_be_json_ld_turtle_or_no_rdf() -> None:
 )
 def test_lines_that_cannot_be_are_refused(data: bytes, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        NDJSON.read(data, Headers(), new_id)
+        NDJSON.read(data, EventHeaders(), new_id)
 
 
 EVENTS = st.lists(st.integers(1, 9), max_size=6, unique=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triplewire.codec import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax, encode, nquads, ntriples
-from triplewire.errors import BadRequest
 from triplewire.model import Event
+from triplewire.model.errors import BadRequest
 
 ONE = Event("http://e/1", '<http://e/s>\t<http://e/p>\t"a b"\n<http://e/s>\t<http://e/p>\t<http://e/o>')
 TWO = Event("http://e/2", '<http://e/s>\t<http://e/p>\t"a b"')

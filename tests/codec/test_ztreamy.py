@@ -12,9 +12,9 @@ from triplewire.codec import TURTLE, decode
 from triplewire.codec.extensions import extension
 from triplewire.codec.ztreamy import ItemCutter, encode_item, item_of, parse_item
 from triplewire.config import limits
-from triplewire.errors import BadRequest, InputError
-from triplewire.model import Headers
-from triplewire.model.cargoes import Cargo
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest, InputError
+from triplewire.model.events import OpaquePayload
 
 FIGURE = b"""\
 Event-Id: 1100254f-f4ba-49aa-8c47-605e3110169e
@@ -31,7 +31,7 @@ EXTENSIONS = st.dictionaries(
     st.sampled_from(["X-One", "Relay-Path", "geo", "X.2"]), st.sampled_from(["", "a", 'b "c" \\', "é, è", "x: y"])
 )
 HEADERS = st.builds(
-    Headers,
+    EventHeaders,
     source=TEXTS,
     application=TEXTS,
     time=st.sampled_from([None, 0, 1_351_164_684_000_000, 1_700_000_000_123_456]),
@@ -53,7 +53,7 @@ def cut(*pieces: bytes) -> list[bytes]:
 @given(ITEMS, st.lists(st.integers(0, 3000), max_size=6), st.sampled_from([b"", b"\n", b"\r\n\r\n"]))
 @settings(max_examples=120, deadline=None)
 def test_items_are_read_back_wherever_they_are_torn(
-    items: list[tuple[str, Headers, bytes]], tears: list[int], between: bytes
+    items: list[tuple[str, EventHeaders, bytes]], tears: list[int], between: bytes
 ) -> None:
     written = [encode_item(*item) for item in items]
     stream = between.join(written)
@@ -74,7 +74,7 @@ def test_the_item_of_the_paper() -> None:
     (data,) = cut(FIGURE)
     item = parse_item(data)
     assert item.event_id == "urn:uuid:1100254f-f4ba-49aa-8c47-605e3110169e"
-    assert item.headers == Headers(
+    assert item.headers == EventHeaders(
         "83a4c888-c395-4bb7-a635-c5b864d6bd06", "identi.ca dataset", 1_351_164_684_000_000, "text/turtle"
     )
     assert len(decode(item.body, TURTLE)) == 1
@@ -82,15 +82,15 @@ def test_the_item_of_the_paper() -> None:
 
 def test_an_event_goes_out_as_turtle_and_comes_back() -> None:
     text = '<urn:s>\t<urn:p>\t"a\\nb"\n<urn:s>\t<urn:p>\t<<( <urn:s> <urn:p> "x"@en )>>'
-    item = parse_item(item_of("urn:e", text, Headers("roof", extensions={"X-A": "1"})))
-    assert item.headers == Headers("roof", syntax="text/turtle", extensions={"X-A": "1"})
+    item = parse_item(item_of("urn:e", text, EventHeaders("roof", extensions={"X-A": "1"})))
+    assert item.headers == EventHeaders("roof", syntax="text/turtle", extensions={"X-A": "1"})
     (event,) = decode(item.body, TURTLE, event_id=item.event_id)
     assert (event.id, event.text) == ("urn:e", text)
 
 
 def test_what_is_carried_goes_out_as_it_came() -> None:
-    text = Cargo("image/png", b"\x89PNG\r\n\r\n\0").text("urn:e")
-    item = parse_item(item_of("urn:e", text, Headers(syntax="image/png")))
+    text = OpaquePayload("image/png", b"\x89PNG\r\n\r\n\0").text("urn:e")
+    item = parse_item(item_of("urn:e", text, EventHeaders(syntax="image/png")))
     assert (item.headers.syntax, item.body) == ("image/png", b"\x89PNG\r\n\r\n\0")
 
 

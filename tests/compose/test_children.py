@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from triplewire.bench.broker import free_port
-from triplewire.clock import ManualClock
 from triplewire.compose.children import LONGEST_PAUSE, Child, stop_all
 from triplewire.compose.up import Up
 from triplewire.config import Settings
-from triplewire.config.settings import environment
-from triplewire.errors import Unavailable
+from triplewire.config.settings import to_environment
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import Unavailable
 
 
 def ended(child: Child) -> None:
@@ -26,7 +26,7 @@ def test_settings_survive_the_way_to_a_child(tmp_path: Path) -> None:
     settings = Settings(
         data=tmp_path, host="0.0.0.0", port=99, store_interval=2.5, supervisor=7, services=("http://a", "http://b")
     )
-    assert Settings.from_environment(environment(settings)) == settings
+    assert Settings.from_environment(to_environment(settings)) == settings
 
 
 def test_what_ends_by_itself_is_started_again_after_a_growing_pause(tmp_path: Path) -> None:

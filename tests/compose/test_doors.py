@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from triplewire.clock import SystemClock
 from triplewire.compose.doors import check_door, has_tokens, is_private, open_access
 from triplewire.compose.edge import run_edge
 from triplewire.compose.entrances import entrance_of
 from triplewire.compose.up import Up
 from triplewire.config import Settings
 from triplewire.control.tokens import Order, Tokens
-from triplewire.errors import BadRequest
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import BadRequest
 
 JWT = {"jwt_keys": "keys.json", "jwt_issuer": "https://id.example", "jwt_audience": "triplewire"}
 

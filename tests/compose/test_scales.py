@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.clock import ManualClock
 from triplewire.compose.scales import Range, Scale, share_of
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.telemetry.standings import Standing
+from triplewire.config.status import EdgeStatus
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import BadRequest
 
 BUSY, CALM = limits.EDGE_BUSY + 0.1, 0.0
 LONG = int(limits.EDGE_CALM_SECONDS) + 2
@@ -25,7 +25,7 @@ class Fleet:
 
     most: int = 4
     clock: ManualClock = field(default_factory=ManualClock)
-    edges: list[Standing] = field(default_factory=lambda: [Standing("1", 1, seats=100)])
+    edges: list[EdgeStatus] = field(default_factory=lambda: [EdgeStatus("1", 1, seats=100)])
 
     def __post_init__(self) -> None:
         self.scale = Scale(Range(1, self.most), self.clock)
@@ -42,7 +42,7 @@ class Fleet:
         ]
         wanted = self.scale.wanted(self.edges)
         names = range(len(self.edges) + 1, wanted + 1)
-        self.edges = [*self.edges[:wanted], *(Standing(str(name), name, seats=100) for name in names)]
+        self.edges = [*self.edges[:wanted], *(EdgeStatus(str(name), name, seats=100) for name in names)]
         return wanted
 
 
@@ -104,6 +104,6 @@ def test_there_are_never_fewer_than_one_nor_more_than_the_most(shares: list[floa
 
 
 def test_a_share_needs_two_tellings() -> None:
-    now = Standing("1", 1, at=2_000_000, cpu=1.5)
+    now = EdgeStatus("1", 1, at=2_000_000, cpu=1.5)
     assert share_of(now, None) == share_of(now, now) == 0.0
     assert share_of(now, replace(now, at=1_000_000, cpu=1.0)) == 0.5

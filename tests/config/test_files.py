@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.config.files import FORMAT, check_format, file_lock, prepare_directory, replace_file, replacing
-from triplewire.errors import BadRequest, Conflict
+from triplewire.model.errors import BadRequest, Conflict
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from tests.conformance.__main__ import main
 from tests.conformance.deployments.hearing import READERS, Message
 from tests.conformance.deployments.suite import chosen, tried
 from tests.contract.edges import served, settings_in
-from triplewire.clock import SystemClock
 from triplewire.compose.doors import open_access
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge.formats.choices import FORMATS
+from triplewire.model.clock import SystemClock
 
 
 @pytest.mark.usefixtures("compiled")

@@ -13,19 +13,19 @@ import uvloop
 from aiohttp import web
 
 from tests.edge.houses import Said
-from triplewire.clock import SystemClock
 from triplewire.compose.edge import edge_parts
 from triplewire.config import Settings
+from triplewire.config.status import Heartbeat
 from triplewire.edge import application
 from triplewire.edge.server import runner_of
-from triplewire.query.requests import QueryRequest
-from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.history.requests import HistoryRequest
+from triplewire.model.clock import SystemClock
 
 
 class Nothing:
     """History in which nothing is found, whatever is asked."""
 
-    async def ask(self, request: QueryRequest) -> Said:
+    async def ask(self, request: HistoryRequest) -> Said:
         return Said([b'{"head":{"vars":[]},"results":{"bindings":[]}}'])
 
 

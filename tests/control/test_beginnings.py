@@ -8,8 +8,8 @@ from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.control.beginnings import Beginning, Beginnings
 from triplewire.control.wishes import Wish
-from triplewire.errors import Unfit
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import InvalidField
 from triplewire.testing import KINDS, publication, twin
 
 START = "2023-11-14T22:13:20Z"
@@ -21,8 +21,8 @@ START = "2023-11-14T22:13:20Z"
     ("given", "position"),
     [
         ("earliest", 0),
-        (token(1), 1),
-        (token(7), 7),
+        (format_position(1), 1),
+        (format_position(7), 7),
         ("0001-01-01T00:00:00Z", 1),
         ("2023-11-14T22:13:20Z", 1),
         ("2023-11-14T22:13:21Z", 1),
@@ -47,11 +47,11 @@ def test_what_is_said_comes_to_a_position(kind: str, given: str, position: int) 
     assert (found, later) == (position, [each for each in (1, 2, 4, 5, 7) if each >= position])
 
 
-@pytest.mark.parametrize("given", [token(2), "2023-11-14T22:13:20.000001Z", "2999-12-31T00:00:00-14:00"])
+@pytest.mark.parametrize("given", [format_position(2), "2023-11-14T22:13:20.000001Z", "2999-12-31T00:00:00-14:00"])
 def test_the_future_is_refused(given: str) -> None:
     with twin("memory") as stores:
         stores.log.append([publication(1)])
-        with pytest.raises(Unfit, match=r"from must be a (position that there is|time of the past)"):
+        with pytest.raises(InvalidField, match=r"from must be a (position that there is|time of the past)"):
             Beginnings(stores.log, stores.clock).position(Beginning.from_json(given))
 
 
@@ -63,7 +63,7 @@ def test_the_future_is_refused(given: str) -> None:
             "latest",
             "now",
             "1",
-            token(1).upper() + "0",
+            format_position(1).upper() + "0",
             "-0000000000000001",
             "ffffffffffffffff",
             1,
@@ -77,7 +77,7 @@ def test_the_future_is_refused(given: str) -> None:
     ],
 )
 def test_other_words_are_refused_with_what_is_accepted(given: object) -> None:
-    with pytest.raises(Unfit, match=r"from must be `earliest`, a position.* or a time with its zone") as refused:
+    with pytest.raises(InvalidField, match=r"from must be `earliest`, a position.* or a time with its zone") as refused:
         Wish.from_json({"sparql": "ASK {}", "from": given})
     assert refused.value.field == "from"
 
@@ -92,15 +92,19 @@ def test_it_is_told_with_the_subscription() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(1)
             at.append(4)
-            for given, shown in (("earliest", "earliest"), (token(2), token(2)), ("2023-11-14T22:13:21Z", token(4))):
+            for given, shown in (
+                ("earliest", "earliest"),
+                (format_position(2), format_position(2)),
+                ("2023-11-14T22:13:21Z", format_position(4)),
+            ):
                 made = await call(at, "POST", "/subscriptions", 201, json={"stream": "a", "from": given})
                 assert made["from"] == shown
                 assert (await call(at, "GET", f"/subscriptions/{made['id']}", 200))["from"] == shown
             listed = (await call(at, "GET", "/subscriptions", 200))["subscriptions"]
-            assert [each["from"] for each in listed] == ["earliest", token(2), token(4)]
-            refused = await at.problem("POST", "/subscriptions", json={"stream": "a", "from": token(99)})
+            assert [each["from"] for each in listed] == ["earliest", format_position(2), format_position(4)]
+            refused = await at.problem("POST", "/subscriptions", json={"stream": "a", "from": format_position(99)})
             assert (refused["status"], refused["field"]) == (422, "from")
-            assert f"up to {token(at.twin.log.head())}" in refused["detail"]
+            assert f"up to {format_position(at.twin.log.head())}" in refused["detail"]
 
     run(scene())
 
@@ -130,11 +134,13 @@ def test_a_dry_run_counts_from_there() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(7_200)
             at.append(4)
-            for begins, matched in ((None, 1), ("earliest", 4), (token(3), 2), (START, 4)):
+            for begins, matched in ((None, 1), ("earliest", 4), (format_position(3), 2), (START, 4)):
                 wish = {"stream": "test", "from": begins}
                 told = await call(at, "POST", "/subscriptions?dry_run=1", 200, json=wish)
                 assert (told["matched"], told["of"], told["complete"]) == (matched, matched, True)
-            refused = await at.problem("POST", "/subscriptions?dry_run=1", json={"stream": "a", "from": token(99)})
+            refused = await at.problem(
+                "POST", "/subscriptions?dry_run=1", json={"stream": "a", "from": format_position(99)}
+            )
             assert (refused["status"], refused["field"]) == (422, "from")
             assert at.twin.registry.list("subscription") == []
 

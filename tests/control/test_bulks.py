@@ -14,10 +14,10 @@ from tests.edge.houses import House, run
 from triplewire.config import limits
 from triplewire.control import Subscriptions, bulks
 from triplewire.control.bulks import Line, Lines, answered, portions
-from triplewire.errors import StorageFull
-from triplewire.model import token
-from triplewire.registry.ports import Registry
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.model import format_position
+from triplewire.model.errors import StorageFull
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION
 from triplewire.testing import Twin, twin
 
 SENT = {"Content-Type": bulks.MEDIA_TYPE}
@@ -131,7 +131,7 @@ def test_a_long_body_is_made_in_several_transactions_as_it_comes() -> None:
             told = await bulk(at, body())
             assert [each["line"] for each in told] == list(range(1, count + 1))
             assert len(at.twin.registry.list(SUBSCRIPTION)) == count
-            assert told[-1]["position"] == token(at.twin.log.head())
+            assert told[-1]["position"] == format_position(at.twin.log.head())
 
     run(scene())
 

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from triplewire.config import limits
 from triplewire.control.currents import Current, Currents
-from triplewire.errors import Unfit
-from triplewire.registry.memory import MemoryRegistry
-from triplewire.registry.queries import queries_into
-from triplewire.sequences import Positions
+from triplewire.model.errors import InvalidField
+from triplewire.storage.memory import MemoryRegistry, PositionSequence
+from triplewire.storage.registry.subscriptions import queries_publishing_to
 
 
 def currents(*there: Current, published: str = "") -> Currents:
-    registry = MemoryRegistry(Positions())
+    registry = MemoryRegistry(PositionSequence())
     for each in there:
-        registry.put([(queries_into(each.into or ""), each.id, {"reads": each.reads})])
+        registry.put([(queries_publishing_to(each.into or ""), each.id, {"reads": each.reads})])
     return Currents(registry, lambda stream: stream in published.split())
 
 
@@ -38,7 +37,7 @@ def currents(*there: Current, published: str = "") -> Currents:
     ],
 )
 def test_a_circle_is_named(there: list[Current], reads: tuple[str, ...] | None, way: str) -> None:
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(InvalidField) as raised:
         currents(*there).check(Current("new", reads, "a"))
     assert raised.value.field == "into"
     assert way in str(raised.value)
@@ -53,21 +52,21 @@ def test_circles_of_others_are_passed_once() -> None:
 def test_those_that_are_about_to_be_there_count() -> None:
     found = currents()
     found.fresh.append(Current("1", ("a",), "b"))
-    with pytest.raises(Unfit):
+    with pytest.raises(InvalidField):
         found.check(Current("new", ("b",), "a"))
     assert found.unknown(Current("new", ("b", "x"))) == "x"
 
 
 def test_a_chain_of_any_length_is_followed() -> None:
     there = [Current(str(n), (f"s{n}",), f"s{n + 1}") for n in range(3_000)]
-    with pytest.raises(Unfit):
+    with pytest.raises(InvalidField):
         currents(*there).check(Current("new", ("s3000",), "s0"))
     currents(*there).check(Current("new", ("s3000",), "other"))
 
 
 def test_there_is_an_end_to_what_is_looked_at() -> None:
     there = [Current(str(n), (f"s{n}",), f"s{n + 1}") for n in range(limits.QUERY_STREAMS + 1)]
-    with pytest.raises(Unfit, match="by way of others"):
+    with pytest.raises(InvalidField, match="by way of others"):
         currents(*there).check(Current("new", (there[-1].into or "",), "other"))
 
 
@@ -87,7 +86,7 @@ def test_what_is_let_in_never_makes_a_circle(asked: list[tuple[set[int], int]]) 
         refused = False
         try:
             currents(*there).check(current)
-        except Unfit:
+        except InvalidField:
             refused = True
         assert refused == is_round([*there, current])
         there += [] if refused else [current]

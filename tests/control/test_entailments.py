@@ -12,12 +12,12 @@ from triplewire.codec import TURTLE
 from triplewire.config import limits
 from triplewire.control import Ontologies, Subscriptions, Wish
 from triplewire.control.entailments import Entailments
-from triplewire.errors import Conflict, Unfit
-from triplewire.log.ports import Publication
 from triplewire.matching.evaluator import Evaluator
-from triplewire.model import Event, Subscription, token
+from triplewire.model import Event, Subscription, format_position
+from triplewire.model.errors import Conflict, InvalidField
 from triplewire.model.terms import RDF_TYPE
-from triplewire.registry.subscriptions import ENTAILED, SUBSCRIPTION, from_change, versions
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.subscriptions import ENTAILED, SUBSCRIPTION, read_versions, subscription_from_change
 from triplewire.testing import KINDS, Twin, twin
 
 PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
@@ -50,7 +50,7 @@ def told(stores: Twin, *ids: str) -> list[tuple[str, str]]:
         each.since: each.id
         for id in ids
         if (change := stores.registry.get(SUBSCRIPTION, id))
-        for each in versions(stores.registry, from_change(change))
+        for each in read_versions(stores.registry, subscription_from_change(change))
     }
     texts = dict(zip(entries["position"].to_pylist(), entries["text"].to_pylist(), strict=True))
     found = evaluator.match(entries)
@@ -148,7 +148,7 @@ def test_what_meets_too_much_of_an_ontology_is_refused_whichever_comes_first(mon
         assert ontologies.find("zoo").triples == 1
         Subscriptions(stores.registry, stores.clock).end(one.id)
         ontologies.load("zoo", large, TURTLE)
-        with pytest.raises(Unfit) as raised:
+        with pytest.raises(InvalidField) as raised:
             made(stores, ANIMALS)
         assert raised.value.field == "entailment"
 
@@ -180,7 +180,7 @@ def test_who_listens_hears_all_versions_and_so_does_who_comes_later() -> None:
             (one,) = at.append(1)
             async with at.listen(found["notifications"]) as early:
                 at.match([(one, first, None)])
-                assert (await early.next()).id == token(one)
+                assert (await early.next()).id == format_position(one)
                 await load(at, ":Dog rdfs:subClassOf :Animal .")
                 second = newest(at, id)
                 two, three = at.append(2, 3)
@@ -190,11 +190,15 @@ def test_who_listens_hears_all_versions_and_so_does_who_comes_later() -> None:
                 assert first < one < second < two < third < four
                 at.match([(two, second, None), (three, second, None), (four, third, None)])
                 heard = await early.take(3)
-                assert [message.id for message in heard] == [token(two), token(three), token(four)]
+                assert [message.id for message in heard] == [
+                    format_position(two),
+                    format_position(three),
+                    format_position(four),
+                ]
                 assert {data(message)["subscription"] for message in heard} == {id}
             async with at.listen(found["notifications"]) as late:
                 heard = await late.take(4)
-                assert [message.id for message in heard] == [token(each) for each in (one, two, three, four)]
+                assert [message.id for message in heard] == [format_position(each) for each in (one, two, three, four)]
                 shown = await call(at, "GET", f"/subscriptions/{id}", 200)
                 assert (shown["since"], shown["entailment"]) == (found["since"], "rdfs")
                 await call(at, "DELETE", f"/subscriptions/{id}", 204)

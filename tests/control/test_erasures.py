@@ -14,14 +14,21 @@ from urllib.parse import quote
 import pytest
 
 from tests.edge.houses import House, data, house, run
-from triplewire.clock import ManualClock
 from triplewire.control import receipts
 from triplewire.control.erasures import Erasures
 from triplewire.edge import Parts
-from triplewire.log import GuardedLog
-from triplewire.model import Kind, Scope
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.erasures import BLOT, ERASING, STEPS, Receipt, asked, pending
+from triplewire.model import ErasureScope, Kind
+from triplewire.model.clock import ManualClock
+from triplewire.storage.log.erasure_view import ErasureView
+from triplewire.storage.registry.erasure import (
+    ERASING,
+    REDACTED,
+    STEPS,
+    ErasureReceipt,
+    pending_erasures,
+    request_entries,
+)
+from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.testing import KINDS, event, twin
 from triplewire.testing.events import EXAMPLE
 
@@ -29,7 +36,7 @@ from triplewire.testing.events import EXAMPLE
 @asynccontextmanager
 async def erasable() -> AsyncIterator[House]:
     def guarded(parts: Parts) -> Parts:
-        log = GuardedLog(parts.log, partial(pending, parts.registry))  # type: ignore[arg-type]
+        log = ErasureView(parts.log, partial(pending_erasures, parts.registry))  # type: ignore[arg-type]
         return replace(parts, log=log, routes=receipts.routes(Erasures(parts.registry, parts.clock)))
 
     async with house(change=guarded) as at:
@@ -62,8 +69,8 @@ def test_a_receipt_says_how_far_it_is_and_not_what() -> None:
             assert receipt["completed"] is None
             assert event(1).id not in str(receipt)
             assert await get(at, f"/erasures/{receipt['id']}") == receipt
-            (found,) = pending(at.twin.registry)
-            assert (found.scope, found.name) == (Scope.EVENT, event(1).id)
+            (found,) = pending_erasures(at.twin.registry)
+            assert (found.scope, found.name) == (ErasureScope.EVENT, event(1).id)
 
     run(scene())
 
@@ -101,7 +108,7 @@ def test_what_names_nothing_is_refused(path: str, says: str) -> None:
             assert problem["status"] == 400
             assert says in problem["detail"]
             assert (await at.problem("GET", "/erasures/none"))["status"] == 404
-            assert pending(at.twin.registry) == []
+            assert pending_erasures(at.twin.registry) == []
 
     run(scene())
 
@@ -128,21 +135,21 @@ def test_who_listens_is_not_told_from_the_moment_on_at_which_it_was_asked_for() 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_set_can_be_blotted_out(kind: str) -> None:
     with twin(kind) as stores:
-        receipt = Receipt("e", Scope.SUBJECT, "digest", 1)
-        position, _ = stores.registry.put(asked(receipt, "urn:anna"))
+        receipt = ErasureReceipt("e", ErasureScope.SUBJECT, "digest", 1)
+        position, _ = stores.registry.put(request_entries(receipt, "urn:anna"))
         stores.registry.put([("other", "x", {"name": "urn:anna"})])
-        stores.registry.blot(position, BLOT)
-        assert pending(stores.registry) == []
+        stores.registry.blot(position, REDACTED)
+        assert pending_erasures(stores.registry) == []
         found = stores.registry.get(ERASING, "e")
         assert found is not None
-        assert found.value == BLOT
-        assert [each.value for each in stores.registry.changes(0, position)] == [BLOT]
+        assert found.value == REDACTED
+        assert [each.value for each in stores.registry.changes(0, position)] == [REDACTED]
 
 
 def test_no_byte_of_a_name_is_left(tmp_path: Path) -> None:
     registry = SqliteRegistry(tmp_path / "log.db", ManualClock())
-    position, _ = registry.put(asked(Receipt("e", Scope.SUBJECT, "digest", 1), "urn:anna"))
+    position, _ = registry.put(request_entries(ErasureReceipt("e", ErasureScope.SUBJECT, "digest", 1), "urn:anna"))
     assert any(b"urn:anna" in path.read_bytes() for path in tmp_path.iterdir())
-    registry.blot(position, BLOT)
+    registry.blot(position, REDACTED)
     assert not any(b"urn:anna" in path.read_bytes() for path in tmp_path.iterdir())
     registry.close()

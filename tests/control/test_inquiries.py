@@ -9,8 +9,8 @@ import pytest
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
 from triplewire.control.inquiries import FIELDS, Inquiry
-from triplewire.errors import BadRequest, BodyTooLarge, Unfit
-from triplewire.model.queries import Late, Time
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
+from triplewire.model.subscriptions import LatePolicy, TimeDomain
 
 TEXT = "SELECT * { ?s ?p ?o }"
 WHOLE = {
@@ -38,9 +38,9 @@ def test_every_field_is_taken_as_it_is_meant() -> None:
         within=600.0,
         span=100,
         begins=Beginning(position=0),
-        time=Time.EVENT,
+        time=TimeDomain.EVENT,
         lateness=2.5,
-        late=Late.REVISE,
+        late=LatePolicy.REVISE,
         into="alerts",
         given=frozenset(FIELDS),
     )
@@ -96,7 +96,7 @@ def test_a_text_has_the_rest_in_the_address() -> None:
     ],
 )
 def test_what_does_not_fit_is_named(field: str, value: Any) -> None:  # noqa: ANN401
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(InvalidField) as raised:
         Inquiry.from_json({"query": TEXT, field: value})
     assert raised.value.field == field
 
@@ -123,6 +123,6 @@ def test_a_text_that_is_too_long_is_refused() -> None:
     ],
 )
 def test_what_does_not_fit_in_an_address_is_named(parameters: list[tuple[str, str]], field: str) -> None:
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(InvalidField) as raised:
         Inquiry.from_text(TEXT, parameters)
     assert raised.value.field == field

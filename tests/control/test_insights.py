@@ -8,8 +8,8 @@ import pytest
 
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
-from triplewire.model import token
-from triplewire.registry.subscriptions import SUBSCRIPTION, from_change
+from triplewire.model import format_position
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
 from triplewire.testing.events import EXAMPLE
 
 ABOVE = f"SELECT ?o ?v {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
@@ -38,8 +38,8 @@ def test_the_shape_that_is_told_is_the_one_that_it_will_have(kind: str) -> None:
             made = await call(at, "POST", "/subscriptions", 201, json=wish)
             change = at.twin.registry.get(SUBSCRIPTION, made["id"])
         assert change is not None
-        assert from_change(change).shape == told["shape"]["key"]
-        assert list(from_change(change).constants) == told["shape"]["constants"]
+        assert subscription_from_change(change).shape == told["shape"]["key"]
+        assert list(subscription_from_change(change).constants) == told["shape"]["constants"]
 
     run(scene())
 
@@ -83,16 +83,18 @@ def test_an_event_is_explained_by_id_and_by_position() -> None:
             (high,), (low,), (other,) = at.append(7), at.append(6), at.append(9, stream="other")
             path = f"/subscriptions/{made['id']}/explain?event="
             told = await call(at, "GET", f"{path}{EXAMPLE}event/7", 200)
-            assert told == await call(at, "GET", path + token(high), 200)
+            assert told == await call(at, "GET", path + format_position(high), 200)
             assert (told["matched"], told["failed"], told["held"]) == (True, None, True)
-            assert (told["event"], told["position"]) == (f"{EXAMPLE}event/7", token(high))
-            assert (await call(at, "GET", path + token(low), 200))["failed"]["step"] == "filter"
-            assert "stream" in (await call(at, "GET", path + token(other), 200))["failed"]["says"]
-            before = await call(at, "GET", path + token(early), 200)
+            assert (told["event"], told["position"]) == (f"{EXAMPLE}event/7", format_position(high))
+            assert (await call(at, "GET", path + format_position(low), 200))["failed"]["step"] == "filter"
+            assert "stream" in (await call(at, "GET", path + format_position(other), 200))["failed"]["says"]
+            before = await call(at, "GET", path + format_position(early), 200)
             assert (before["matched"], before["held"]) == (True, False)
-            wish = {"sparql": ABOVE, "from": token(early)}
+            wish = {"sparql": ABOVE, "from": format_position(early)}
             looking_back = await call(at, "POST", "/subscriptions", 201, json=wish)
-            before = await call(at, "GET", f"/subscriptions/{looking_back['id']}/explain?event={token(early)}", 200)
+            before = await call(
+                at, "GET", f"/subscriptions/{looking_back['id']}/explain?event={format_position(early)}", 200
+            )
             assert (before["matched"], before["held"]) == (True, True)
 
     run(scene())
@@ -109,7 +111,7 @@ def test_what_is_entailed_counts(narrowing: dict[str, str]) -> None:
             meant = {**wish, "entailment": "rdfs"}
             plain, entailed = [await call(at, "POST", "/subscriptions", 201, json=each) for each in (wish, meant)]
             (place,) = at.append(7)
-            query = f"explain?event={token(place)}"
+            query = f"explain?event={format_position(place)}"
             assert not (await call(at, "GET", f"/subscriptions/{plain['id']}/{query}", 200))["matched"]
             assert (await call(at, "GET", f"/subscriptions/{entailed['id']}/{query}", 200))["matched"]
             found = [(await call(at, "POST", "/subscriptions?dry_run=1", 200, json=each)) for each in (wish, meant)]
@@ -123,7 +125,7 @@ def test_an_explanation_is_for_people_too() -> None:
         async with controlled() as at:
             made = await call(at, "POST", "/subscriptions", 201, json={"sparql": ABOVE})
             (low,) = at.append(6)
-            address = f"{at.url}/subscriptions/{made['id']}/explain?event={token(low)}"
+            address = f"{at.url}/subscriptions/{made['id']}/explain?event={format_position(low)}"
             async with at.session.get(address, headers={"Accept": "text/plain"}) as response:
                 assert response.content_type == "text/plain"
                 assert (await response.text()).startswith("not matched: nothing is left after filter (?v > ")
@@ -138,7 +140,7 @@ def test_what_is_not_there_is_not_explained() -> None:
             path = f"/subscriptions/{made['id']}/explain"
             assert (await at.problem("GET", path))["status"] == 400
             assert (await at.problem("GET", f"{path}?event=urn:nothing"))["status"] == 404
-            assert (await at.problem("GET", f"{path}?event={token(99)}"))["status"] == 404
-            assert (await at.problem("GET", f"/subscriptions/none/explain?event={token(1)}"))["status"] == 404
+            assert (await at.problem("GET", f"{path}?event={format_position(99)}"))["status"] == 404
+            assert (await at.problem("GET", f"/subscriptions/none/explain?event={format_position(1)}"))["status"] == 404
 
     run(scene())

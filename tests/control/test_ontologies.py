@@ -13,9 +13,9 @@ from tests.edge.houses import run
 from triplewire.codec import N_QUADS, SYNTAXES, TRIG, TURTLE, Syntax
 from triplewire.config import limits
 from triplewire.control.ontologies import Ontologies, written
-from triplewire.errors import BadRequest, InputError, MalformedRdf, NotFound
-from triplewire.model import token
-from triplewire.registry.ontologies import NEWEST, VERSION
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, InputError, MalformedRdf, NotFound
+from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION
 from triplewire.testing import KINDS, twin
 
 PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
@@ -48,7 +48,7 @@ def test_every_change_is_told_by_one_position() -> None:
         ontologies, seen = Ontologies(stores.registry), list[int]()
         for change in (lambda: ontologies.load("a", SMALL, TURTLE), lambda: ontologies.remove("a")):
             change()
-            newest = stores.registry.get(VERSION, NEWEST)
+            newest = stores.registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
             assert newest is not None
             seen.append(newest.position)
         assert seen == sorted(set(seen))
@@ -118,7 +118,7 @@ def test_over_http_it_is_put_listed_given_back_and_deleted() -> None:
     async def scene() -> None:
         async with controlled() as at:
             told = await call(at, "PUT", "/ontologies/small", 200, data=SMALL, headers=SENT)
-            assert told == {"name": "small", "version": token(2), "triples": 3, "classes": 2, "properties": 1}
+            assert told == {"name": "small", "version": format_position(2), "triples": 3, "classes": 2, "properties": 1}
             assert await call(at, "GET", "/ontologies", 200) == {"ontologies": [told]}
             for accept, syntax in ((None, "text/turtle"), ("application/n-triples", "application/n-triples")):
                 headers = {"Accept": accept} if accept else {}

@@ -10,7 +10,7 @@ import pytest
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.config import limits
-from triplewire.model import token
+from triplewire.model import format_position
 
 OPEN = '[default]\nsee = "allow"\npublish = "allow"\n'
 RULED = OPEN + '[[see]]\nname = "r"\nwho = ["*"]\ndeny.streams = ["a"]\n'
@@ -22,7 +22,7 @@ def test_it_is_put_read_and_removed() -> None:
         async with controlled() as at:
             assert (await at.problem("GET", "/policy"))["status"] == 404
             first = await call(at, "PUT", "/policy", 200, data=OPEN, headers=TOML)
-            assert first == {"version": token(1), "rules": {"see": 0, "publish": 0}}
+            assert first == {"version": format_position(1), "rules": {"see": 0, "publish": 0}}
             tried = await call(at, "PUT", "/policy?dry_run=1", 200, data=RULED, headers=TOML)
             assert tried == {"version": None, "rules": {"see": 1, "publish": 0}}
             second = await call(at, "PUT", "/policy", 200, data=RULED, headers={"Content-Type": "text/plain"})
@@ -33,8 +33,12 @@ def test_it_is_put_read_and_removed() -> None:
                 assert await response.text() == OPEN
             await call(at, "DELETE", "/policy", 204)
             told = await call(at, "GET", "/policy/versions", 200)
-            assert told == {"versions": [{"version": token(3), "rules": None}, second, first]}
-            for method, path in (("GET", "/policy"), ("DELETE", "/policy"), ("GET", f"/policy?version={token(3)}")):
+            assert told == {"versions": [{"version": format_position(3), "rules": None}, second, first]}
+            for method, path in (
+                ("GET", "/policy"),
+                ("DELETE", "/policy"),
+                ("GET", f"/policy?version={format_position(3)}"),
+            ):
                 assert (await at.problem(method, path))["status"] == 404
 
     run(scene())

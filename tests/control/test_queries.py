@@ -13,22 +13,22 @@ from triplewire.access import EVERYONE, Policy, Principal, parse_policy
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.inquiries import Inquiry
 from triplewire.control.queries import Queries
-from triplewire.errors import (
+from triplewire.model.errors import (
     Forbidden,
+    InvalidField,
     NotFound,
     SparqlSyntax,
     StorageFull,
     TriplewireError,
     Unavailable,
-    Unfit,
     Unsupported,
 )
-from triplewire.log import Publication
-from triplewire.model.queries import ContinuousQuery, Late, Time
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain
 from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import STRUCTURE
-from triplewire.registry.policies import Policies, Together
-from triplewire.registry.queries import QUERY
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.security import PolicyListeners, PolicyStore
+from triplewire.storage.registry.subscriptions import QUERY
 from triplewire.testing import KINDS, Twin, event, twin
 
 PLAIN = "SELECT ?car {{ ?car <urn:at> <urn:{0}> . ?car <urn:seen> {1} }}"
@@ -99,7 +99,12 @@ def test_it_is_found_as_it_was_registered_listed_and_ended(stores: Twin) -> None
     )
     assert [queries.find(each.id) for each in made] == made
     assert (made[0].begins, made[0].within, made[0].into, made[0].name) == (0, 60.0, None, "x y")
-    assert (made[1].into, made[1].time, made[1].late, made[1].windowed) == ("hot", Time.EVENT, Late.REVISE, True)
+    assert (made[1].into, made[1].time, made[1].late, made[1].windowed) == (
+        "hot",
+        TimeDomain.EVENT,
+        LatePolicy.REVISE,
+        True,
+    )
     first = queries.page(limit=1)
     assert (first.things, first.next) == (made[:1], made[0].since)
     assert queries.page(after=made[0].since).things == made[1:]
@@ -153,14 +158,14 @@ def test_answers_go_to_a_stream_that_is_called_like_the_query(
 )
 def test_what_does_not_fit_is_named(stores: Twin, text: str, fields: dict[str, Any], field: str) -> None:
     head = stores.log.head()
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(InvalidField) as raised:
         registered(stores, text, **fields)
     assert raised.value.field == field
     assert stores.log.head() == head
 
 
 def test_a_stream_that_nobody_knows_is_told_with_its_place(stores: Twin) -> None:
-    with pytest.raises(Unfit, match="nowhere") as raised:
+    with pytest.raises(InvalidField, match="nowhere") as raised:
         registered(stores, WINDOWED.replace("ON <home>", "ON <http://example.org/streams/nowhere>"))
     assert str(raised.value.place) == "line 2, column 55"
     assert "^" in raised.value.excerpt
@@ -180,7 +185,7 @@ def test_what_stands_beside_windows_must_be_there(stores: Twin, beside: str, wor
     if words is None:
         assert registered(stores, text).into == "hot"
         return
-    with pytest.raises(Unfit, match=words) as raised:
+    with pytest.raises(InvalidField, match=words) as raised:
         registered(stores, text)
     assert raised.value.place is not None
     assert raised.value.place.line == 2
@@ -198,7 +203,7 @@ def test_what_another_query_publishes_into_is_known(stores: Twin) -> None:
     queries = service(stores)
     chained = WINDOWED.replace("<hot>", "<hotter>").replace("ON <home>", "ON <hot>")
     assert [each.into for each in queries.register([inquiry(WINDOWED), inquiry(chained)])] == ["hot", "hotter"]
-    with pytest.raises(Unfit, match="hot → query q2 → hotter → this query → hot"):
+    with pytest.raises(InvalidField, match="hot → query q2 → hotter → this query → hot"):
         queries.register([inquiry(WINDOWED.replace("ON <home>", "ON <hotter>"))])
 
 
@@ -206,7 +211,7 @@ def test_one_that_ends_takes_its_current_along(stores: Twin) -> None:
     queries = service(stores)
     (made,) = queries.register([inquiry(WINDOWED)])
     queries.end(made.id)
-    with pytest.raises(Unfit, match="nobody ever published to hot"):
+    with pytest.raises(InvalidField, match="nobody ever published to hot"):
         registered(stores, WINDOWED.replace("<hot>", "<hotter>").replace("ON <home>", "ON <hot>"))
 
 
@@ -271,7 +276,14 @@ def test_of_lines_each_is_for_itself_and_may_read_what_those_before_publish(stor
     back = WINDOWED.replace("<hot>", "<home2>").replace("ON <home>", "ON <hotter>")
     circle = back.replace("<home2>", "<hot>")
     given: list[Inquiry | TriplewireError]
-    given = [inquiry(WINDOWED), Unfit("x", "bad"), inquiry(chained), inquiry(circle), inquiry(back), inquiry("SELECT")]
+    given = [
+        inquiry(WINDOWED),
+        InvalidField("x", "bad"),
+        inquiry(chained),
+        inquiry(circle),
+        inquiry(back),
+        inquiry("SELECT"),
+    ]
     told = service(stores).register_each(given)
     assert [isinstance(each, TriplewireError) for each in told] == [False, True, False, True, False, True]
     assert [each.key for each in stores.registry.list(QUERY)] == [each[0] for each in told if isinstance(each, tuple)]
@@ -335,7 +347,7 @@ def test_who_may_ask_what(stores: Twin, by: Principal, text: str, fields: dict[s
     ],
 )
 def test_where_a_policy_hides_something_nobody_asks_across_events(stores: Twin, rule: str, words: str) -> None:
-    Policies(stores.registry).load(OPEN + rule)
+    PolicyStore(stores.registry).load(OPEN + rule)
     with pytest.raises(Forbidden, match=words):
         service(stores).register([inquiry(PLAIN.format("a", 1))], ANNA)
     assert service(stores).register([inquiry(PLAIN.format("a", 1))], BOB)
@@ -343,7 +355,7 @@ def test_where_a_policy_hides_something_nobody_asks_across_events(stores: Twin, 
 
 def test_a_policy_that_keeps_from_publishing_keeps_queries_from_it(stores: Twin) -> None:
     rule = '[[publish]]\nname = "r"\nwho = ["name:anna"]\ndeny.predicates = ["<urn:secret>"]\n'
-    Policies(stores.registry).load(OPEN + rule)
+    PolicyStore(stores.registry).load(OPEN + rule)
     with pytest.raises(Forbidden, match="publish whatever a query finds"):
         service(stores).register([inquiry(WINDOWED)], ANNA)
 
@@ -353,7 +365,7 @@ def test_queries_of_those_who_see_less_by_a_new_policy_end_with_it(stores: Twin)
     mine = queries.register([inquiry(PLAIN.format("a", 1))], ANNA)
     others = queries.register([inquiry(WINDOWED)], READER)
     rule = '[[see]]\nname = "r"\nwho = ["name:anna"]\ndeny.predicates = ["<urn:secret>"]\n'
-    policies = Policies(stores.registry, Together((queries,)))
+    policies = PolicyStore(stores.registry, PolicyListeners((queries,)))
     policies.load(OPEN)
     assert queries.find(mine[0].id) == mine[0]
     policies.load(OPEN + rule)
@@ -373,7 +385,7 @@ class Changing:
     def put(self, entries: Any) -> list[int]:  # noqa: ANN401
         made = self._stores.registry.put(entries)
         if any(kind == QUERY and value for kind, _, value in entries):
-            Policies(self._stores.registry).load(OPEN)
+            PolicyStore(self._stores.registry).load(OPEN)
         return made
 
 

@@ -19,7 +19,7 @@ from triplewire.control import bulks, registrations
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.queries import Queries
 from triplewire.edge import Parts
-from triplewire.model import token
+from triplewire.model import format_position
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 LINES = {"Content-Type": bulks.MEDIA_TYPE}
@@ -54,7 +54,7 @@ def test_a_query_is_registered_seen_and_ended() -> None:
                 "within": 60.0,
                 "from": "earliest",
                 "created": "2023-11-14T22:13:20Z",
-                "since": token(3),
+                "since": format_position(3),
                 "answers": f"/queries/{made['id']}/answers",
             }
             assert await call(at, "GET", f"/queries/{made['id']}", 200) == {**made, "figures": {"rows": 7}}

@@ -15,10 +15,9 @@ from triplewire.config import limits
 from triplewire.control import Insights, Ontologies, Subscriptions, policies, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
-from triplewire.model import token
-from triplewire.registry.lanes import LANE
-from triplewire.registry.policies import Policies
-from triplewire.registry.subscriptions import SHAPE
+from triplewire.model import format_position
+from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.registry.subscriptions import LANE, SHAPE
 
 LARGE = b"x" * (limits.SUBSCRIPTION_BODY_BYTES + 1)
 QUERY = "SELECT ?s { ?s <urn:p> 1 }"
@@ -32,7 +31,7 @@ async def controlled() -> AsyncIterator[House]:
         insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
         made = [
             *routes(subscriptions, Ontologies(parts.registry), insights),
-            *policies.routes(Policies(parts.registry)),
+            *policies.routes(PolicyStore(parts.registry)),
         ]
         return replace(parts, routes=made)
 
@@ -58,14 +57,14 @@ def test_a_subscription_is_made_seen_and_ended() -> None:
                 **wish,
                 "id": made["id"],
                 "created": "2023-11-14T22:13:20Z",
-                "since": token(2),
+                "since": format_position(2),
                 "notifications": f"/subscriptions/{made['id']}/notifications",
             }
             assert await call(at, "GET", f"/subscriptions/{made['id']}", 200) == {**made, "sharing": 1}
             (shape,) = at.twin.registry.list(SHAPE)
             (moved,) = at.twin.registry.put([(LANE, shape.key, {"cost": 0.0125})])
             told = await call(at, "GET", f"/subscriptions/{made['id']}", 200)
-            assert told["lane"] == {"name": "slow", "since": token(moved), "milliseconds_per_event": 12.5}
+            assert told["lane"] == {"name": "slow", "since": format_position(moved), "milliseconds_per_event": 12.5}
             await call(at, "DELETE", f"/subscriptions/{made['id']}", 204)
             for method in ("GET", "DELETE"):
                 assert (await at.problem(method, f"/subscriptions/{made['id']}"))["status"] == 404
@@ -134,9 +133,9 @@ def test_a_subscription_holds_for_what_is_published_after_the_answer() -> None:
         async with controlled() as at:
             made = await call(at, "POST", "/subscriptions", 201, json={"sparql": QUERY})
             (position,) = at.append(1)
-            assert made["since"] < token(position)
+            assert made["since"] < format_position(position)
             at.match([(position, position - 1, None)])
             async with at.listen(made["notifications"]) as ear:
-                assert (await ear.next()).id == token(position)
+                assert (await ear.next()).id == format_position(position)
 
     run(scene())

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from triplewire.control import Subscriptions, Wish
-from triplewire.errors import NotFound, SparqlSyntax, TriplewireError, Unsupported
 from triplewire.matching.shapes import Shape
 from triplewire.model import Kind
+from triplewire.model.errors import NotFound, SparqlSyntax, TriplewireError, Unsupported
 from triplewire.model.terms import XSD
-from triplewire.registry.subscriptions import SHAPE
+from triplewire.storage.registry.subscriptions import SHAPE
 from triplewire.testing import KINDS, Twin, publication, twin
 
 QUERY = 'SELECT ?s {{ ?s <urn:p> "{}" }}'

@@ -11,9 +11,17 @@ from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.control import Subscriptions, Wish
 from triplewire.control.terms import TYPES, term_of
-from triplewire.errors import BadRequest, Conflict, NotFound, SparqlSyntax, TriplewireError, Unfit, Unsupported
 from triplewire.matching.shapes import lift
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import (
+    BadRequest,
+    Conflict,
+    InvalidField,
+    NotFound,
+    SparqlSyntax,
+    TriplewireError,
+    Unsupported,
+)
 from triplewire.model.terms import XSD, literal
 from triplewire.sparql import parse_query
 from triplewire.testing import KINDS, Twin, twin
@@ -61,12 +69,12 @@ def test_an_instance_is_what_its_text_would_be(service: Subscriptions) -> None:
 
 def test_an_instance_keeps_the_text_of_which_it_was_made(service: Subscriptions) -> None:
     first = service.templates.put("above", ABOVE)
-    made = instance(service, {"sensor": "urn:a", "limit": 5}, version=token(first.version))
+    made = instance(service, {"sensor": "urn:a", "limit": 5}, version=format_position(first.version))
     second = service.templates.put("above", {"sparql": "ASK { ?s <urn:p> $sensor, $limit }"})
     assert service.find(made.id) == made
     assert (made.sparql, made.template) == (ABOVE["sparql"], ("above", first.version))
-    with pytest.raises(Conflict, match=token(second.version)):
-        instance(service, {"sensor": "urn:a", "limit": 5}, version=token(first.version))
+    with pytest.raises(Conflict, match=format_position(second.version)):
+        instance(service, {"sensor": "urn:a", "limit": 5}, version=format_position(first.version))
     service.templates.remove("above")
     assert service.find(made.id) == made
     with pytest.raises(NotFound):
@@ -92,7 +100,7 @@ def test_values_that_do_not_fit_are_told(values: dict[str, Any], told: str) -> N
     with twin("memory") as stores:
         service = Subscriptions(stores.registry, stores.clock)
         service.templates.put("above", ABOVE)
-        with pytest.raises(Unfit, match=told) as raised:
+        with pytest.raises(InvalidField, match=told) as raised:
             instance(service, values)
         assert raised.value.field == "values"
 
@@ -136,11 +144,11 @@ def test_a_value_is_the_term_that_it_means(value: object, type: str, term: str |
     [
         ("a b", ABOVE, BadRequest),
         ("a", 5, BadRequest),
-        ("a", {}, Unfit),
-        ("a", {"sparql": "ASK { ?s ?p $o }", "more": 1}, Unfit),
-        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": []}, Unfit),
-        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": {"x": {}}}, Unfit),
-        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": {"o": {"type": "number"}}}, Unfit),
+        ("a", {}, InvalidField),
+        ("a", {"sparql": "ASK { ?s ?p $o }", "more": 1}, InvalidField),
+        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": []}, InvalidField),
+        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": {"x": {}}}, InvalidField),
+        ("a", {"sparql": "ASK { ?s ?p $o }", "parameters": {"o": {"type": "number"}}}, InvalidField),
         ("a", {"sparql": "ASK { ?s ?p $o "}, SparqlSyntax),
         ("a", {"sparql": "ASK { $s ?p 1 }", "parameters": {"s": {"type": "literal"}}}, Unsupported),
         ("a", {"sparql": "ASK { ?s ?p $o BIND(1 AS ?o) }"}, TriplewireError),
@@ -179,7 +187,7 @@ def test_a_parameter_is_not_selected_and_may_stand_anywhere() -> None:
     ],
 )
 def test_a_field_that_does_not_fit_is_named(wish: dict[str, Any], field: str) -> None:
-    with pytest.raises(Unfit, match=field) as raised:
+    with pytest.raises(InvalidField, match=field) as raised:
         Wish.from_json(wish)
     assert raised.value.field == field
 

@@ -12,8 +12,8 @@ from triplewire.access.tokens import fits, parsed
 from triplewire.config import limits
 from triplewire.control.issuances import document
 from triplewire.control.tokens import Order, Tokens
-from triplewire.errors import BadRequest, Conflict, InputError, NotFound, Unfit
-from triplewire.registry.tokens import TOKEN
+from triplewire.model.errors import BadRequest, Conflict, InputError, InvalidField, NotFound
+from triplewire.storage.registry.security import TOKEN
 from triplewire.testing import KINDS, Twin, twin
 
 ORDER = Order("ci", ("publish:home", "consume:city-*"), ("guest",), "30d")
@@ -105,7 +105,7 @@ def test_those_that_are_good_for_nothing_make_room(
     ],
 )
 def test_what_does_not_fit_is_named(tokens: Tokens, order: Order, field: str) -> None:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(InvalidField) as caught:
         tokens.create(order)
     assert caught.value.field == field
 

@@ -8,10 +8,10 @@ import pytest
 
 from triplewire.config import limits
 from triplewire.control import Wish
-from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
 from triplewire.model import Kind
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 
 
 @pytest.mark.parametrize("value", [None, [], "ASK {}", 5])
@@ -52,7 +52,7 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
     ],
 )
 def test_a_field_that_does_not_fit_is_named(value: dict[str, Any], field: str) -> None:
-    with pytest.raises(Unfit, match=field) as raised:
+    with pytest.raises(InvalidField, match=field) as raised:
         Wish.from_json(value)
     assert raised.value.field == field
 
@@ -73,7 +73,7 @@ def test_a_query_over_the_limit_is_too_large() -> None:
     ],
 )
 def test_a_filter_that_is_none_is_told_with_its_place(value: dict[str, Any], field: str) -> None:
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(InvalidField) as raised:
         _ = Wish.from_json(value).asked
     assert raised.value.field.startswith(field)
 

@@ -1,6 +1,7 @@
 """Parts: DuckDB with each row of `quads` in a part of its own, of which a query reads those that its scans need.
 
-Nothing is read that does not have to be, so that a row that was passed over wrongly is missed."""
+Nothing is read that does not have to be, so that a row that was passed over wrongly is missed.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,10 @@ from tests.conformance.engines.answers import answer
 from tests.conformance.results import Answer
 from tests.differential.data import Data
 from tests.differential.engines import OnDuckDB
-from triplewire.lake.ports import DataFile, Range, Snapshot
-from triplewire.lake.ranges import RANGED
-from triplewire.query.prunings import Pruning
-from triplewire.query.ranges import Ranges
+from triplewire.history.pruning import ScanRewriter, ZoneMaps
 from triplewire.sparql import Statistics, compile_query, parse_query
+from triplewire.storage.lake.data_files import RANGED
+from triplewire.storage.lake.ports import ColumnRange, DataFile, Snapshot
 
 SINGLE = Statistics(single=True)
 """All that is known of the data: no two of its events have one name."""
@@ -38,7 +38,7 @@ class OnParts(OnDuckDB):
 
     def ask(self, text: str) -> Answer:
         compiled = compile_query(parse_query(text), "duckdb", SINGLE)
-        pruning = Pruning(self._snapshot, Ranges(self._snapshot.files), "duckdb", _source)
+        pruning = ScanRewriter(self._snapshot, ZoneMaps(self._snapshot.files), "duckdb", _source)
         placed, scanned = pruning.pruned(compiled)
         self.read += sum(map(len, scanned.scans.values()))
         return answer(compiled, self._connection.sql(placed.sql).to_arrow_table())
@@ -53,7 +53,7 @@ def _source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
     return f"({chosen}{' AND quad = 0' if relation == 'events' else ''}) AS {alias}"
 
 
-def _ranges(row: Mapping[str, Any]) -> Iterator[tuple[str, Range]]:
+def _ranges(row: Mapping[str, Any]) -> Iterator[tuple[str, ColumnRange]]:
     """As files tell them: of what is not a number nothing is told."""
     for name in RANGED:
         value = row[name]

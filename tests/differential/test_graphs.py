@@ -15,13 +15,13 @@ from tests.differential.grammar import Question, one_graph
 from tests.differential.pairs import examples, hold_on_event, seed_of
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
-from triplewire.errors import Unsupported
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import graph
 from triplewire.matching.shapes import Shape, lift
 from triplewire.model import Event
-from triplewire.registry.subscriptions import from_change
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
+from triplewire.storage.registry.subscriptions import subscription_from_change
 
 _SKOLEM = re.compile(r"<urn:triplewire:genid:([^>]*)>")
 
@@ -38,7 +38,7 @@ def graphs(given: Data, text: str) -> dict[str, Triples]:
     for match in evaluator.match(batch).to_pylist():
         entry = rows[match["position"]]
         solutions, terms = match["solutions"] or [], match["terms"] or []
-        told = graph(Shape.from_value(shape.value or {}), from_change(made), entry, solutions, terms)
+        told = graph(Shape.from_value(shape.value or {}), subscription_from_change(made), entry, solutions, terms)
         found[f"<{entry['event']}>"] = _read(told["graph"])
     return found
 

@@ -13,18 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.differential.hostile import queries
-from tests.lake.test_delta import entries
+from tests.storage.lake.test_delta import entries
 from triplewire.config import Settings
-from triplewire.config.settings import environment
-from triplewire.errors import BodyTooLarge, QueryLimit, SparqlSyntax, Unsupported
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
+from triplewire.config.settings import to_environment
+from triplewire.history.pool import QueryWorkerPool, WorkerCommand
+from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model import Event
-from triplewire.query.pools import Pool
-from triplewire.query.processes import Launch
-from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.model.errors import BodyTooLarge, QueryLimit, SparqlSyntax, Unsupported
 from triplewire.sparql import compile_query, parse_query
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch
 
 ALLOWED = (SparqlSyntax, Unsupported, BodyTooLarge, QueryLimit)
 SECONDS = 0.1
@@ -71,16 +70,16 @@ def clique(data: Path) -> Settings:
     file = FileWriter(settings.lake).write(
         entries(Event("urn:links", "\n".join(links)), Event("urn:t", "\n".join(texts)))
     )
-    DeltaLake(settings.lake).commit(Batch("q", 0, 2), [file])
+    DeltaLake(settings.lake).commit(CommitBatch("q", 0, 2), [file])
     return settings
 
 
-async def answered(pool: Pool, text: str, seconds: float | None = None) -> bytes:
-    answer = await pool.ask(QueryRequest(text, seconds=seconds))
+async def answered(pool: QueryWorkerPool, text: str, seconds: float | None = None) -> bytes:
+    answer = await pool.ask(HistoryRequest(text, seconds=seconds))
     return b"".join([piece async for piece in answer])
 
 
-async def stalled(pool: Pool, share: list[tuple[str, str]]) -> dict[str, str]:
+async def stalled(pool: QueryWorkerPool, share: list[tuple[str, str]]) -> dict[str, str]:
     """Those that ended in another way than they may, or after which a usual query was not answered."""
     wrong = {}
     for name, text in share:
@@ -98,9 +97,9 @@ async def stalled(pool: Pool, share: list[tuple[str, str]]) -> dict[str, str]:
 @pytest.mark.processes
 async def test_each_ends_and_the_next_query_is_answered(tmp_path: Path) -> None:
     settings = clique(tmp_path)
-    launch = Launch((sys.executable, "-m", "triplewire.compose.query", "duckdb"), environment(settings))
+    launch = WorkerCommand((sys.executable, "-m", "triplewire.compose.query", "duckdb"), to_environment(settings))
     every = list(queries())
-    pools = [Pool(launch, Bounds.from_settings(settings), processes=1, grace=0.1) for _ in range(2)]
+    pools = [QueryWorkerPool(launch, QueryLimits.from_settings(settings), processes=1, grace=0.1) for _ in range(2)]
     try:
         found = await asyncio.gather(*(stalled(pool, every[number::2]) for number, pool in enumerate(pools)))
     finally:

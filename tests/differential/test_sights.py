@@ -1,5 +1,6 @@
 """Any query under any policy, over any data: the answer is that of pyoxigraph over the data which the policy lets
-through, worked out by the book."""
+through, worked out by the book.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from tests.differential.data import Data, data
 from tests.differential.grammar import Question, questions
 from tests.differential.pairs import Asking, examples, hold, seed_of
 from tests.differential.vocabulary import EX, LINKS, RESOURCES, VALUE
-from tests.query.policed import GRANTS, PEOPLE, STREAMS, Occurrence, World, policies
-from tests.query.test_sights import asked, history
+from tests.history.policed import GRANTS, PEOPLE, STREAMS, Occurrence, World, policies
+from tests.history.test_visibility import asked, history
 from triplewire.access import Verb, parse_policy, sight_of
 from triplewire.access.sights import WHOLE
-from triplewire.errors import BadRequest
+from triplewire.history.executor import QueryCompiler
+from triplewire.model.errors import BadRequest
 from triplewire.model.terms import RDF_TYPE
-from triplewire.query.compilers import Compiler
 
 CLASSES = tuple(f"{EX}{name}" for name in "CD")
 PATTERNS = {
@@ -82,7 +83,7 @@ def asking(world: World) -> Iterator[Asking]:
         assume(False)
         raise
     with TemporaryDirectory() as folder:
-        at = history(folder, world.occurrences, Compiler("duckdb"), parted=True, copies=False)
+        at = history(folder, world.occurrences, QueryCompiler("duckdb"), parted=True, copies=False)
 
         def ask(text: str) -> Answer:
             found = asked(at, text, sight)

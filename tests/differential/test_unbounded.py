@@ -16,7 +16,7 @@ from tests.differential.engines import OnDuckDB
 from tests.differential.grammar import Question, conjunctions
 from tests.differential.pairs import examples, seed_of
 from tests.differential.verdicts import problem
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import (
     Compiled,
     Const,

@@ -18,13 +18,12 @@ from tests.edge.houses import House, house, run
 from triplewire.access import Principal
 from triplewire.config import limits
 from triplewire.edge import Parts
-from triplewire.log import Publication
+from triplewire.history.dataset_statistics import DatasetStatistics, StatisticsRecord, dataset_statistics
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE
-from triplewire.query.censuses import Census, census
-from triplewire.query.records import Record
-from triplewire.registry.policies import Policies
-from triplewire.registry.shapes import Mode, Shapes
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.registry.streams import ShapesCache, ValidationMode
 
 RATE = "https://triplewire.dev/ns#rate"
 SHAPES = Path(__file__).parent / "shapes.ttl"
@@ -116,7 +115,7 @@ def test_shapes_are_led_to_and_promised_where_they_hold(mode: str | None) -> Non
             address = f"{at.url}/streams/home"
             if mode is not None:
                 shape = f"<urn:shape>\t{RDF_TYPE}\t<http://www.w3.org/ns/shacl#NodeShape>"
-                Shapes(at.twin.registry).put("home", Mode(mode), shape)
+                ShapesCache(at.twin.registry).put("home", ValidationMode(mode), shape)
             (home,) = (await listed(at))["streams"]
             assert home.get("shapes") == (None if mode is None else {"url": f"{address}/shapes", "mode": mode})
             _, catalogue = await got(at, "/streams", "application/n-triples")
@@ -205,7 +204,7 @@ def test_what_a_policy_hides_is_in_no_count_and_on_no_page() -> None:
     async def scene() -> None:
         async with house(change=guarded) as at:
             publish(at, "home")
-            Policies(at.twin.registry).load(policy)
+            PolicyStore(at.twin.registry).load(policy)
             (ann,) = (await listed(at, who="ann consume"))["streams"]
             assert {"events", "rate", "bytes"}.isdisjoint(ann)
             assert list(ann["sample"]["predicates"]) == [RDF_TYPE[1:-1]]
@@ -233,7 +232,7 @@ def test_what_flows_out_is_told_to_those_who_see_all_of_a_stream() -> None:
 
     async def scene() -> None:
         async with house(change=guarded) as at:
-            Policies(at.twin.registry).load(policy)
+            PolicyStore(at.twin.registry).load(policy)
             async with at.session.get(f"{at.url}/streams/home", headers={"Authorization": "Bearer bob consume"}) as ear:
                 await ear.content.readline()
                 publish(at, "home")
@@ -248,7 +247,7 @@ def test_what_flows_out_is_told_to_those_who_see_all_of_a_stream() -> None:
 
 
 def test_all_of_it_is_told_as_void_to_those_who_see_all() -> None:
-    counted = Census(12, 1, 3, (("<urn:p>", 12),))
+    counted = DatasetStatistics(12, 1, 3, (("<urn:p>", 12),))
 
     async def scene() -> None:
         async with house(change=lambda parts: replace(guarded(parts), census=lambda: counted)) as at:
@@ -265,10 +264,10 @@ def test_all_of_it_is_told_as_void_to_those_who_see_all() -> None:
 def test_a_census_is_of_what_was_written_down() -> None:
     registers = [bytes([2] * 256).hex()] * 3
     facts: list[list[Any]] = [["<urn:p>", "iri", None, 5], ["<urn:q>", "iri", None, 1], ["<urn:p>", "literal", "x", 2]]
-    found = census(9, Record(4, 0, 8, facts, {"<urn:p>": registers, "<urn:q>": registers}))
+    found = dataset_statistics(9, StatisticsRecord(4, 0, 8, facts, {"<urn:p>": registers, "<urn:q>": registers}))
     assert (found.triples, found.properties, found.predicates) == (9, 2, (("<urn:p>", 7), ("<urn:q>", 1)))
     assert 0 < found.subjects <= 8
-    assert census(9, None) == Census(9)
+    assert dataset_statistics(9, None) == DatasetStatistics(9)
 
 
 def test_answers_lead_on() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from triplewire.access import Sight
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.discovery.samples import Samples, sampled
+from triplewire.model.clock import ManualClock
 from triplewire.model.terms import RDF_TYPE
 
 TEXT = "\n".join((

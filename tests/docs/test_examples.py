@@ -9,14 +9,14 @@ import orjson
 import pytest
 
 from tests.docs import pages
-from tests.lake.test_delta import entries
+from tests.storage.lake.test_delta import entries
 from triplewire.codec import TRIG, TURTLE, decode
 from triplewire.control.wishes import Wish
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
 from triplewire.sparql import parse_query, parse_registration
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch
 
 README = pages.ROOT / "README.md"
 SOSA = "http://www.w3.org/ns/sosa/"
@@ -59,14 +59,14 @@ def test_the_session_of_the_readme_is_taken() -> None:
     assert requests[whole][-1] == "Accept: application/trig"
     wish = Wish.from_json(orjson.loads(requests["/subscriptions"][-1]))
     assert parse_query(wish.sparql or "").projection == ("sensor", "value")
-    (event,) = decode(requests["/streams/home"][-1].encode(), TURTLE, Headers())
+    (event,) = decode(requests["/streams/home"][-1].encode(), TURTLE, EventHeaders())
     assert len(event.quads) == 2
     assert parse_query(requests["/sparql"][-1].removeprefix("query=")).projection == ("event", "when", "value")
 
 
 def test_the_data_of_the_quickstart_are_two_events() -> None:
     (block,) = pages.blocks(pages.DOCS / "quickstart.md", "trig")
-    assert [event.id for event in decode(block.encode(), TRIG, Headers())] == [
+    assert [event.id for event in decode(block.encode(), TRIG, EventHeaders())] == [
         "http://example.org/event-1",
         "http://example.org/event-2",
     ]
@@ -78,7 +78,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = tmp_path / "triplewire-data" / "lake" / "quads"
     events = [Event(f"urn:e{value}", f"<urn:o>\t<{SOSA}hasSimpleResult>\t{_double(value)}") for value in (31, 12)]
-    DeltaLake(table).commit(Batch("q", 0, 7), [FileWriter(table).write(entries(*events))])
+    DeltaLake(table).commit(CommitBatch("q", 0, 7), [FileWriter(table).write(entries(*events))])
 
 
 @pytest.mark.usefixtures("lake")

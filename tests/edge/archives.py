@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.lake.entries import RECALLED
-from triplewire.model import MATTER, Erasure
-from triplewire.model.erasures import left
+from triplewire.model import MATCHED_COLUMNS, Erasure
+from triplewire.model.erasure import apply_erasures
+from triplewire.storage.lake.entries import LAKE_ENTRIES
 
 
 def undisturbed() -> None:
@@ -23,12 +23,12 @@ class MemoryArchive:
 
     most: int = 100
     complete: int = 0
-    entries: pa.Table = field(default_factory=RECALLED.empty_table)
+    entries: pa.Table = field(default_factory=LAKE_ENTRIES.empty_table)
     floors: dict[str, int] = field(default_factory=dict)
     before: Callable[[], None] = undisturbed
 
     def store(self, entries: pa.Table, upto: int) -> None:
-        self.entries = pa.concat_tables([self.entries, entries.select(MATTER)])
+        self.entries = pa.concat_tables([self.entries, entries.select(MATCHED_COLUMNS)])
         self.complete = upto
 
     def retain(self, position: int, streams: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ class MemoryArchive:
         self.entries = self.entries.filter(pc.invert(going))
 
     def erase(self, erasure: Erasure) -> None:
-        self.entries = left(self.entries, [erasure])
+        self.entries = apply_erasures(self.entries, [erasure])
 
     def upto(self) -> int:
         return self.complete

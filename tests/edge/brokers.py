@@ -13,17 +13,17 @@ from triplewire.control import Insights, Ontologies, Subscriptions, policies, ro
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
 from triplewire.edge.door import Authenticator
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.log import MemoryOutbox
-from triplewire.log.ports import Publication, Retention
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.evaluator import Evaluator
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD
-from triplewire.registry.policies import Policies
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import LogRetention, Publication
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.security import PolicyStore
 
 CLASSES = ("Animal", "Dog", "Cat")
 STREAMS = ("even", "odd")
@@ -80,13 +80,13 @@ class Broker:
         head = self.at.twin.log.head()
         entries = self.at.twin.log.read(self._stored, head, 1_000)
         files = [FileWriter(self.folder).write(entries)] if entries.num_rows else []
-        self.lake.commit(Batch("store", self._commits, head), files)
+        self.lake.commit(CommitBatch("store", self._commits, head), files)
         self._commits, self._stored = self._commits + 1, head
 
     def trim(self, seconds: float = 0.0) -> None:
         """Let go of what is older, matched and stored."""
         done = min(self.at.outbox.head(), self._stored)
-        self.at.twin.log.trim(Retention(age=seconds - 0.5), before=done)
+        self.at.twin.log.trim(LogRetention(age=seconds - 0.5), before=done)
 
     def begin(self) -> int:
         """The oldest position that the log still has."""
@@ -115,7 +115,7 @@ async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[
         insights = Insights(subscriptions, parts.registry, chronicle, parts.clock)
         served = [
             *routes(subscriptions, Ontologies(parts.registry), insights),
-            *policies.routes(Policies(parts.registry, subscriptions.sightings)),
+            *policies.routes(PolicyStore(parts.registry, subscriptions.sightings)),
         ]
         parts = replace(parts, routes=served, archive=archive, slow_outbox=slow, slow_watch=Restless())
         return replace(parts, authenticators=authenticators)

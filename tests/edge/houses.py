@@ -15,18 +15,19 @@ import uvloop
 from aiohttp import web
 
 from triplewire.client.sse import Message, Parser
+from triplewire.config.status import Heartbeat
 from triplewire.edge import Parts, application
 from triplewire.edge.app import EDGE, Edge
 from triplewire.edge.protocols import Runner
 from triplewire.edge.server import runner_of
-from triplewire.errors import TriplewireError
-from triplewire.log import GroupCommit, MemoryOutbox
+from triplewire.history.requests import HistoryRequest
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
-from triplewire.query.requests import QueryRequest
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.model.errors import TriplewireError
 from triplewire.sparql import Query, parse_query
-from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.storage.log.group_commit import GroupCommit
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import Twin, event, publication, twin
 from triplewire.testing.events import EXAMPLE
 
@@ -64,7 +65,7 @@ class Said:
 class Echo:
     """Answers every query with what it was asked."""
 
-    async def ask(self, request: QueryRequest) -> Said:
+    async def ask(self, request: HistoryRequest) -> Said:
         return Said([orjson.dumps(request.to_json())])
 
 
@@ -84,7 +85,7 @@ class House:
         lifted = lift(query, solutions=kind is Kind.BINDINGS)
         made = Subscription(id, "SELECT …", kind, lifted.shape.key, lifted.constants)
         positions = self.twin.registry.put(
-            [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, id, to_value(made))]
+            [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, id, subscription_to_value(made))]
         )
         return replace(made, since=positions[-1])
 

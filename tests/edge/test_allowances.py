@@ -13,14 +13,15 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from triplewire.client import AsyncClient
-from triplewire.clock import ManualClock
 from triplewire.config import Settings
 from triplewire.edge import Parts
 from triplewire.edge.clients.allowances import Allowances, paced
 from triplewire.edge.clients.clients import FORWARDED
-from triplewire.errors import TooMany
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import TooManyRequests
+from triplewire.testing.events import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 ONE, OTHER = {FORWARDED: "192.0.2.1"}, {FORWARDED: "192.0.2.2"}
@@ -95,7 +96,7 @@ def test_the_client_raises_what_it_is_told() -> None:
         async with house(change=limited(client_bytes=1.0)) as at, AsyncClient(at.url) as client:
             client._open().headers.update(ONE)
             await client.publish("test", [event(1)])
-            with pytest.raises(TooMany) as refused:
+            with pytest.raises(TooManyRequests) as refused:
                 await client.publish("test", [event(2)])
             assert refused.value.retry_after > 1
 

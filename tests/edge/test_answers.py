@@ -16,14 +16,13 @@ import pytest
 from yarl import URL
 
 from tests.edge.houses import House, Said, house, run
-from tests.query import scripted
-from triplewire import errors
+from tests.history import scripted
 from triplewire.config import limits
 from triplewire.edge import Parts
-from triplewire.errors import Place
-from triplewire.query.pools import Pool
-from triplewire.query.queries import Queries
-from triplewire.query.requests import Bounds, QueryRequest
+from triplewire.history.pool import HistoryService, QueryWorkerPool
+from triplewire.history.requests import HistoryRequest, QueryLimits
+from triplewire.model import errors
+from triplewire.model.errors import TextPosition
 
 QUERY = "SELECT * { ?s ?p 'é+&' }"
 DIRECT = {"Content-Type": "application/sparql-query"}
@@ -179,7 +178,7 @@ class Fixed:
     def __init__(self, said: Said | errors.TriplewireError) -> None:
         self.said = said
 
-    async def ask(self, request: QueryRequest) -> Said:
+    async def ask(self, request: HistoryRequest) -> Said:
         if isinstance(self.said, errors.TriplewireError):
             raise self.said
         return self.said
@@ -191,7 +190,7 @@ def saying(said: Said | errors.TriplewireError) -> Callable[[Parts], Parts]:
 
 def test_what_history_refuses_is_told_with_its_place_and_the_line() -> None:
     async def scene() -> None:
-        error = errors.Unsupported("SERVICE", place=Place(2, 3), excerpt="  SERVICE\n  ^")
+        error = errors.Unsupported("SERVICE", place=TextPosition(2, 3), excerpt="  SERVICE\n  ^")
         async with house(change=saying(error)) as at:
             found = await at.problem("GET", "/sparql", params={"query": QUERY})
             assert (found["status"], found["construct"], found["line"], found["column"]) == (422, "SERVICE", 2, 3)
@@ -281,11 +280,11 @@ def test_a_description_in_no_known_syntax_is_refused() -> None:
 
 
 @asynccontextmanager
-async def whole(grace: float = 5) -> AsyncIterator[tuple[House, Pool]]:
+async def whole(grace: float = 5) -> AsyncIterator[tuple[House, QueryWorkerPool]]:
     """A door with real processes behind it."""
-    pool = Pool(scripted.launch(), Bounds(seconds=60, memory=scripted.MEMORY), processes=1, grace=grace)
+    pool = QueryWorkerPool(scripted.launch(), QueryLimits(seconds=60, memory=scripted.MEMORY), processes=1, grace=grace)
     try:
-        async with house(change=lambda parts: replace(parts, answers=Queries(pool))) as at:
+        async with house(change=lambda parts: replace(parts, answers=HistoryService(pool))) as at:
             yield at, pool
     finally:
         pool.close()

@@ -13,15 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.edge.archives import MemoryArchive, undisturbed
-from triplewire.clock import ManualClock
 from triplewire.edge.past.backlogs import Backlog, Page
 from triplewire.edge.past.gaps import Gap
 from triplewire.edge.past.memories import Memories
 from triplewire.edge.past.recalls import Recall
-from triplewire.log.memory import MemoryLog
-from triplewire.log.ports import Publication, Retention
-from triplewire.model import END, ENTRIES, Erasure, Event, Headers, Scope
-from triplewire.sequences import Positions
+from triplewire.model import END, ENTRIES, Erasure, ErasureScope, Event, EventHeaders
+from triplewire.model.clock import ManualClock
+from triplewire.storage.log.ports import LogRetention, Publication
+from triplewire.storage.memory import MemoryLog, PositionSequence
 from triplewire.testing import KINDS, event, publication, twin
 
 STREAMS = ("a", "b")
@@ -32,7 +31,7 @@ class Disturbed(MemoryLog):
     """A log under which something happens right after it was read."""
 
     def __init__(self) -> None:
-        super().__init__(Positions(), ManualClock())
+        super().__init__(PositionSequence(), ManualClock())
         self.after: Callable[[], None] = undisturbed
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
@@ -81,13 +80,13 @@ class World:
         self.archive.store(MemoryLog.read(self.log, self.archive.complete, head, 1_000), head)
 
     def trim(self, number: int) -> None:
-        self.log.trim(Retention(size=0), before=min(number, self.archive.complete) + 1)
+        self.log.trim(LogRetention(size=0), before=min(number, self.archive.complete) + 1)
 
     def retain(self, number: int) -> None:
         self.archive.retain(number, STREAMS[: 1 + number % 2])
 
     def erase(self, number: int) -> None:
-        erasure = Erasure("e", Scope.EVENT, f"urn:{number}", END)
+        erasure = Erasure("e", ErasureScope.EVENT, f"urn:{number}", END)
         before = self.kept()
         self.log.erase(erasure)
         self.archive.erase(erasure)
@@ -199,11 +198,11 @@ def test_whatever_is_published_stored_trimmed_and_erased(
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) -> None:
     with twin(kind) as stores:
-        headers = Headers(syntax="text/turtle", extensions={"X-Y": "z"})
+        headers = EventHeaders(syntax="text/turtle", extensions={"X-Y": "z"})
         stores.log.append([Publication("test", [Event(event(n).id, event(n).text, headers) for n in range(1, 7)])])
         archive = MemoryArchive()
         archive.store(stores.log.read(0, END, 3), 3)
-        stores.log.trim(Retention(size=0), before=4)
+        stores.log.trim(LogRetention(size=0), before=4)
         backlog = Backlog(stores.log, archive)
         assert backlog.recent("test", 2, 6, 10) is None
         old, new = backlog.older("test", 1, 6, 10, 0), backlog.recent("test", 3, 6, 10)
@@ -221,7 +220,7 @@ def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) 
 def test_without_an_archive_what_is_trimmed_is_lost(kind: str) -> None:
     with twin(kind) as stores:
         stores.log.append([publication(1, stream="a"), publication(2, stream="b"), publication(3, stream="a")])
-        stores.log.trim(Retention(size=0), before=3)
+        stores.log.trim(LogRetention(size=0), before=3)
         backlog = Backlog(stores.log)
         assert [backlog.lost(each) for each in ("a", "b", "c", None)] == [1, 2, 0, 2]
         assert backlog.older("b", 0, 3, 10, 0).gap == Gap(1, 2)
@@ -234,7 +233,7 @@ def test_an_archive_that_is_behind_the_log_has_lost_what_lies_between() -> None:
         stores.log.append([publication(1, 2, 3, 4)])
         archive = MemoryArchive()
         archive.store(stores.log.read(0, 2, 10), 2)
-        stores.log.trim(Retention(size=0), before=4)
+        stores.log.trim(LogRetention(size=0), before=4)
         page = Backlog(stores.log, archive).older("test", 0, 4, 10, 0)
         assert (page.entries["position"].to_pylist(), page.gap) == ([1, 2], Gap(1, 3))
 
@@ -244,7 +243,7 @@ def test_what_is_lost_while_a_page_is_read_is_told_and_not_heard() -> None:
     log.append([publication(1, 2, 3, 4)])
 
     def trim() -> None:
-        log.trim(Retention(size=0), before=4)
+        log.trim(LogRetention(size=0), before=4)
 
     log.after = trim
     page = Backlog(log).older("test", 0, 4, 10, 0)

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.edge.test_gauges import Nothing
-from triplewire.clock import ManualClock
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.company.balances import Balance, surplus
 from triplewire.edge.telling.listeners import Listener
 from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.rooms import Room
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.model import token
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import format_position
+from triplewire.model.clock import ManualClock
 
 METRICS = Metrics()
 COUNT = 2 * limits.BALANCE_LEAST + 200
@@ -96,7 +96,7 @@ def test_some_are_sent_away_with_their_position_until_there_is_balance() -> None
         assert balance.step() == ceil(limits.BALANCE_SHARE * COUNT) == COUNT - len(room)
         told = [bytes(wire.data) for wire in wires if wire.gone]
         assert len(told) == COUNT - len(room)
-        assert all(b"closing" in each and token(7).encode() in each and b"250" in each for each in told)
+        assert all(b"closing" in each and format_position(7).encode() in each and b"250" in each for each in told)
         while balance.step():
             pass
         assert surplus(len(room), [0]) == 0

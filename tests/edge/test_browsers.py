@@ -15,7 +15,7 @@ from tests.edge.browsers import CHROMIUM, Browser, browser
 from tests.edge.houses import House, house, run
 from triplewire.edge.sieves import Tap
 from triplewire.edge.telling.seats import Seat
-from triplewire.model import token
+from triplewire.model import format_position
 
 CURL = shutil.which("curl")
 
@@ -90,12 +90,12 @@ async def page() -> AsyncIterator[str]:
 async def heard(at: House, opened: Browser, url: str, script: str, address: str) -> None:
     """A page hears two events that were there and two that come when it listens."""
     before = list(at.append(1, 2))
-    task = asyncio.create_task(opened.run(url, script % address.replace("AFTER", token(before[0] - 1))))
+    task = asyncio.create_task(opened.run(url, script % address.replace("AFTER", format_position(before[0] - 1))))
     while not len(at.edge.events.room):
         await asyncio.sleep(0)
     after = list(at.append(3, 4))
     told = await task
-    assert told == [token(each) for each in (*before, *after)], address
+    assert told == [format_position(each) for each in (*before, *after)], address
 
 
 async def all_ways(opened: Browser) -> None:
@@ -129,7 +129,7 @@ async def cut_off(opened: Browser) -> None:
             assert isinstance(listener.wire, Seat)
             listener.wire.transport.abort()
         at.append(3, 4)
-        assert await task == [token(each) for each in (1, 2, 3, 4)]
+        assert await task == [format_position(each) for each in (1, 2, 3, 4)]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no browser here")
@@ -155,7 +155,7 @@ def test_curl_reads_what_comes_when_it_comes(how: str) -> None:
             )
             assert process.stdout is not None
             for number in (0, 1, 2, 3):
-                assert f'"position":"{token(number)}"'.encode() in await process.stdout.readline()
+                assert f'"position":"{format_position(number)}"'.encode() in await process.stdout.readline()
                 if number:
                     at.append(number + 1)
             process.kill()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.clock import ManualClock
 from triplewire.edge.clients.buckets import Buckets
+from triplewire.model.clock import ManualClock
 
 RATE, SECONDS = 10.0, 2.0
 

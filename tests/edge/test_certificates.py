@@ -16,19 +16,20 @@ import trustme
 import uvloop
 from cryptography import x509
 
-from tests.edge.houses import Ear, Echo, Restless, body, data, event, run
+from tests.edge.houses import Ear, Echo, Restless, body, data, run
 from triplewire.certificates import Certificates
+from triplewire.config.status import Heartbeat
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import Parts, application
 from triplewire.edge.door import Guests
 from triplewire.edge.door.tokens import TokenAuthenticator
 from triplewire.edge.server import serve_on
-from triplewire.errors import BadRequest
-from triplewire.log import GroupCommit
-from triplewire.registry.tokens import Ring
+from triplewire.model.errors import BadRequest
 from triplewire.sockets import listening
-from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.storage.log.group_commit import GroupCommit
+from triplewire.storage.registry.security import TokenCache
 from triplewire.testing import twin
+from triplewire.testing.events import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 
@@ -132,7 +133,7 @@ def test_who_listens_over_tls_is_sent_away_when_the_token_is_revoked(office: Off
 
         def shut(parts: Parts) -> Parts:
             made.append(Tokens(parts.registry, parts.clock))
-            ring = Ring(parts.registry, lambda: True)
+            ring = TokenCache(parts.registry, lambda: True)
             knows = TokenAuthenticator(ring, parts.clock)
             return replace(parts, authenticators=(knows,), guests=Guests(parts.clock, ring.newest, knows.good))
 

@@ -9,7 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from triplewire.edge.clients.clients import FORWARDED, Clients, named
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 PROXY, NEXT, CLIENT, LIAR = "10.0.0.1", "10.0.0.2", "192.0.2.7", "198.51.100.9"
 

@@ -10,8 +10,9 @@ from cloudevents.core.bindings import http
 from cloudevents.core.bindings.http import HTTPMessage
 from cloudevents.core.v1.event import CloudEvent
 
-from tests.edge.houses import House, event, house, run
+from tests.edge.houses import House, house, run
 from triplewire.model import Kind
+from triplewire.testing.events import event
 
 BATCH = "application/cloudevents-batch+json"
 

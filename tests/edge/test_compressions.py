@@ -10,6 +10,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triplewire.config.metrics import Metrics
 from triplewire.edge.formats import SSE
 from triplewire.edge.telling.channels import Channel
 from triplewire.edge.telling.compressions import GZIP, IDENTITY, ZSTD, Encoding
@@ -19,7 +20,6 @@ from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.tellings import Once
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.telemetry.metrics import Metrics
 
 ENCODINGS = pytest.mark.parametrize("encoding", [IDENTITY, GZIP, ZSTD], ids=["plain", "gzip", "zstd"])
 

@@ -23,7 +23,7 @@ from tests.edge.cuts import (
 )
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
-from triplewire.model import START, Subscription, token
+from triplewire.model import START, Subscription, format_position
 
 CUTS = 100
 TOLD = ("event", "notification", "item")
@@ -83,9 +83,11 @@ class Source:
     def wanted(self, path: str) -> list[str]:
         """The ids of all that is to be heard there, in order."""
         if path != MANY:
-            return [token(position) for position in self.positions]
+            return [format_position(position) for position in self.positions]
         orders = [START, *(each.since for each in self.made)]
-        return [f"{token(position)}~{token(order)}" for position in self.positions for order in orders]
+        return [
+            f"{format_position(position)}~{format_position(order)}" for position in self.positions for order in orders
+        ]
 
     def count(self, path: str) -> int:
         """Of how many there are."""

@@ -6,12 +6,13 @@ import pyoxigraph as ox
 import pytest
 from aiohttp import ClientResponse
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from triplewire.codec.ztreamy import ItemCutter, parse_item
 from triplewire.edge.formats import FORMATS, MESSAGES, format_of
 from triplewire.edge.formats.messages import frame
-from triplewire.errors import BadRequest, NotAcceptable
-from triplewire.model import Kind, token
+from triplewire.model import Kind, format_position
+from triplewire.model.errors import BadRequest, NotAcceptable
+from triplewire.testing.events import event
 
 N_QUADS, TRIG, ZTREAMY, LINES = (
     "application/n-quads",
@@ -60,8 +61,8 @@ def test_a_stream_is_an_rdf_document_without_an_end(media_type: str) -> None:
             found = quads(text, media_type)
             assert found <= wanted
             assert len(found) >= len(wanted) / 2
-            assert b'# event {"position":"%b"}\n' % token(1).encode() in text
-            assert b'# position {"position":"%b","missed":false}\n' % token(0).encode() in text
+            assert b'# event {"position":"%b"}\n' % format_position(1).encode() in text
+            assert b'# position {"position":"%b","missed":false}\n' % format_position(0).encode() in text
 
     run(scene())
 
@@ -74,7 +75,7 @@ def test_items_are_told_with_their_headers_and_their_positions() -> None:
             items = [parse_item(each.data) for each in ItemCutter().feed(text)]
             assert [each.headers.extensions.get("Notice") for each in items] == ["position", None]
             last = items[-1]
-            assert (last.event_id, last.headers.extensions) == (event(1).id, {"Position": token(1)})
+            assert (last.event_id, last.headers.extensions) == (event(1).id, {"Position": format_position(1)})
             assert len(list(ox.parse(last.body, format=ox.RdfFormat.TURTLE))) == 2
 
     run(scene())
@@ -89,11 +90,11 @@ def test_notifications_are_told_in_every_format(kind: Kind, media_type: str) -> 
             (first, second) = at.append(7, 8)
             rows = [0, 1] if kind is Kind.BINDINGS else None
             at.match([(first, made.since, rows), (second, made.since, rows)])
-            text = await told(at, "/subscriptions/s1/notifications", media_type, token(second).encode())
+            text = await told(at, "/subscriptions/s1/notifications", media_type, format_position(second).encode())
             assert b"s1" in text
-            assert token(first).encode() in text
+            assert format_position(first).encode() in text
             if media_type in (N_QUADS, TRIG):
-                whole = text[: text.index(token(second).encode())].rpartition(b"\n")[0] + b"\n\n"
+                whole = text[: text.index(format_position(second).encode())].rpartition(b"\n")[0] + b"\n\n"
                 found = "".join(quads(whole, media_type))
                 assert ("observation/7" in found) == (kind is not Kind.SIGNAL)
                 assert (RS in found) == (kind is Kind.BINDINGS)

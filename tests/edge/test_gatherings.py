@@ -7,7 +7,7 @@ import pytest
 from tests.edge.houses import Ear, House, house, run
 from tests.edge.test_sockets import called
 from triplewire.config import limits
-from triplewire.model import Subscription, token
+from triplewire.model import Subscription, format_position
 
 PATH = "/notifications?subscription=s2&subscription=s1&stream=test"
 
@@ -28,11 +28,17 @@ def test_what_matches_one_event_is_told_in_order_of_the_subscriptions_after_the_
         async with house() as at:
             one, other = at.subscribe(id="s1"), at.subscribe(id="s2")
             first, second = found(at, (1, 2), other, one)
-            wanted = [f"{token(p)}~{token(m)}" for p in (first, second) for m in (0, one.since, other.since)]
+            wanted = [
+                f"{format_position(p)}~{format_position(m)}"
+                for p in (first, second)
+                for m in (0, one.since, other.since)
+            ]
             async with at.listen(PATH + "&after=earliest") as ear:
                 assert await ids(ear, 6) == wanted
                 (third,) = found(at, (3,), one, other)
-                assert await ids(ear, 3) == [f"{token(third)}~{token(m)}" for m in (0, one.since, other.since)]
+                assert await ids(ear, 3) == [
+                    f"{format_position(third)}~{format_position(m)}" for m in (0, one.since, other.since)
+                ]
 
     run(scene())
 
@@ -42,12 +48,16 @@ def test_who_comes_back_in_the_middle_of_an_event_is_told_the_rest_of_it() -> No
         async with house() as at:
             one, other = at.subscribe(id="s1"), at.subscribe(id="s2")
             first, second = found(at, (1, 2), one, other)
-            all_ids = [f"{token(p)}~{token(m)}" for p in (first, second) for m in (0, one.since, other.since)]
+            all_ids = [
+                f"{format_position(p)}~{format_position(m)}"
+                for p in (first, second)
+                for m in (0, one.since, other.since)
+            ]
             for number, id in enumerate(all_ids):
                 async with at.listen(PATH, Last_Event_ID=id) as ear:
                     assert await ear.position() == id
                     assert await ids(ear, 5 - number) == all_ids[number + 1 :]
-            async with at.listen(PATH, Last_Event_ID=token(first)) as ear:
+            async with at.listen(PATH, Last_Event_ID=format_position(first)) as ear:
                 assert await ids(ear, 3) == all_ids[3:]
 
     run(scene())
@@ -64,7 +74,7 @@ def test_who_does_not_say_from_where_gets_each_from_its_beginning() -> None:
                 (p, m.since) for p in second for m in (one, other)
             ]
             async with at.listen("/notifications?subscription=s1&subscription=s2") as ear:
-                assert await ids(ear, 3) == [f"{token(p)}~{token(m)}" for p, m in wanted]
+                assert await ids(ear, 3) == [f"{format_position(p)}~{format_position(m)}" for p, m in wanted]
 
     run(scene())
 
@@ -80,7 +90,7 @@ def test_one_that_ends_is_told_and_the_others_go_on() -> None:
                 at.match([])
                 assert (await ear.next()).event == "end"
                 (second,) = found(at, (2,), other)
-                assert await ids(ear, 1) == [f"{token(second)}~{token(other.since)}"]
+                assert await ids(ear, 1) == [f"{format_position(second)}~{format_position(other.since)}"]
                 at.end("s2")
                 at.match([])
                 assert [each.event for each in await ear.rest()] == ["end"]
@@ -97,9 +107,9 @@ def test_over_a_websocket_subscriptions_come_and_go() -> None:
                 await phone.say(subscribe="s1")
                 begun, told = await phone.take(2)
                 assert (begun["type"], begun["subscription"]) == ("position", "s1")
-                assert told["id"] == f"{token(first)}~{token(one.since)}"
-                await phone.say(subscribe="s2", after=token(first))
-                assert (await phone.next())["position"] == token(first)
+                assert told["id"] == f"{format_position(first)}~{format_position(one.since)}"
+                await phone.say(subscribe="s2", after=format_position(first))
+                assert (await phone.next())["position"] == format_position(first)
                 found(at, (2,), one, other)
                 assert [each["subscription"] for each in await phone.take(2)] == ["s1", "s2"]
                 await phone.say(unsubscribe="s1")
@@ -125,7 +135,7 @@ def test_over_a_websocket_with_acknowledgements_the_ids_are_acknowledged() -> No
             async with called(at, path) as phone:
                 for made in (one, other):
                     told = await phone.next()
-                    assert told["id"] == f"{token(first)}~{token(made.since)}"
+                    assert told["id"] == f"{format_position(first)}~{format_position(made.since)}"
                     await phone.quiet()
                     await phone.say(ack=told["id"])
 
@@ -159,7 +169,7 @@ def test_what_cannot_be_is_refused(path: str, status: int) -> None:
         ({"stream": "test", "after": 1}, 400),
         ({"stream": "here"}, 400),
         ({"unsubscribe": "s1"}, 400),
-        ({"ack": token(1)}, 400),
+        ({"ack": format_position(1)}, 400),
     ],
 )
 def test_over_a_websocket_what_cannot_be_is_a_problem(said: dict[str, object], status: int) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from tests.edge.houses import House, house, run
-from triplewire.clock import ManualClock
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.edge.formats import Format
 from triplewire.edge.gauges import Gauges
 from triplewire.edge.telling.channels import Channel
@@ -17,8 +17,7 @@ from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.rooms import Room
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.telemetry.flows import Flow
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model.clock import ManualClock
 
 MANNER = Manner()
 
@@ -72,7 +71,7 @@ def test_a_slow_client_is_seen_before_it_is_cut_off() -> None:
         slow = Listener(MemoryWire(lambda written: 0), 0, Metrics(), 1_000, MANNER)
         slow.wire.write(b"x" * 70)
         await room.listen("home", slow, Nothing())
-        assert gauges.flows() == [Flow("home", clients=1, waiting=70)]
+        assert gauges.flows() == [StreamTraffic("home", clients=1, waiting=70)]
 
     asyncio.run(scene())
 
@@ -98,4 +97,4 @@ def test_a_reading_that_takes_long_is_not_taken_often() -> None:
     clock.advance(99.0)
     assert gauges.flows() == []
     clock.advance(2.0)
-    assert gauges.flows() == [Flow("home", messages=1)]
+    assert gauges.flows() == [StreamTraffic("home", messages=1)]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.edge.houses import House, house, run
-from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.log import MemoryOutbox
-from triplewire.model import MATCHES, token
-from triplewire.telemetry.heartbeats import STALE_SECONDS, Heartbeat
+from triplewire.config.status import HEARTBEAT_STALE_SECONDS, Heartbeat
+from triplewire.model import MATCHES, format_position
+from triplewire.model.clock import ManualClock
+from triplewire.storage.outbox import MemoryOutbox
 
 NOW = ManualClock().now()
 READY = Heartbeat("ready", NOW, 1)
@@ -28,7 +28,7 @@ async def health(at: House) -> tuple[int, dict[str, Any]]:
     [
         (READY, "ok", "ready", 200),
         (Heartbeat("starting", NOW, 1), "starting", "starting", 503),
-        (Heartbeat("ready", NOW - int(STALE_SECONDS * 1_000_000), 1), "down", "stale", 503),
+        (Heartbeat("ready", NOW - int(HEARTBEAT_STALE_SECONDS * 1_000_000), 1), "down", "stale", 503),
         (Heartbeat("failed", NOW, 1), "down", "failed", 503),
         (Heartbeat(), "down", "unknown", 503),
     ],
@@ -53,7 +53,7 @@ def test_lag_is_counted_and_aged_by_the_oldest_unmatched_event() -> None:
             code, found = await health(at)
             assert (code, found["status"], found["lag"]) == (200, "lagging", 3)
             assert found["lag_seconds"] == limits.LAGGING_SECONDS + 2
-            assert (found["head"], found["matched"], found["stored"]) == (token(4), token(1), None)
+            assert (found["head"], found["matched"], found["stored"]) == (format_position(4), format_position(1), None)
             at.match([])
             assert (await health(at))[1]["status"] == "ok"
 
@@ -65,7 +65,7 @@ def test_registry_changes_alone_are_no_lag() -> None:
         async with house(heartbeat=lambda: READY, change=lambda parts: replace(parts, stored=lambda: 0)) as at:
             at.subscribe()
             found = (await health(at))[1]
-            assert (found["lag"], found["lag_seconds"], found["stored"]) == (0, 0.0, token(0))
+            assert (found["lag"], found["lag_seconds"], found["stored"]) == (0, 0.0, format_position(0))
 
     run(scene())
 
@@ -99,7 +99,7 @@ def test_the_slow_lane_is_told_apart_and_does_not_make_the_broker_lag() -> None:
             at.twin.clock.advance(1)
             at.match([])
             _, found = await health(at)
-            assert found["lanes"] == {"slow": {"matched": token(position), "lag": 2, "lag_seconds": 1.0}}
+            assert found["lanes"] == {"slow": {"matched": format_position(position), "lag": 2, "lag_seconds": 1.0}}
             assert (found["status"], found["lag"]) == ("ok", 0)
             async with at.session.get(at.url + "/metrics") as response:
                 assert 'triplewire_lane_lag_positions{lane="slow"} 2.0' in await response.text()

@@ -18,31 +18,29 @@ from triplewire.edge.formats import FORMATS, SSE, Format
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.histories import StreamHistory
 from triplewire.edge.workers import Workers
-from triplewire.lake.compactions import compact
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.erasures import LakeErasure
-from triplewire.lake.houses import House
-from triplewire.lake.maps import ZoneMaps
-from triplewire.lake.retentions import Retention as LakeRetention
-from triplewire.lake.retentions import retain
-from triplewire.log.ports import Publication, Retention
-from triplewire.model import END, Erasure, Event, Headers, Scope, token
+from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders, format_position
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.erasure import LakeErasure
+from triplewire.storage.lake.maintenance import MaintenanceContext, compact
+from triplewire.storage.lake.retention import LakeRetention, apply_retention
+from triplewire.storage.lake.zones import ZoneLayoutStore
+from triplewire.storage.log.ports import LogRetention, Publication
 
 BARE = ("messages-turtle", "messages-ntriples")
 """Formats that have no place for what is said of an event."""
 
 
-def keeper(at: Broker) -> House:
-    return House(at.lake, at.folder, ZoneMaps(at.folder.with_name("zones")))
+def keeper(at: Broker) -> MaintenanceContext:
+    return MaintenanceContext(at.lake, at.folder, ZoneLayoutStore(at.folder.with_name("zones")))
 
 
 def store_and_trim(at: Broker, upto: int) -> None:
     at.store()
-    at.at.twin.log.trim(Retention(size=0), before=upto + 1)
+    at.at.twin.log.trim(LogRetention(size=0), before=upto + 1)
 
 
 def even(at: Broker, after: int = 0) -> list[str]:
-    return [token(position) for position, number in at.events.items() if number % 2 == 0 and position > after]
+    return [format_position(position) for position, number in at.events.items() if number % 2 == 0 and position > after]
 
 
 def ids(messages: list[Message]) -> list[str | None]:
@@ -59,7 +57,7 @@ def test_earliest_is_everything_from_the_lake_the_log_and_live(tmp_path: Path) -
                 past = await ear.take(7)
                 at.publish(2)
                 events = [*past, await ear.next()]
-            assert data(ear.begun[0]) == {"position": token(0), "missed": False}
+            assert data(ear.begun[0]) == {"position": format_position(0), "missed": False}
             assert ids(events) == even(at)
             assert [data(message)["event"] for message in events] == [observed(2 * number).id for number in range(8)]
 
@@ -88,7 +86,7 @@ def test_what_comes_from_the_lake_is_told_as_it_was_from_the_log_headers_include
 
     async def scene() -> None:
         async with broker(tmp_path / "quads") as at:
-            headers = [Headers("roof", extensions={"Relay-Path": "a/b, c/d", "X-Said": 'é "so"'}), Headers()]
+            headers = [EventHeaders("roof", extensions={"Relay-Path": "a/b, c/d", "X-Said": 'é "so"'}), EventHeaders()]
             events = [replace(observed(number), headers=each) for number, each in enumerate(headers)]
             for each in (*events, Event("urn:last", f'<urn:last>\t<urn:p>\t"{LAST.decode()}"')):
                 at.at.twin.log.append([Publication("even", [each])])
@@ -114,7 +112,7 @@ def test_a_time_and_an_event_are_places_to_begin(tmp_path: Path) -> None:
             for after, position in asked.items():
                 async with at.at.session.get(f"{at.at.url}/streams/even", params={"after": after}) as response:
                     first = (await response.content.readuntil(b"\n\n")).decode()
-                    assert f'"position":"{token(position)}","missed":false' in first
+                    assert f'"position":"{format_position(position)}","missed":false' in first
             problem = await at.at.problem("GET", "/streams/even?after=yesterday")
             assert (problem["status"], "or the absolute IRI of an event" in problem["detail"]) == (400, True)
 
@@ -127,16 +125,23 @@ def test_what_retention_took_is_told_with_its_ends_and_of_that_stream_alone(tmp_
             at.publish(10)
             store_and_trim(at, 10)
             now = datetime.fromtimestamp(at.at.twin.clock.now() / 1_000_000, UTC)
-            retain(keeper(at), LakeRetention({"even": 5.0}), now)
+            apply_retention(keeper(at), LakeRetention({"even": 5.0}), now)
             at.publish(1)
-            async with at.at.listen(f"/streams/even?after={token(1)}") as ear:
+            async with at.at.listen(f"/streams/even?after={format_position(1)}") as ear:
                 gap, *events = await ear.take(3)
-            assert data(ear.begun[0]) == {"position": token(1), "missed": True, "earliest": token(4)}
-            assert {name: data(gap)[name] for name in ("first", "last")} == {"first": token(2), "last": token(3)}
-            assert ids(events) == [token(5), token(7)]
-            async with at.at.listen(f"/streams/odd?after={token(1)}") as ear:
+            assert data(ear.begun[0]) == {
+                "position": format_position(1),
+                "missed": True,
+                "earliest": format_position(4),
+            }
+            assert {name: data(gap)[name] for name in ("first", "last")} == {
+                "first": format_position(2),
+                "last": format_position(3),
+            }
+            assert ids(events) == [format_position(5), format_position(7)]
+            async with at.at.listen(f"/streams/odd?after={format_position(1)}") as ear:
                 first = await ear.next()
-            assert (data(ear.begun[0])["missed"], first.id) == (False, token(2))
+            assert (data(ear.begun[0])["missed"], first.id) == (False, format_position(2))
 
     run(scene())
 
@@ -147,12 +152,19 @@ def test_what_is_not_known_here_is_told_and_never_refused() -> None:
             at.append(1, 2)
             async with at.listen("/streams/test?after=urn:elsewhere") as ear:
                 _, first = await ear.take(2)
-            assert data(ear.begun[0]) == {"position": token(0), "missed": True, "earliest": token(1)}
-            assert first.id == token(1)
-            async with at.listen(f"/streams/test?after={token(99)}") as ear:
+            assert data(ear.begun[0]) == {
+                "position": format_position(0),
+                "missed": True,
+                "earliest": format_position(1),
+            }
+            assert first.id == format_position(1)
+            async with at.listen(f"/streams/test?after={format_position(99)}") as ear:
                 assert (await ear.next()).event == "gap"
                 at.append(3)
-                assert (data(ear.begun[0])["position"], (await ear.next()).id) == (token(2), token(3))
+                assert (data(ear.begun[0])["position"], (await ear.next()).id) == (
+                    format_position(2),
+                    format_position(3),
+                )
 
     run(scene())
 
@@ -163,15 +175,15 @@ def test_who_comes_back_is_served_from_memory_and_after_an_erasure_from_the_log(
             async with at.listen("/streams/test") as ear:
                 await ear.position()
                 at.append(1, 2, 3)
-                assert ids(await ear.take(3)) == [token(each) for each in (1, 2, 3)]
-            at.twin.log.trim(Retention(size=0), before=3)
-            async with at.listen(f"/streams/test?after={token(1)}") as ear:
+                assert ids(await ear.take(3)) == [format_position(each) for each in (1, 2, 3)]
+            at.twin.log.trim(LogRetention(size=0), before=3)
+            async with at.listen(f"/streams/test?after={format_position(1)}") as ear:
                 events = await ear.take(2)
-            assert (data(ear.begun[0])["missed"], ids(events)) == (False, [token(2), token(3)])
+            assert (data(ear.begun[0])["missed"], ids(events)) == (False, [format_position(2), format_position(3)])
             at.twin.registry.put([("erasure", "e", {})])
-            async with at.listen(f"/streams/test?after={token(1)}") as ear:
+            async with at.listen(f"/streams/test?after={format_position(1)}") as ear:
                 gap, event = await ear.take(2)
-            assert (gap.event, event.id) == ("gap", token(3))
+            assert (gap.event, event.id) == ("gap", format_position(3))
 
     run(scene())
 
@@ -183,11 +195,11 @@ def test_a_room_that_the_log_left_behind_sends_its_listeners_back(sieve: str) ->
             async with at.listen(f"/streams/test?after=now{sieve}") as ear:
                 await ear.position()
                 at.append(1, 2, 3)
-                at.twin.log.trim(Retention(size=0), before=3)
+                at.twin.log.trim(LogRetention(size=0), before=3)
                 (last,) = await ear.rest()
-            assert (last.event, data(last)["position"]) == ("closing", token(0))
+            assert (last.event, data(last)["position"]) == ("closing", format_position(0))
             async with at.listen(f"/streams/test?after={data(last)['position']}") as ear:
-                assert (await ear.next()).id == token(3)
+                assert (await ear.next()).id == format_position(3)
 
     run(scene())
 
@@ -228,7 +240,7 @@ def erases(at: Broker, step: int) -> None:
     """What was heard already, and what comes of another stream."""
     trims(at, step)
     for name in (observed(0).id, observed(11).id):
-        erasure = Erasure(f"e{step}", Scope.EVENT, name, END)
+        erasure = Erasure(f"e{step}", ErasureScope.EVENT, name, END)
         at.at.twin.log.erase(erasure)
         LakeErasure(keeper(at), erasure).rewrite()
 
@@ -253,10 +265,10 @@ def test_what_is_erased_before_it_is_read_is_no_gap(tmp_path: Path) -> None:
             at.publish(8)
             store_and_trim(at, 4)
             for number in (2, 4):
-                erasure = Erasure("e", Scope.EVENT, observed(number).id, END)
+                erasure = Erasure("e", ErasureScope.EVENT, observed(number).id, END)
                 at.at.twin.log.erase(erasure)
                 LakeErasure(keeper(at), erasure).rewrite()
-            at.at.twin.log.trim(Retention(size=0), before=8)
+            at.at.twin.log.trim(LogRetention(size=0), before=8)
             walk = Walk(at)
             await walk.through("even", lambda step: None)
             assert (walk.heard, walk.gaps) == ([1, 7], 0)
@@ -271,7 +283,7 @@ def test_what_is_lost_between_two_steps_is_told_in_between(tmp_path: Path) -> No
 
             def lose(step: int) -> None:
                 if step == 1:
-                    at.at.twin.log.trim(Retention(size=0), before=10)
+                    at.at.twin.log.trim(LogRetention(size=0), before=10)
 
             walk = Walk(at)
             await walk.through("even", lose)

@@ -12,7 +12,7 @@ import zstandard
 from tests.edge.houses import house, run
 from triplewire.config import limits
 from triplewire.edge.intake.inflations import ENCODINGS, Deflated, Identity, Inflation, Zstandard
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 TEXT = b"<urn:s> <urn:p> 1 ."
 

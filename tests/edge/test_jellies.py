@@ -12,11 +12,12 @@ import pytest
 from pyjelly.integrations.rdflib.parse import parse_jelly_grouped  # type: ignore[import-untyped]
 from rdflib import Graph, URIRef
 
-from tests.edge.houses import House, event, house, run
+from tests.edge.houses import House, house, run
 from triplewire.client import AsyncClient
 from triplewire.codec import ntriples
 from triplewire.codec.jelly import jelly_frame
-from triplewire.model import Event, Kind, token
+from triplewire.model import Event, Kind, format_position
+from triplewire.testing.events import event
 
 JELLY = "application/x-jelly-rdf"
 METADATA: ContextVar[Any] = ContextVar("metadata")
@@ -44,7 +45,7 @@ def test_events_are_datasets_with_positions_in_their_metadata() -> None:
                 found.append((told["type"], orjson.loads(told["data"])["position"]))
                 given = event(len(found))
                 assert set(each.graph(URIRef(given.id))) == plain(given)
-            assert found == [(b"event", token(each)) for each in positions]
+            assert found == [(b"event", format_position(each)) for each in positions]
             url, headers = f"{at.url}/streams/again", {"Content-Type": JELLY}
             async with at.session.post(url, data=data, headers=headers) as response:
                 assert (response.status, (await response.json())["events"]) == (201, 2)

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from tests.edge.houses import House, Restless, house, run
-from triplewire.log import MemoryOutbox
 from triplewire.matching.shapes import lift
-from triplewire.model import MATCHES, Subscription, token
-from triplewire.registry.lanes import LANE
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.model import MATCHES, Subscription, format_position
 from triplewire.sparql import parse_query
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION, subscription_to_value
 
 PATH = "/subscriptions/s1/notifications"
 
@@ -63,7 +62,7 @@ def test_each_lane_tells_its_part_though_both_have_more() -> None:
             on.match(late)
             on.match(early, late, slow=True)
             assert early < moved < late
-            assert await on.heard(2) == [token(early), token(late)]
+            assert await on.heard(2) == [format_position(early), format_position(late)]
 
     run(scene())
 
@@ -74,13 +73,13 @@ def test_who_listens_while_it_is_moved_is_sent_over_and_misses_nothing() -> None
             async with on.at.listen(PATH) as ear:
                 (early,) = on.at.append(1)
                 on.match(early)
-                assert (await ear.next()).id == token(early)
+                assert (await ear.next()).id == format_position(early)
                 on.move()
                 (late,) = on.at.append(2)
                 on.match(late)
                 assert [each.event for each in await ear.rest()] == ["closing"]
             on.match(late, slow=True)
-            assert await on.heard(1, Last_Event_ID=token(early)) == [token(late)]
+            assert await on.heard(1, Last_Event_ID=format_position(early)) == [format_position(late)]
 
     run(scene())
 
@@ -93,10 +92,10 @@ def test_others_do_not_wait_for_the_slow_lane() -> None:
             (position,) = on.at.append(1)
             on.at.match([(position, other.since, None), (position, on.made.since, None)])
             async with on.at.listen("/subscriptions/s2/notifications") as ear:
-                assert (await ear.next()).id == token(position)
+                assert (await ear.next()).id == format_position(position)
             async with on.at.listen(PATH) as ear:
                 on.match(position, slow=True)
-                assert (await ear.next()).id == token(position)
+                assert (await ear.next()).id == format_position(position)
 
     run(scene())
 
@@ -128,12 +127,12 @@ def test_a_version_of_another_shape_goes_by_its_own_lane() -> None:
             shape, made = lifted.shape, on.made
             newer = replace(made, shape=shape.key, constants=lifted.constants, earlier=(made.since,), first=made.since)
             *_, since = on.at.twin.registry.put(
-                [(SHAPE, shape.key, shape.to_value()), (SUBSCRIPTION, made.id, to_value(newer))]
+                [(SHAPE, shape.key, shape.to_value()), (SUBSCRIPTION, made.id, subscription_to_value(newer))]
             )
             (third,) = on.at.append(3)
             on.match(second, slow=True)
             on.at.match([(third, since, None)])
-            assert await on.heard(3) == [token(first), token(second), token(third)]
+            assert await on.heard(3) == [format_position(first), format_position(second), format_position(third)]
             turns = on.at.edge.matches.standing.turns(made.made)
             assert turns == [(0, False), (moved, True), (since, False)]
 

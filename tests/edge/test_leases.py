@@ -8,9 +8,8 @@ from tests.control.test_routes import call, controlled
 from tests.edge.houses import House, run
 from triplewire.edge.feeds.leases import Leases
 from triplewire.edge.workers import Workers
-from triplewire.model import token
-from triplewire.registry.leases import EXPIRY, LEASE, expiry
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.model import format_position
+from triplewire.storage.registry.subscriptions import EXPIRY, LEASE, SUBSCRIPTION, expiry_key
 
 WISH = {"sparql": "ASK { ?s <urn:p> 1 }", "ttl": 60}
 
@@ -115,7 +114,7 @@ def test_it_ends_at_a_position_like_any_other() -> None:
             await later(at, 60)
             ends = [each for each in at.twin.registry.changes(0, 99) if (each.kind, each.key) == (SUBSCRIPTION, id)]
             assert [each.value is None for each in ends] == [False, True]
-            assert token(ends[1].position) > token(ends[0].position)
+            assert format_position(ends[1].position) > format_position(ends[0].position)
 
     run(scene())
 
@@ -139,7 +138,7 @@ def test_nothing_is_read_of_leases_that_are_not_over_and_nothing_is_left_of_thos
         async with controlled() as at:
             registry, clock = at.twin.registry, at.twin.clock
             ids = [await made(at) for _ in range(3)]
-            assert registry.list(EXPIRY, below=expiry(clock.now() + 59_000_000)) == []
+            assert registry.list(EXPIRY, below=expiry_key(clock.now() + 59_000_000)) == []
             await call(at, "DELETE", f"/subscriptions/{ids[0]}", 204)
             head = at.twin.log.head()
             await later(at, 59)

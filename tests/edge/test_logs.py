@@ -12,10 +12,11 @@ import orjson
 import pyoxigraph as ox
 import pytest
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from triplewire.codec import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, nquads
 from triplewire.codec.messages import HEAD, message_media_type
 from triplewire.model import Kind
+from triplewire.testing.events import event
 
 ALL = pytest.mark.parametrize("syntax", [TURTLE, TRIG, N_TRIPLES, N_QUADS], ids=lambda each: each.name)
 N3 = os.environ.get("TRIPLEWIRE_N3", "")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplewire.edge.telling.marks import Mark
-from triplewire.errors import BadRequest
-from triplewire.model import END, START, token
+from triplewire.model import END, START, format_position
+from triplewire.model.errors import BadRequest
 
 POSITIONS = st.sampled_from([START, 1, 2, 15, 16, 2**40, END - 1])
 MARKS = st.builds(Mark, POSITIONS, st.one_of(POSITIONS, st.just(END)))
@@ -32,12 +32,15 @@ def test_all_was_told_below_the_cursor_and_nothing_that_comes_after_the_mark(mar
 
 
 def test_where_all_was_told_a_mark_is_a_position() -> None:
-    assert str(Mark(7)) == token(7)
+    assert str(Mark(7)) == format_position(7)
     assert Mark.parse("earliest") == Mark(START)
-    assert str(Mark(7, 3)) == f"{token(7)}~{token(3)}"
+    assert str(Mark(7, 3)) == f"{format_position(7)}~{format_position(3)}"
 
 
-@pytest.mark.parametrize("text", ["", "~", "7", f"{token(7)}~", f"~{token(7)}", f"{token(7)}~3", "earliest~earliest"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "~", "7", f"{format_position(7)}~", f"~{format_position(7)}", f"{format_position(7)}~3", "earliest~earliest"],
+)
 def test_what_is_no_mark_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         Mark.parse(text)

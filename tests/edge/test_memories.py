@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.past.memories import Memories
 from triplewire.edge.past.recalls import Recall
-from triplewire.log.entries import table
 from triplewire.model import ENTRIES
+from triplewire.model.clock import ManualClock
+from triplewire.storage.log.appending import entries_table
 
 STREAMS = ("a", "b", "c")
 KB = 1024
 
 
 def entries(*rows: tuple[int, str], text: str = "x", received: int = 0) -> pa.Table:
-    return table([[(at, stream, f"urn:{at}", text, None, None, 0, received, "", None) for at, stream in rows]])
+    return entries_table([[(at, stream, f"urn:{at}", text, None, None, 0, received, "", None) for at, stream in rows]])
 
 
 def parts(found: pa.Table) -> dict[str, pa.Table]:

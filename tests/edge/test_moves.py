@@ -15,12 +15,12 @@ import pytest
 from tests.edge.houses import House, data, house, run
 from tests.relay.edges import at_once, mirror, relayed
 from triplewire.client import AsyncClient
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.sieves import Tap
 from triplewire.edge.telling.windows import Windows
+from triplewire.model.clock import ManualClock
 from triplewire.testing import event
 
 

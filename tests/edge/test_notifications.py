@@ -5,13 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.edge.houses import body, data, event, house, run
+from tests.edge.houses import body, data, house, run
 from triplewire.edge.feeds.notifications import MOST, Wanted, grouped
-from triplewire.log.ports import Retention
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Op
-from triplewire.model import END, MATCHES, Kind, Reached, token
+from triplewire.model import END, MATCHES, Kind, LimitReached, format_position
 from triplewire.sparql import parse_query
+from triplewire.storage.log.ports import LogRetention
+from triplewire.testing.events import event
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -24,11 +25,11 @@ def test_each_kind_carries_what_it_should(kind: Kind) -> None:
             async with at.listen("/subscriptions/s1/notifications") as ear:
                 message = await ear.next()
         told = data(message)
-        assert (message.event, message.id) == ("notification", token(position))
+        assert (message.event, message.id) == ("notification", format_position(position))
         assert {name: told.pop(name) for name in ("subscription", "kind", "position", "event", "stream")} == {
             "subscription": "s1",
             "kind": kind.value,
-            "position": token(position),
+            "position": format_position(position),
             "event": "http://example.org/event/7",
             "stream": "test",
         }
@@ -62,8 +63,8 @@ def test_each_kind_carries_what_it_should(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("reached", list(Reached))
-def test_a_limit_that_was_reached_is_told_in_the_place_of_what_was_asked_for(kind: Kind, reached: Reached) -> None:
+@pytest.mark.parametrize("reached", list(LimitReached))
+def test_a_limit_that_was_reached_is_told_in_the_place_of_what_was_asked_for(kind: Kind, reached: LimitReached) -> None:
     async def scene() -> None:
         async with house() as at:
             made = at.subscribe(kind)
@@ -73,7 +74,7 @@ def test_a_limit_that_was_reached_is_told_in_the_place_of_what_was_asked_for(kin
             async with at.listen("/subscriptions/s1/notifications") as ear:
                 message = await ear.next()
         told = data(message)
-        assert (message.event, message.id) == ("notification", token(position))
+        assert (message.event, message.id) == ("notification", format_position(position))
         assert told["limit"] == {"reached": reached.value, "most": MOST[reached]}
         assert not {"results", "graph", "body"} & told.keys()
 
@@ -108,7 +109,7 @@ def test_nothing_is_lost_between_subscribing_and_listening_and_then_it_goes_on_l
                 positions += at.append(4)
                 at.match([(positions[-1], made.since, None)])
                 late = await ear.take(1)
-            assert [message.id for message in early + late] == [token(position) for position in positions]
+            assert [message.id for message in early + late] == [format_position(position) for position in positions]
 
     run(scene())
 
@@ -123,7 +124,7 @@ def test_who_asks_from_now_on_gets_no_past() -> None:
                 await ear.position()
                 (new,) = at.append(2)
                 at.match([(new, made.since, None)])
-                assert (await ear.next()).id == token(new)
+                assert (await ear.next()).id == format_position(new)
 
     run(scene())
 
@@ -134,9 +135,11 @@ def test_who_resumes_gets_what_came_later() -> None:
             made = at.subscribe()
             for number in range(5):
                 at.match([(position, made.since, None) for position in at.append(number)])
-            asked = token(made.since + 2)
+            asked = format_position(made.since + 2)
             async with at.listen("/subscriptions/s1/notifications", Last_Event_ID=asked) as ear:
-                assert [message.id for message in await ear.take(3)] == [token(made.since + n) for n in (3, 4, 5)]
+                assert [message.id for message in await ear.take(3)] == [
+                    format_position(made.since + n) for n in (3, 4, 5)
+                ]
 
     run(scene())
 
@@ -155,9 +158,9 @@ def test_a_batch_is_shared_out_among_subscriptions_each_in_order() -> None:
                     await ear.position()
                 a, b, c = at.append(1, 2, 3)
                 at.match([(c, one.since, None), (b, two.since, None), (a, one.since, None), (c, two.since, None)])
-                assert [message.id for message in await first.take(2)] == [token(a), token(c)]
-                assert [message.id for message in await again.take(2)] == [token(a), token(c)]
-                assert [message.id for message in await second.take(2)] == [token(b), token(c)]
+                assert [message.id for message in await first.take(2)] == [format_position(a), format_position(c)]
+                assert [message.id for message in await again.take(2)] == [format_position(a), format_position(c)]
+                assert [message.id for message in await second.take(2)] == [format_position(b), format_position(c)]
 
     run(scene())
 
@@ -175,8 +178,8 @@ def test_the_end_comes_after_all_that_was_before_it() -> None:
                 at.match([(before, made.since, None)])
                 heard = await ear.rest()
             assert [(message.event, message.id) for message in heard] == [
-                ("notification", token(before)),
-                ("end", token(before)),
+                ("notification", format_position(before)),
+                ("end", format_position(before)),
             ]
             found = await at.problem("GET", "/subscriptions/s1/notifications")
             assert found["status"] == 404
@@ -220,7 +223,7 @@ def test_a_match_whose_event_was_trimmed_is_told_as_a_gap() -> None:
             at.twin.clock.advance(100)
             (new,) = at.append(2)
             at.match([(new, made.since, None)])
-            at.twin.log.trim(Retention(age=50), before=100)
+            at.twin.log.trim(LogRetention(age=50), before=100)
             async with at.listen("/subscriptions/s1/notifications") as ear:
                 assert [message.event for message in await ear.take(2)] == ["gap", "notification"]
 

@@ -18,11 +18,11 @@ from triplewire.client.sse import Message
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.door import Authenticator
-from triplewire.log import MemoryOutbox, Publication, Retention
-from triplewire.model import MATCHES, Event, token
-from triplewire.model.queries import ANSWER, ContinuousQuery, State
-from triplewire.model.subscriptions import Owner
-from triplewire.registry.queries import QUERY, to_value
+from triplewire.model import MATCHES, Event, format_position
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, QueryState, query_to_value
+from triplewire.storage.log.ports import LogRetention, Publication
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.subscriptions import QUERY
 
 PATH = "/queries/q/answers"
 ALIKE = "SELECT ?car ?place { ?car <urn:at> ?place . ?car <urn:was> ?place }"
@@ -40,11 +40,11 @@ class Road:
     batches: int = field(default=0)
 
     def register(self, query: ContinuousQuery = PLAIN) -> ContinuousQuery:
-        (since,) = self.at.twin.registry.put([(QUERY, query.id, to_value(query))])
+        (since,) = self.at.twin.registry.put([(QUERY, query.id, query_to_value(query))])
         return replace(query, since=since)
 
     def suspend(self, query: ContinuousQuery) -> int:
-        value = {**to_value(replace(query, state=State.SUSPENDED)), "first": query.since}
+        value = {**query_to_value(replace(query, state=QueryState.SUSPENDED)), "first": query.since}
         return self.at.twin.registry.put([(QUERY, query.id, value)])[0]
 
     def answer(self, *rows: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ def test_all_that_an_event_completes_comes_as_one_notification() -> None:
             on.answer(row(second, first, "<urn:c:1>", "<urn:p>"), row(second, second, "<urn:c:2>", '"x"'))
             (message,) = await on.heard(1)
             told = orjson.loads(message.data)
-            assert (message.event, message.id) == ("notification", token(second))
+            assert (message.event, message.id) == ("notification", format_position(second))
             assert (told["query"], told["kind"], told["stream"]) == (query.id, "bindings", "test")
             assert told["results"]["head"] == {"vars": ["car", "place"]}
             assert bindings(message) == [("urn:c:1", "urn:p"), ("urn:c:2", "x")]
@@ -115,9 +115,12 @@ def test_who_was_registered_later_is_not_told_of_older_pieces() -> None:
             back = on.register(replace(PLAIN, id="back", begins=first))
             second, third = on.at.append(2, 3)
             on.answer(row(second, first, "<urn:old>", "<urn:p>"), row(third, second, "<urn:new>", "<urn:p>"))
-            assert ids(await on.heard(2)) == [token(second), token(third)]
-            assert ids(await on.heard(1, f"/queries/{later.id}/answers")) == [token(third)]
-            assert ids(await on.heard(2, f"/queries/{back.id}/answers")) == [token(second), token(third)]
+            assert ids(await on.heard(2)) == [format_position(second), format_position(third)]
+            assert ids(await on.heard(1, f"/queries/{later.id}/answers")) == [format_position(third)]
+            assert ids(await on.heard(2, f"/queries/{back.id}/answers")) == [
+                format_position(second),
+                format_position(third),
+            ]
 
     run(scene())
 
@@ -136,14 +139,14 @@ def test_what_the_past_answers_is_told_first_though_no_event_has_completed_it() 
                 row(third, second, "<urn:c>", "<urn:p>"),
             )
             past, live = await on.heard(2)
-            assert (past.id, live.id) == (token(query.since), token(third))
+            assert (past.id, live.id) == (format_position(query.since), format_position(third))
             assert (bindings(past), bindings(live)) == (
                 [("urn:a", "urn:p"), ("urn:b", "urn:p")],
                 [("urn:c", "urn:p")],
             )
             told = orjson.loads(past.data)
             assert told.keys() == {"query", "kind", "position", "time", "results"}
-            assert ids(await on.heard(1, Last_Event_ID=token(query.since))) == [token(third)]
+            assert ids(await on.heard(1, Last_Event_ID=format_position(query.since))) == [format_position(third)]
             for format in ("trig", "cloudevents-batch", "ztreamy"):
                 async with on.at.session.get(f"{on.at.url}{PATH}?mode=poll&format={format}") as response:
                     assert "urn:a" in await response.text()
@@ -182,11 +185,13 @@ def test_history_comes_first_then_the_present_and_who_comes_back_misses_nothing(
             positions = [*on.at.append(1, 2)]
             on.answer(*(row(each, each, "<urn:c>", "<urn:p>") for each in positions))
             async with on.at.listen(PATH) as ear:
-                assert ids(await ear.take(2)) == [*map(token, positions)]
+                assert ids(await ear.take(2)) == [*map(format_position, positions)]
                 positions += on.at.append(3)
                 on.answer(row(positions[2], positions[0], "<urn:c>", "<urn:p>"))
-                assert (await ear.next()).id == token(positions[2])
-            assert ids(await on.heard(2, Last_Event_ID=token(positions[0]))) == [*map(token, positions[1:])]
+                assert (await ear.next()).id == format_position(positions[2])
+            assert ids(await on.heard(2, Last_Event_ID=format_position(positions[0]))) == [
+                *map(format_position, positions[1:])
+            ]
 
     run(scene())
 
@@ -210,7 +215,9 @@ def test_every_way_of_listening_is_there() -> None:
                 assert (cloud["source"], cloud["twquery"]) == ("/queries/q", "q")
             event, answer = await on.heard(2, "/notifications?query=q&stream=test&after=earliest")
             assert (event.event, answer.event) == ("event", "notification")
-            assert (event.id or "").partition("~")[0] == (answer.id or "").partition("~")[0] == token(position)
+            assert (
+                (event.id or "").partition("~")[0] == (answer.id or "").partition("~")[0] == format_position(position)
+            )
 
     run(scene())
 
@@ -286,11 +293,11 @@ def test_answers_of_windows_are_the_events_of_their_stream_that_are_the_query_s(
             mine, _, _ = on.publish(f"{ANSWER}q:1", f"{ANSWER}q2:1", "urn:somebody:else")
             async with on.at.listen(PATH) as ear:
                 message = await ear.next()
-                assert (message.event, message.id) == ("event", token(mine))
+                assert (message.event, message.id) == ("event", format_position(mine))
                 assert orjson.loads(message.data)["stream"] == "hot"
                 (later,) = on.publish(f"{ANSWER}q:2")
-                assert (await ear.next()).id == token(later)
-            assert ids(await on.heard(1, Last_Event_ID=token(mine))) == [token(later)]
+                assert (await ear.next()).id == format_position(later)
+            assert ids(await on.heard(1, Last_Event_ID=format_position(mine))) == [format_position(later)]
 
     run(scene())
 
@@ -309,11 +316,11 @@ def test_those_who_hear_windows_are_told_of_the_end_and_those_of_the_stream_are_
                     on.at.twin.registry.put([(QUERY, "q", None)])
                 # The pipeline is not so far yet: it publishes, and then says how far it is.
                 (last,) = on.publish(f"{ANSWER}q:1")
-                assert (await ear.next()).id == token(last)
+                assert (await ear.next()).id == format_position(last)
                 on.answer()
                 assert [each.event for each in await ear.rest()] == ["end"]
                 (after,) = on.publish("urn:after")
-                assert ids(await whole.take(2)) == [token(last), token(after)]
+                assert ids(await whole.take(2)) == [format_position(last), format_position(after)]
 
     run(scene())
 
@@ -341,8 +348,8 @@ def test_what_the_log_has_let_go_is_told_as_a_gap() -> None:
             on.answer(row(first, first, "<urn:c>", "<urn:p>"), row(second, second, "<urn:c>", "<urn:p>"))
             on.at.twin.clock.advance(10)
             (third,) = on.at.append(3)
-            on.at.twin.log.trim(Retention(age=5), before=third)
-            messages = await on.heard(1, Last_Event_ID=token(first))
+            on.at.twin.log.trim(LogRetention(age=5), before=third)
+            messages = await on.heard(1, Last_Event_ID=format_position(first))
             assert [each.event for each in messages] == ["gap"]
 
     run(scene())
@@ -367,7 +374,7 @@ def test_a_query_is_there_for_its_owner_and_for_who_looks_after_everything() -> 
             (event,) = on.publish(f"{ANSWER}w:1")
             for path, told in ((PATH, position), ("/queries/w/answers", event)):
                 for name in ("anna", "root"):
-                    assert ids(await on.heard(1, path, **bearer(name))) == [token(told)]
+                    assert ids(await on.heard(1, path, **bearer(name))) == [format_position(told)]
                 assert (await on.at.problem("GET", path, headers=bearer("bob")))["status"] == 404
                 gathered = f"/notifications?query={path.split('/')[2]}"
                 assert (await on.at.problem("GET", gathered, headers=bearer("bob")))["status"] == 404

@@ -8,9 +8,9 @@ from tests.edge.houses import house, run
 from tests.edge.test_streams import publish
 from triplewire.client import AsyncClient
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.log.ports import Retention
-from triplewire.model import END, MATTER, START
+from triplewire.model import END, MATCHED_COLUMNS, START
+from triplewire.model.errors import BadRequest
+from triplewire.storage.log.ports import LogRetention
 
 
 def test_a_page_has_what_lies_between_two_positions() -> None:
@@ -19,7 +19,7 @@ def test_a_page_has_what_lies_between_two_positions() -> None:
             await publish(at, 1, 2, 3)
             await publish(at, 4, stream="other")
             page = await client.page(after=1, upto=3)
-            assert page.events.column_names == list(MATTER)
+            assert page.events.column_names == list(MATCHED_COLUMNS)
             assert (page.events["position"].to_pylist(), page.reached, page.earliest) == ([2, 3], 3, None)
             assert (await client.page()).reached == 4
             other = await client.page(stream="other")
@@ -48,7 +48,7 @@ def test_who_asks_for_what_is_gone_is_told() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             await publish(at, 1, 2, 3)
-            at.twin.log.trim(Retention(age=0.0, size=1), 3)
+            at.twin.log.trim(LogRetention(age=0.0, size=1), 3)
             assert (await client.page(after=1)).earliest == 3
             assert (await client.page(START, END)).earliest is None
 

@@ -7,13 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from triplewire.client import AsyncClient
 from triplewire.codec import nquads
 from triplewire.codec.ztreamy import encode_item
 from triplewire.config import limits
-from triplewire.errors import IdTaken
-from triplewire.model import END, Headers, token
+from triplewire.model import END, EventHeaders, format_position
+from triplewire.model.errors import DuplicateId
+from triplewire.testing.events import event
 
 ITEMS = {"Content-Type": "application/ztreamy-stream"}
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -23,7 +24,7 @@ TURTLE = {"Content-Type": "text/turtle"}
 
 def item(number: int, text: str | None = None, **extensions: str) -> bytes:
     content = f"<urn:s> <urn:p> {number} ." if text is None else text
-    headers = Headers(
+    headers = EventHeaders(
         "roof", None, 5, "text/turtle", {name.replace("_", "-"): each for name, each in extensions.items()}
     )
     return encode_item(f"urn:e:{number}", headers, content.encode())
@@ -46,7 +47,7 @@ def test_items_are_published_with_their_headers() -> None:
         async with house() as at:
             told = await publish(at, item(1, X_One="a: b") + b"\r\n" + item(2), ITEMS | {"Application-Id": "app"})
             assert told == {
-                "stream": "test", "events": 2, "first": token(1), "last": token(2), "position": token(2)
+                "stream": "test", "events": 2, "first": format_position(1), "last": format_position(2), "position": format_position(2)
             }  # fmt: skip
             first, second = rows(at)
             assert orjson.loads(first["extensions"]) == {"X-One": "a: b"}
@@ -61,7 +62,7 @@ def test_a_body_that_is_no_rdf_is_carried_as_it_is() -> None:
     async def scene() -> None:
         async with house() as at:
             png = b"\x89PNG\r\n\r\n\0"
-            sent = encode_item("urn:picture", Headers("cam", None, 7, "image/png", {"X-One": "1"}), png)
+            sent = encode_item("urn:picture", EventHeaders("cam", None, 7, "image/png", {"X-One": "1"}), png)
             await publish(at, sent, ITEMS)
             async with at.session.get(at.url + "/streams/test?after=earliest&format=ztreamy") as response:
                 heard = b""
@@ -156,13 +157,18 @@ def test_an_event_whose_id_was_given_is_stored_once() -> None:
         async with house() as at:
             await publish(at, item(1), ITEMS)
             told = await publish(at, item(1) + item(2), ITEMS)
-            assert (told["events"], told["repeated"], told["first"], told["last"]) == (2, 1, token(1), token(2))
+            assert (told["events"], told["repeated"], told["first"], told["last"]) == (
+                2,
+                1,
+                format_position(1),
+                format_position(2),
+            )
             quads = nquads("urn:e:1", '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
-            assert (await publish(at, quads.encode(), QUADS))["position"] == token(1)
+            assert (await publish(at, quads.encode(), QUADS))["position"] == format_position(1)
             plain = TURTLE | {"Event-Id": "urn:e:1"}
             assert (await publish(at, b"<urn:s> <urn:p> 1 .", plain))["repeated"] == 1
             anonymous = await publish(at, b"<urn:s> <urn:p> 1 .", TURTLE)
-            assert anonymous["position"] == token(3)
+            assert anonymous["position"] == format_position(3)
             assert len(rows(at)) == 3
 
     run(scene())
@@ -172,16 +178,16 @@ def test_the_same_id_with_other_content_is_409_with_the_position() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             await publish(at, item(1), ITEMS)
-            with pytest.raises(IdTaken, match="urn:e:1 is there already") as raised:
+            with pytest.raises(DuplicateId, match="urn:e:1 is there already") as raised:
                 await client.publish("test", "<urn:s> <urn:p> 2 .", "text/turtle", id="urn:e:1")
-            assert raised.value.position == token(1)
+            assert raised.value.position == format_position(1)
             told = await publish(at, item(1, "<urn:s> <urn:p> 7 .") + item(2), ITEMS)
             assert (told["events"], told["refused"][0]["item"]) == (1, 1)
             assert (told["refused"][0]["problem"]["status"], told["refused"][0]["problem"]["position"]) == (
                 409,
-                token(1),
+                format_position(1),
             )
-            assert (await publish(at, item(1), ITEMS, "/streams/other"))["position"] == token(3)
+            assert (await publish(at, item(1), ITEMS, "/streams/other"))["position"] == format_position(3)
 
     run(scene())
 

@@ -18,12 +18,12 @@ from tests.edge.brokers import STREAMS, Broker, broker, observed
 from tests.edge.houses import data, run
 from tests.oracle import bag, solutions, store
 from triplewire.client.sse import Message
+from triplewire.config.metrics import Metrics
 from triplewire.edge.telling.listeners import Listener
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.log.ports import Retention
-from triplewire.model import Kind, parse_token, token
-from triplewire.registry.lanes import LANE
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import Kind, format_position, parse_position
+from triplewire.storage.log.ports import LogRetention
+from triplewire.storage.registry.subscriptions import LANE
 
 ZOO = "@prefix : <urn:> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :Dog rdfs:subClassOf :Animal ."
 TURTLE = {"Content-Type": "text/turtle"}
@@ -90,14 +90,14 @@ async def prepared(at: Broker) -> None:
 
 def told(at: Broker, form: Form, begins: int = 0, after: int = 0) -> list[str]:
     """The positions that a listener must hear of."""
-    return [token(p) for p, number in at.events.items() if p >= begins and p > after and form.wants(number)]
+    return [format_position(p) for p, number in at.events.items() if p >= begins and p > after and form.wants(number)]
 
 
 def check(at: Broker, form: Form, kind: Kind, message: Message) -> None:
     """What one notification says beside its position."""
-    found, event = data(message), observed(at.events[parse_token(message.id or "")])
+    found, event = data(message), observed(at.events[parse_position(message.id or "")])
     assert (message.event, found["position"], found["event"]) == ("notification", message.id, event.id)
-    assert found["stream"] == STREAMS[at.events[parse_token(message.id or "")] % 2]
+    assert found["stream"] == STREAMS[at.events[parse_position(message.id or "")] % 2]
     if kind is Kind.EVENT:
         sent = {str(each) for each in ox.parse(found["body"].encode(), format=ox.RdfFormat.N_QUADS)}
         assert sent == {str(each) for each in store([event])}
@@ -128,7 +128,7 @@ def test_all_events_are_heard_of_once_and_in_order_whatever_is_asked(tmp_path: P
             assert made["from"] == "earliest"
             at.publish(4)
             async with at.at.listen(made["notifications"]) as ear:
-                past = await ear.take(len(told(at, form)) - len(told(at, form, parse_token(made["since"]))))
+                past = await ear.take(len(told(at, form)) - len(told(at, form, parse_position(made["since"]))))
                 at.match()
                 present = await ear.take(len(told(at, form)) - len(past))
                 at.publish(3)
@@ -141,7 +141,7 @@ def test_all_events_are_heard_of_once_and_in_order_whatever_is_asked(tmp_path: P
                 check(at, form, kind, message)
             for message in heard if kind is Kind.BINDINGS else ():
                 async with at.at.listen(made["notifications"], Last_Event_ID=message.id or "") as ear:
-                    rest = await ear.take(len(told(at, form, after=parse_token(message.id or ""))))
+                    rest = await ear.take(len(told(at, form, after=parse_position(message.id or ""))))
                     assert rest == heard[heard.index(message) + 1 :]
 
     run(scene())
@@ -170,7 +170,7 @@ def test_wherever_the_log_the_lake_and_the_pipeline_are_nothing_is_lost_or_told_
             at.at.edge.pasts.limit = step
             take(at, ["publish", *before])
             first = min(begins, at.at.twin.log.head())
-            made = await at.subscribe({**form.wish, "from": token(first)})
+            made = await at.subscribe({**form.wish, "from": format_position(first)})
             take(at, between)
             await at.at.edge.matches.step()
             async with at.at.listen(made["notifications"]) as ear:
@@ -213,9 +213,9 @@ def test_without_a_from_there_is_no_past(tmp_path: Path) -> None:
             assert "from" not in made
             at.publish(2)
             at.match()
-            for after in ("", "?after=earliest", f"?after={token(1)}"):
+            for after in ("", "?after=earliest", f"?after={format_position(1)}"):
                 async with at.at.listen(made["notifications"] + after) as ear:
-                    assert ids(await ear.take(2)) == [token(each) for each in at.events][-2:]
+                    assert ids(await ear.take(2)) == [format_position(each) for each in at.events][-2:]
 
     run(scene())
 
@@ -225,8 +225,14 @@ def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
         async with broker(tmp_path) as at:
             at.at.edge.pasts.limit = 2
             at.publish(9)
-            made = await at.subscribe({**EVERYTHING, "from": token(3)})
-            begins = {"": 3, "?after=earliest": 3, f"?after={token(2)}": 3, f"?after={token(7)}": 8, "?after=now": 99}
+            made = await at.subscribe({**EVERYTHING, "from": format_position(3)})
+            begins = {
+                "": 3,
+                "?after=earliest": 3,
+                f"?after={format_position(2)}": 3,
+                f"?after={format_position(7)}": 8,
+                "?after=now": 99,
+            }
             async with AsyncExitStack() as stack:
                 ears = {
                     first: await stack.enter_async_context(at.at.listen(made["notifications"] + after))
@@ -237,7 +243,7 @@ def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
                 at.publish(2)
                 at.match()
                 for first, ear in ears.items():
-                    expected = told(at, Form({}, None), min(first, parse_token(made["since"])))
+                    expected = told(at, Form({}, None), min(first, parse_position(made["since"])))
                     assert ids(await ear.take(len(expected))) == expected
 
     run(scene())
@@ -256,9 +262,9 @@ def test_one_that_ends_is_told_to_its_end(tmp_path: Path) -> None:
                 at.publish(1)
                 at.match()
                 heard = [first, *await ear.rest()]
-            assert ids(heard[:-1]) == [token(each) for each in at.events][:5]
+            assert ids(heard[:-1]) == [format_position(each) for each in at.events][:5]
             assert heard[-1].event == "end"
-            async with at.at.listen(made["notifications"], Last_Event_ID=token(2)) as ear:
+            async with at.at.listen(made["notifications"], Last_Event_ID=format_position(2)) as ear:
                 assert await ear.rest() == heard[2:]
 
     run(scene())
@@ -274,8 +280,8 @@ def test_the_past_is_matched_by_the_ontologies_of_when_it_was_asked_for(tmp_path
             await at.call("PUT", "/ontologies/zoo", data=ZOO.replace("Dog", "Cat").encode(), headers=TURTLE)
             at.publish(6)
             at.match()
-            cats = [token(p) for p, number in at.events.items() if number >= 6 and number % 3 != 1]
-            dogs = [token(p) for p, number in at.events.items() if number < 6 and number % 3 != 2]
+            cats = [format_position(p) for p, number in at.events.items() if number >= 6 and number % 3 != 1]
+            dogs = [format_position(p) for p, number in at.events.items() if number < 6 and number % 3 != 2]
             for cut in (None, *dogs):
                 after = {} if cut is None else {"Last_Event_ID": cut}
                 expected = [each for each in [*dogs, *cats] if cut is None or each > cut]
@@ -295,10 +301,10 @@ def test_how_far_it_is_is_told_also_where_nothing_matches(tmp_path: Path) -> Non
             at.publish(1)
             async with at.at.session.get(at.at.url + made["notifications"]) as response:
                 text = b""
-                while token(parse_token(made["since"])).encode() not in text:
+                while format_position(parse_position(made["since"])).encode() not in text:
                     text += await response.content.readany()
             lines = [line[4:].decode() for line in text.splitlines() if line.startswith(b"id: ")]
-            assert lines == [token(each) for each in (0, 2, 4, 6, parse_token(made["since"]))]
+            assert lines == [format_position(each) for each in (0, 2, 4, 6, parse_position(made["since"]))]
 
     run(scene())
 
@@ -309,13 +315,13 @@ def test_what_is_nowhere_is_told_as_a_gap(tmp_path: Path) -> None:
             at.publish(2)
             at.store()
             at.publish(6)
-            at.at.twin.log.trim(Retention(size=0), before=6)
+            at.at.twin.log.trim(LogRetention(size=0), before=6)
             made = await at.subscribe({**EVERYTHING, "from": "earliest"})
             async with at.at.listen(made["notifications"]) as ear:
                 heard = await ear.take(6)
             assert [message.event for message in heard] == [*["notification"] * 2, "gap", *["notification"] * 3]
-            assert data(heard[2])["asked"] == token(2)
-            assert data(heard[2])["earliest"] == token(6)
+            assert data(heard[2])["asked"] == format_position(2)
+            assert data(heard[2])["earliest"] == format_position(6)
 
     run(scene())
 
@@ -399,7 +405,7 @@ def test_one_in_the_slow_lane_has_its_past_first(tmp_path: Path, early: bool) ->
         async with broker(tmp_path) as at:
             at.at.edge.pasts.limit = 2
             first = await at.subscribe(EVERYTHING)
-            shape = at.at.twin.registry.changes(0, parse_token(first["since"]))[0].key
+            shape = at.at.twin.registry.changes(0, parse_position(first["since"]))[0].key
             at.publish(3)
             if early:
                 at.at.twin.registry.put([(LANE, shape, {"cost": 0.25})])
@@ -411,7 +417,7 @@ def test_one_in_the_slow_lane_has_its_past_first(tmp_path: Path, early: bool) ->
             at.publish(2)
             at.match()
             at.match_slowly()
-            expected = [token(position) for position in at.events]
+            expected = [format_position(position) for position in at.events]
             for cut in range(len(expected)):
                 after = {"Last_Event_ID": expected[cut - 1]} if cut else {}
                 async with at.at.listen(made["notifications"], **after) as ear:

@@ -13,8 +13,8 @@ import zstandard
 
 from tests.edge.cuts import LineReading, RdfReading, SseReading
 from tests.edge.houses import House, house, run
-from triplewire.log.ports import Retention
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.storage.log.ports import LogRetention
 from triplewire.testing.events import EXAMPLE
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -44,12 +44,16 @@ def test_what_there_is_is_told_at_once_and_the_next_page_after_it() -> None:
         async with house() as at:
             at.append(*range(5))
             status, headers, body = await asked(at, POLL + "&after=earliest&limit=3")
-            assert (status, headers["Position"], headers["Cache-Control"]) == (200, token(3), "no-store")
-            assert [each["position"] for each in told(body)] == [token(1), token(2), token(3)]
+            assert (status, headers["Position"], headers["Cache-Control"]) == (200, format_position(3), "no-store")
+            assert [each["position"] for each in told(body)] == [
+                format_position(1),
+                format_position(2),
+                format_position(3),
+            ]
             status, headers, body = await asked(at, following(headers))
-            assert [each["position"] for each in told(body)] == [token(4), token(5)]
+            assert [each["position"] for each in told(body)] == [format_position(4), format_position(5)]
             status, headers, body = await asked(at, following(headers) + "&wait=0")
-            assert (status, headers["Position"], body) == (204, token(5), b"")
+            assert (status, headers["Position"], body) == (204, format_position(5), b"")
 
     run(scene())
 
@@ -63,7 +67,10 @@ def test_who_waits_is_told_when_something_comes() -> None:
             at.append(1)
             for poll in polls:
                 _, headers, body = await poll
-                assert ([each["position"] for each in told(body)], headers["Position"]) == ([token(1)], token(1))
+                assert ([each["position"] for each in told(body)], headers["Position"]) == (
+                    [format_position(1)],
+                    format_position(1),
+                )
             assert len(at.edge.events.room) == 0
 
     run(scene())
@@ -74,8 +81,8 @@ def test_what_was_published_before_is_told_however_short_the_wait() -> None:
         async with house() as at:
             for number in range(1, 20):
                 at.append(number)
-                _, _, body = await asked(at, f"{POLL}&wait=0&after={token(number - 1)}")
-                assert [each["position"] for each in told(body)] == [token(number)]
+                _, _, body = await asked(at, f"{POLL}&wait=0&after={format_position(number - 1)}")
+                assert [each["position"] for each in told(body)] == [format_position(number)]
 
     run(scene())
 
@@ -93,8 +100,10 @@ def test_what_was_published_before_is_told_whole_however_many_pages_it_lies_on()
                 at.append(number)
                 assert room.place < number
                 _, headers, body = await asked(at, f"{POLL}&wait=0&after=earliest")
-                assert [each["position"] for each in told(body)] == [token(each) for each in range(1, number + 1)]
-                assert headers["Position"] == token(number)
+                assert [each["position"] for each in told(body)] == [
+                    format_position(each) for each in range(1, number + 1)
+                ]
+                assert headers["Position"] == format_position(number)
 
     run(scene())
 
@@ -107,7 +116,7 @@ def test_every_format_is_told(format: str, reading: type[SseReading | RdfReading
         async with house() as at:
             at.append(1, 2)
             _, _, body = await asked(at, f"/streams/test?mode=poll&format={format}&after=earliest")
-            assert [each.id for each in reading().feed(body)] == [token(1), token(2)]
+            assert [each.id for each in reading().feed(body)] == [format_position(1), format_position(2)]
 
     run(scene())
 
@@ -137,7 +146,7 @@ def test_a_subscription_is_told_to_its_end_after_which_there_is_no_next() -> Non
             at.match([(position, made.since, None)])
             path = "/subscriptions/s1/notifications?mode=poll&format=ndjson"
             _, headers, body = await asked(at, path)
-            assert [each["position"] for each in told(body)] == [token(position)]
+            assert [each["position"] for each in told(body)] == [format_position(position)]
             at.end("s1")
             at.match([])
             _, headers, body = await asked(at, following(headers))
@@ -153,8 +162,8 @@ def test_a_gap_is_told_first() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(9)
             at.append(4)
-            at.twin.log.trim(Retention(age=5), before=9)
-            _, _, body = await asked(at, POLL + f"&after={token(1)}")
+            at.twin.log.trim(LogRetention(age=5), before=9)
+            _, _, body = await asked(at, POLL + f"&after={format_position(1)}")
             assert [each["type"] for each in told(body)] == ["position", "gap", "event"]
 
     run(scene())
@@ -177,9 +186,9 @@ def test_what_passes_a_sieve_is_polled_too() -> None:
             at.append(1, 2, 3)
             ask = quote(f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 1) }}")
             _, headers, body = await asked(at, f"{POLL}&ask={ask}&after=earliest&wait=0")
-            assert [each["position"] for each in told(body)] == [token(2), token(3)]
+            assert [each["position"] for each in told(body)] == [format_position(2), format_position(3)]
             at.append(0, 4)
             _, _, body = await asked(at, following(headers))
-            assert [each["position"] for each in told(body)] == [token(5)]
+            assert [each["position"] for each in told(body)] == [format_position(5)]
 
     run(scene())

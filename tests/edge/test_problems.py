@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from tests.edge.houses import House, body, event, house, run
-from triplewire import errors
+from tests.edge.houses import House, body, house, run
 from triplewire.codec import SYNTAXES
 from triplewire.codec.wrappings import WRAPPINGS
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.problems import of_error
-from triplewire.log import GroupCommit
+from triplewire.model import errors
+from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog
+from triplewire.testing.events import event
 
 TURTLE = {"Content-Type": "text/turtle"}
 GOOD = b"<urn:a> <urn:b> <urn:c> ."
@@ -189,8 +190,8 @@ def test_an_unforeseen_error_is_500_and_says_nothing_of_the_inside() -> None:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (errors.SparqlSyntax("x", place=errors.Place(1, 2)), 400),
-        (errors.Unsupported("MINUS", place=errors.Place(3, 4)), 422),
+        (errors.SparqlSyntax("x", place=errors.TextPosition(1, 2)), 400),
+        (errors.Unsupported("MINUS", place=errors.TextPosition(3, 4)), 422),
         (errors.QueryLimit("x"), 503),
         (errors.AnswerTooLarge("x"), 413),
         (errors.NotAcceptable("x", ("y",)), 406),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from triplewire.client import AsyncClient
-from triplewire.errors import BadRequest, IdTaken
-from triplewire.model import END, Addressed, Event, Headers, token
+from triplewire.model import END, Event, EventHeaders, StreamEvent, format_position
+from triplewire.model.errors import BadRequest, DuplicateId
+from triplewire.testing.events import event
 
 TRIG = {"Content-Type": "application/trig"}
 
 
-def addressed(number: int, stream: str) -> Addressed:
+def addressed(number: int, stream: str) -> StreamEvent:
     made = event(number)
-    return Addressed(stream, Event(made.id, made.text, Headers(f"source {number}", None, number)))
+    return StreamEvent(stream, Event(made.id, made.text, EventHeaders(f"source {number}", None, number)))
 
 
 def test_events_of_several_streams_keep_their_order_and_headers() -> None:
@@ -22,7 +23,12 @@ def test_events_of_several_streams_keep_their_order_and_headers() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             sent = [addressed(1, "b"), addressed(2, "a"), addressed(3, "b")]
             receipt = await client.publish_addressed(sent)
-            assert receipt == {"events": 3, "first": token(1), "last": token(3), "position": token(3)}
+            assert receipt == {
+                "events": 3,
+                "first": format_position(1),
+                "last": format_position(3),
+                "position": format_position(3),
+            }
             rows = at.twin.log.read(0, END, 10).to_pylist()
             assert [(row["stream"], row["source"], row["time"]) for row in rows] == [
                 ("b", "source 1", 1), ("a", "source 2", 2), ("b", "source 3", 3)
@@ -50,12 +56,14 @@ def test_without_a_key_ids_make_a_repeat_one_event_and_with_one_a_history_is_tak
         async with house() as at, AsyncClient(at.url) as client:
             first = await client.publish_addressed([addressed(1, "a"), addressed(2, "b")])
             again = await client.publish_addressed([addressed(2, "b"), addressed(1, "a")])
-            assert (first["position"], again["first"], again["repeated"]) == (token(2), token(2), 2)
-            other = Addressed("a", Event(event(1).id, event(2).text))
-            with pytest.raises(IdTaken, match=token(1)):
+            assert (first["position"], again["first"], again["repeated"]) == (format_position(2), format_position(2), 2)
+            other = StreamEvent("a", Event(event(1).id, event(2).text))
+            with pytest.raises(DuplicateId, match=format_position(1)):
                 await client.publish_addressed([addressed(3, "a"), other])
             assert at.twin.log.head() == 2
-            assert (await client.publish_addressed([addressed(3, "a"), other], "import 7"))["position"] == token(4)
+            assert (await client.publish_addressed([addressed(3, "a"), other], "import 7"))[
+                "position"
+            ] == format_position(4)
 
     run(scene())
 

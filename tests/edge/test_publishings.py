@@ -15,12 +15,13 @@ import orjson
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from tests.edge.test_parcels import item, rows
 from triplewire.edge import Parts
-from triplewire.log import GroupCommit
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog, GatedLog
+from triplewire.testing.events import event
 
 TYPES = {"ztreamy": "application/ztreamy-stream", "ndjson": "application/x-ndjson", "nquads": "application/n-quads"}
 
@@ -83,9 +84,9 @@ def test_each_item_is_acknowledged_while_the_request_goes_on(kind: str) -> None:
         async with house() as at, publishing(at, kind) as hand:
             for number in range(1, 4):
                 hand.send(written(kind, number))
-                assert await hand.next() == {"item": number, "events": 1, "position": token(number)}
+                assert await hand.next() == {"item": number, "events": 1, "position": format_position(number)}
             hand.send(written(kind, 2))
-            assert await hand.next() == {"item": 4, "events": 1, "position": token(2), "repeated": 1}
+            assert await hand.next() == {"item": 4, "events": 1, "position": format_position(2), "repeated": 1}
             hand.send(None)
             assert await hand.next() == {"end": {"items": 4, "events": 4, "repeated": 1, "refused": 0}}
             assert len(rows(at)) == 3
@@ -99,7 +100,7 @@ def test_a_compressed_body_goes_on_too() -> None:
         async with house() as at, publishing(at, "ndjson", **{"Content-Encoding": "gzip"}) as hand:
             for number in range(1, 4):
                 hand.send(packer.compress(line(number)) + packer.flush(zlib.Z_SYNC_FLUSH))
-                assert (await hand.next())["position"] == token(number)
+                assert (await hand.next())["position"] == format_position(number)
             hand.send(gzip.compress(b"")[:5])
             hand.send(None)
             assert "is not gzip" in (await hand.next())["problem"]["detail"]
@@ -113,9 +114,9 @@ def test_a_refused_item_is_told_and_the_next_is_taken() -> None:
             hand.send(b"{\n" + line(1))
             told = await hand.next()
             assert (told["item"], told["line"], told["problem"]["status"]) == (1, 2, 400)
-            assert (await hand.next())["position"] == token(1)
+            assert (await hand.next())["position"] == format_position(1)
             hand.send(line(1).replace(b"> 1 .", b"> 7 ."))
-            assert (await hand.next())["problem"]["position"] == token(1)
+            assert (await hand.next())["problem"]["position"] == format_position(1)
             hand.send(None)
             assert (await hand.next())["end"]["refused"] == 2
 
@@ -126,7 +127,7 @@ def test_where_items_cannot_be_told_apart_any_more_it_ends() -> None:
     async def scene() -> None:
         async with house() as at, publishing(at, "ztreamy") as hand:
             hand.send(item(1) + b"Body-Length: -1\n\n" + item(2))
-            assert (await hand.next())["position"] == token(1)
+            assert (await hand.next())["position"] == format_position(1)
             assert "Body-Length" in (await hand.next())["problem"]["detail"]
             assert (await hand.next())["end"] == {"items": 2, "events": 1, "repeated": 0, "refused": 1}
             assert len(rows(at)) == 1
@@ -143,7 +144,7 @@ def test_what_the_disk_refused_is_told_item_by_item() -> None:
             hand.send(line(1) + b"{\n")
             assert [(await hand.next())["problem"]["status"] for _ in range(2)] == [507, 400]
             hand.send(line(1))
-            assert (await hand.next())["position"] == token(1)
+            assert (await hand.next())["position"] == format_position(1)
 
     run(scene())
 
@@ -185,10 +186,10 @@ def test_an_edge_that_closes_acknowledges_what_it_has() -> None:
     async def scene() -> None:
         async with house() as at, publishing(at, "ndjson") as hand:
             hand.send(line(1))
-            assert (await hand.next())["position"] == token(1)
+            assert (await hand.next())["position"] == format_position(1)
             async with at.session.ws_connect(at.url + "/streams/test/publish") as socket:
                 await socket.send_str(line(2).decode())
-                assert (await socket.receive_json())["position"] == token(2)
+                assert (await socket.receive_json())["position"] == format_position(2)
                 at.edge.publishings.close()
                 assert (await hand.next())["end"]["items"] == 1
                 assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
@@ -214,7 +215,7 @@ def test_each_message_of_a_socket_is_acknowledged(media_type: str, message: str 
             at.session.ws_connect(f"{at.url}/streams/test/publish?type={media_type}") as socket,
         ):
             await (socket.send_str(message) if isinstance(message, str) else socket.send_bytes(message))
-            assert await socket.receive_json() == {"item": 1, "events": 1, "position": token(1)}
+            assert await socket.receive_json() == {"item": 1, "events": 1, "position": format_position(1)}
             if media_type != "text/csv":
                 await socket.send_bytes(b"\xff broken")
                 assert (await socket.receive_json())["problem"]["status"] == 400
@@ -253,9 +254,9 @@ def test_curl_publishes_a_body_that_does_not_end() -> None:
             assert curl.stdout is not None
             curl.stdin.write(line(1))
             assert orjson.loads(await curl.stdout.readline()) == {"begin": {"stream": "test"}}
-            assert orjson.loads(await curl.stdout.readline())["position"] == token(1)
+            assert orjson.loads(await curl.stdout.readline())["position"] == format_position(1)
             curl.stdin.write(line(2))
-            assert orjson.loads(await curl.stdout.readline())["position"] == token(2)
+            assert orjson.loads(await curl.stdout.readline())["position"] == format_position(2)
             curl.stdin.close()
             assert orjson.loads(await curl.stdout.readline())["end"]["items"] == 2
             assert await curl.wait() == 0
@@ -271,6 +272,6 @@ def test_the_websockets_package_publishes() -> None:
                 for number in range(1, 4):
                     await socket.send(line(number).decode())
                 told = [orjson.loads(await socket.recv()) for _ in range(3)]
-            assert [each["position"] for each in told] == [token(1), token(2), token(3)]
+            assert [each["position"] for each in told] == [format_position(1), format_position(2), format_position(3)]
 
     run(scene())

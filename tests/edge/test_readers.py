@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.matches import Matches
 from triplewire.edge.feeds.subscriptions import Subscriptions
@@ -24,11 +25,10 @@ from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.readers import Reader
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.workers import Workers
-from triplewire.log import MemoryOutbox
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, START, Kind, Subscription
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.telemetry.metrics import Metrics
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import Twin, publication, twin
 
 MOVES = st.lists(st.sampled_from(["append", "burst", "batch", "step", "steps", "read", "join"]), max_size=25)
@@ -57,7 +57,7 @@ class Stage:
         lifted = lift(OBSERVATIONS, solutions=False)
         made = Subscription(id, "SELECT …", Kind.SIGNAL, lifted.shape.key, lifted.constants)
         shape = (SHAPE, lifted.shape.key, lifted.shape.to_value())
-        since = self.stores.registry.put([shape, (SUBSCRIPTION, id, to_value(made))])[-1]
+        since = self.stores.registry.put([shape, (SUBSCRIPTION, id, subscription_to_value(made))])[-1]
         return replace(made, since=since)
 
     async def start(self) -> None:

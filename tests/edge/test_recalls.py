@@ -8,7 +8,7 @@ import pytest
 
 from triplewire.config import limits
 from triplewire.edge.past.recalls import Recall
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 MB = 1024 * 1024
 

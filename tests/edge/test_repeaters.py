@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.company.latest import Latest
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.repeaters import Repeater, Repeaters
-from triplewire.log.memory import MemoryLog
-from triplewire.sequences import Positions
+from triplewire.model.clock import ManualClock
+from triplewire.storage.memory import MemoryLog, PositionSequence
 from triplewire.testing import publication
 
 
@@ -88,7 +87,7 @@ def test_a_peak_is_no_reason() -> None:
 
 
 def test_the_latest_event_of_each_stream_is_known_while_it_is_wanted() -> None:
-    log = MemoryLog(Positions(), ManualClock())
+    log = MemoryLog(PositionSequence(), ManualClock())
     log.append([publication(1, 2, stream="a"), publication(3, stream="b")])
     latest, table = Latest(), log.read(0, 9, 9)
     latest.note(table)

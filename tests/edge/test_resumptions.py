@@ -14,9 +14,9 @@ from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.gaps import Gap
 from triplewire.edge.past.resumptions import Asked, Resumptions, Start
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest
-from triplewire.log.ports import Retention
-from triplewire.model import Kind, Subscription, token
+from triplewire.model import Kind, Subscription, format_position
+from triplewire.model.errors import BadRequest
+from triplewire.storage.log.ports import LogRetention
 from triplewire.testing import KINDS, Twin, event, publication, twin
 
 SECOND = 1_000_000
@@ -27,7 +27,7 @@ SECOND = 1_000_000
     [
         ("now", Asked()),
         ("earliest", Asked("earliest", position=0)),
-        (token(31), Asked(token(31), position=31)),
+        (format_position(31), Asked(format_position(31), position=31)),
         ("1970-01-01T00:00:10Z", Asked("1970-01-01T00:00:10Z", moment=10 * SECOND)),
         ("1970-01-01", Asked("1970-01-01", moment=0)),
         ("1970-01-01T01:00:10.5+01:00", Asked("1970-01-01T01:00:10.5+01:00", moment=10_500_000)),
@@ -57,7 +57,7 @@ def prepared(stores: Twin) -> Iterator[Resumptions]:
         stores.log.append([publication(number, stream="ab"[number % 2])])
     archive = MemoryArchive()
     archive.store(stores.log.read(0, 8, 8), 8)
-    stores.log.trim(Retention(size=0), before=5)
+    stores.log.trim(LogRetention(size=0), before=5)
     archive.retain(4, ["a"])
     workers = Workers(1, "read")
     yield Resumptions(Backlog(stores.log, archive), stores.clock, workers, workers)
@@ -75,10 +75,10 @@ def subscription(**fields: Any) -> Subscription:  # noqa: ANN401
         ("b", "now", Start(8)),
         ("b", "earliest", Start(0)),
         ("a", "earliest", Start(0, 4)),
-        ("b", token(2), Start(2)),
-        ("a", token(1), Start(1, 4, Gap(2, 4))),
-        ("a", token(4), Start(4, 4)),
-        ("a", token(99), Start(8, 4, Gap(1, 8))),
+        ("b", format_position(2), Start(2)),
+        ("a", format_position(1), Start(1, 4, Gap(2, 4))),
+        ("a", format_position(4), Start(4, 4)),
+        ("a", format_position(99), Start(8, 4, Gap(1, 8))),
         ("b", event(3).id, Start(3)),
         ("b", event(7).id, Start(7)),
         ("a", event(6).id, Start(6, 4)),
@@ -117,14 +117,14 @@ def seek(begun: int, resumptions: Resumptions) -> None:
         (None, {"begins": 0}, Start(0)),
         ("now", {}, Start(8, 4)),
         ("earliest", {}, Start(1, 4, Gap(1, 4))),
-        (token(3), {}, Start(3, 4, Gap(4, 4))),
-        (token(3), {"stream": "b"}, Start(3, 3)),
-        (token(2), {"stream": ("b", "c")}, Start(2, 3, Gap(3, 3))),
-        (token(2), {"begins": 0}, Start(2, 4)),
-        (token(5), {}, Start(5, 4)),
+        (format_position(3), {}, Start(3, 4, Gap(4, 4))),
+        (format_position(3), {"stream": "b"}, Start(3, 3)),
+        (format_position(2), {"stream": ("b", "c")}, Start(2, 3, Gap(3, 3))),
+        (format_position(2), {"begins": 0}, Start(2, 4)),
+        (format_position(5), {}, Start(5, 4)),
         (event(7).id, {}, Start(7, 4)),
         ("urn:none", {}, Start(1, 4, Gap(1, 4))),
-        (token(99), {}, Start(8, 4, Gap(1, 8))),
+        (format_position(99), {}, Start(8, 4, Gap(1, 8))),
     ],
 )
 def test_where_a_subscription_goes_on(text: str | None, fields: dict[str, Any], start: Start) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
 from triplewire.client.sse import Parser
+from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.matches import Matches
 from triplewire.edge.feeds.strains import Strains
@@ -33,9 +34,8 @@ from triplewire.edge.telling.windows import Load
 from triplewire.edge.telling.wires import MemoryWire
 from triplewire.edge.workers import Workers
 from triplewire.matching.shapes import lift
-from triplewire.model import MATCHES, Kind, Subscription, token
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import MATCHES, Kind, Subscription, format_position
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import Twin, publication, twin
 
 KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "settle", "settle", "yield", "join", "mark")
@@ -102,7 +102,7 @@ class Stage:
         workers, metrics = Turns(self.turns), Metrics()
         lifted = lift(OBSERVATIONS, solutions=False)
         made = Subscription("s", "…", Kind.SIGNAL, lifted.shape.key, ())
-        entries = [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", to_value(made))]
+        entries = [(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", subscription_to_value(made))]
         self.since = self.stores.registry.put(entries)[-1]
         self.outbox = self.stores.outbox("")
         log, registry = self.stores.log, self.stores.registry
@@ -208,7 +208,7 @@ def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns
                 await stage.play(move)
             await stage.finish()
             for after, kind, wire in stage.heard:
-                wanted = [token(position) for position in stage.expected[kind] if position > after]
+                wanted = [format_position(position) for position in stage.expected[kind] if position > after]
                 assert [found.id for found in Parser().feed(bytes(wire.data))] == wanted, (kind, after)
                 # Who is cut off anywhere comes back to the last id: it must not have gone beyond what was told.
                 told = re.findall(rb"id: ([0-9a-f]{16})", bytes(wire.data))
@@ -218,7 +218,11 @@ def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns
 
 
 def telling(*positions: int) -> Once:
-    return Once(lambda format: Frames(positions, [message(b"event", b"{}", token(position)) for position in positions]))
+    return Once(
+        lambda format: Frames(
+            positions, [message(b"event", b"{}", format_position(position)) for position in positions]
+        )
+    )
 
 
 def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
@@ -228,7 +232,11 @@ def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
     for _ in range(2):
         channel.push(telling(1, 2, 3, 4))
     channel.push(telling(4, 5))
-    assert [found.id for found in Parser().feed(bytes(wire.data))] == [token(3), token(4), token(5)]
+    assert [found.id for found in Parser().feed(bytes(wire.data))] == [
+        format_position(3),
+        format_position(4),
+        format_position(5),
+    ]
 
 
 def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_kept() -> None:

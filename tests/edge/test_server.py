@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import aiohttp
 
-from tests.edge.houses import Echo, Restless, body, event, house, run
+from tests.edge.houses import Echo, Restless, body, house, run
+from triplewire.config.status import Heartbeat
 from triplewire.edge import Parts, application, serve
-from triplewire.log import GroupCommit
-from triplewire.telemetry.heartbeats import Heartbeat
+from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import GatedLog, twin
+from triplewire.testing.events import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 

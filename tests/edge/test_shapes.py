@@ -16,7 +16,7 @@ from triplewire.control import shapes as routes
 from triplewire.edge import Parts
 from triplewire.edge.shapes.gates import Gate
 from triplewire.edge.shapes.judges import Judges
-from triplewire.registry.shapes import Mode, Shapes
+from triplewire.storage.registry.streams import ShapesCache, ValidationMode
 
 TURTLE = {"Content-Type": "text/turtle"}
 SHAPES = b"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.org/> .
@@ -34,7 +34,7 @@ async def shaped_house() -> AsyncIterator[tuple[House, Gate]]:
     held: list[Gate] = []
 
     def change(parts: Parts) -> Parts:
-        gate = Gate(Shapes(parts.registry), Judges(30.0))
+        gate = Gate(ShapesCache(parts.registry), Judges(30.0))
         held.append(gate)
         return replace(parts, gate=gate, routes=routes.routes(gate.shapes, gate.judges.check))
 
@@ -160,7 +160,7 @@ def test_a_pattern_that_does_not_end_is_given_up() -> None:
 def test_what_another_edge_put_holds_here_too() -> None:
     async def scene() -> None:
         async with shaped_house() as (at, gate):
-            Shapes(at.twin.registry).put("test", Mode.REFUSE, "<urn:S>\t<urn:p>\t<urn:o>")
+            ShapesCache(at.twin.registry).put("test", ValidationMode.REFUSE, "<urn:S>\t<urn:p>\t<urn:o>")
             async with asyncio.timeout(10):
                 while gate.shapes.of("test") is None:
                     await asyncio.sleep(0.01)

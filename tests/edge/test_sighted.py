@@ -15,7 +15,7 @@ from tests.edge.houses import House, house, run
 from triplewire.access import Principal, Sight
 from triplewire.access.scopes import Scope
 from triplewire.edge import Parts
-from triplewire.registry.policies import Policies
+from triplewire.storage.registry.security import PolicyStore
 from triplewire.testing.events import EXAMPLE
 
 POLICY = f"""
@@ -64,7 +64,7 @@ async def read(at: House, who: str) -> list[str]:
 def test_a_query_carries_what_its_asker_sees_now() -> None:
     async def scene() -> None:
         async with guarded() as at:
-            policies = Policies(at.twin.registry)
+            policies = PolicyStore(at.twin.registry)
             assert await carried(at, "bea") is None
             policies.load(POLICY)
             assert await carried(at, "ann") is None
@@ -81,7 +81,7 @@ def test_a_page_of_the_log_has_what_its_reader_sees() -> None:
         async with guarded() as at:
             at.append(1)
             at.append(2, stream="other")
-            Policies(at.twin.registry).load(POLICY)
+            PolicyStore(at.twin.registry).load(POLICY)
             whole = await read(at, "ann")
             assert len(whole) == 2
             assert all(f"<{EXAMPLE}result>" in text for text in whole)

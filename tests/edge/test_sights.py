@@ -23,11 +23,11 @@ from triplewire.access import Principal, Sight, parse_policy, sight_of
 from triplewire.access.scopes import Scope
 from triplewire.access.verbs import Verb
 from triplewire.edge import Parts
-from triplewire.log.ports import Publication
-from triplewire.model import Event, token
-from triplewire.model.cargoes import Cargo
+from triplewire.model import Event, format_position
+from triplewire.model.events import OpaquePayload
 from triplewire.model.terms import RDF_TYPE
-from triplewire.registry.policies import Policies
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.security import PolicyStore
 
 HEAD = '[default]\nsee = "allow"\npublish = "allow"\n'
 POLICY = f"""{HEAD}
@@ -261,7 +261,7 @@ def test_a_change_of_policy_holds_from_its_position_on_for_those_who_listen(tmp_
                 await other.position()
                 at.publish(3)
                 # In one breath, so that events of both policies are in one pass.
-                Policies(at.at.twin.registry).load(POLICY)
+                PolicyStore(at.at.twin.registry).load(POLICY)
                 at.publish(4)
                 before = await ear.rest()
                 assert [each.event for each in before][-1] == "closing"
@@ -295,7 +295,7 @@ def test_a_stream_that_is_out_of_sight_is_silent_and_has_no_past(tmp_path: Path)
             at.store()
             at.match()
             at.trim()
-            for after in ("earliest", "urn:event:0", token(2)):
+            for after in ("earliest", "urn:event:0", format_position(2)):
                 query = {"after": after, "mode": "poll", "wait": "0"}
                 for stream in ("even", "never"):
                     path = f"{at.at.url}/streams/{stream}"
@@ -326,7 +326,7 @@ def test_what_is_no_rdf_is_seen_by_who_sees_its_quads(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with ward(tmp_path, policy) as at:
-            carried = Event("urn:carried", Cargo("text/csv", b"a,b").text("urn:carried"))
+            carried = Event("urn:carried", OpaquePayload("text/csv", b"a,b").text("urn:carried"))
             at.at.twin.log.append([Publication("even", [carried])])
             end(at)
             for name, told in (("ann", True), ("ben", False)):
@@ -427,7 +427,7 @@ def test_any_policy_and_any_events(texts: list[list[str]], denied: tuple[list[st
 
     async def scene() -> None:
         async with house(change=_shut) as at:
-            Policies(at.twin.registry).load(policy)
+            PolicyStore(at.twin.registry).load(policy)
             at.twin.log.append([Publication("test", published)])
             path = f"{at.url}/streams/test?after=earliest&mode=poll&wait=0&format={format}"
             async with at.session.get(path, headers=bearer("ann")) as answer:

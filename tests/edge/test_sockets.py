@@ -14,9 +14,10 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.edge.houses import House, body, event, house, run
-from triplewire.log.ports import Retention
-from triplewire.model import token
+from tests.edge.houses import House, body, house, run
+from triplewire.model import format_position
+from triplewire.storage.log.ports import LogRetention
+from triplewire.testing.events import event
 
 Json = dict[str, Any]
 
@@ -74,10 +75,14 @@ def test_a_stream_is_told_as_json_the_past_and_then_the_present() -> None:
             at.append(1, 2)
             async with called(at, "/streams/test?after=earliest") as phone:
                 first, second = await phone.take(2)
-                assert (first["type"], first["position"], second["position"]) == ("event", token(1), token(2))
+                assert (first["type"], first["position"], second["position"]) == (
+                    "event",
+                    format_position(1),
+                    format_position(2),
+                )
                 assert first["body"] == body(event(1)).decode()
                 at.append(3)
-                assert (await phone.next())["position"] == token(3)
+                assert (await phone.next())["position"] == format_position(3)
 
     run(scene())
 
@@ -87,10 +92,10 @@ def test_many_get_the_same_and_who_comes_later_too() -> None:
         async with house() as at, called(at, "/streams/test") as one, called(at, "/streams/test") as other:
             at.append(1)
             assert await one.next() == await other.next()
-            async with called(at, f"/streams/test?after={token(0)}") as late:
+            async with called(at, f"/streams/test?after={format_position(0)}") as late:
                 at.append(2)
-                assert positions(await late.take(2)) == [token(1), token(2)]
-            assert (await one.next())["position"] == token(2)
+                assert positions(await late.take(2)) == [format_position(1), format_position(2)]
+            assert (await one.next())["position"] == format_position(2)
 
     run(scene())
 
@@ -116,7 +121,11 @@ def test_a_subscription_is_told_until_its_end() -> None:
                 (position,) = at.append(1)
                 at.match([(position, made.since, None)])
                 told = await phone.next()
-                assert (told["type"], told["subscription"], told["position"]) == ("notification", "s1", token(position))
+                assert (told["type"], told["subscription"], told["position"]) == (
+                    "notification",
+                    "s1",
+                    format_position(position),
+                )
                 at.end("s1")
                 at.match([])
                 assert [each["type"] for each in await phone.rest()] == ["end"]
@@ -131,14 +140,14 @@ def test_who_acknowledges_is_sent_no_more_than_the_window(path: str) -> None:
             made = at.subscribe()
             found = list(at.append(*range(5)))
             at.match([(each, made.since, None) for each in found])
-            async with called(at, f"{path}&after={token(made.since)}") as phone:
-                assert positions(await phone.take(2)) == [token(each) for each in found[:2]]
+            async with called(at, f"{path}&after={format_position(made.since)}") as phone:
+                assert positions(await phone.take(2)) == [format_position(each) for each in found[:2]]
                 await phone.quiet()
-                await phone.say(ack=token(found[0]))
-                assert (await phone.next())["position"] == token(found[2])
+                await phone.say(ack=format_position(found[0]))
+                assert (await phone.next())["position"] == format_position(found[2])
                 await phone.quiet()
-                await phone.say(ack=token(found[2]))
-                assert positions(await phone.take(2)) == [token(each) for each in found[3:]]
+                await phone.say(ack=format_position(found[2]))
+                assert positions(await phone.take(2)) == [format_position(each) for each in found[3:]]
                 at.match([])
                 at.append(9)
 
@@ -157,8 +166,8 @@ def test_what_waits_for_an_acknowledgement_does_not_grow_however_much_is_publish
                 await other.take(400)
             assert len(at.edge.events.room) == 1, "it has left, to come back when it is done with what it was sent"
             for position in range(1, 1_601):
-                assert (await phone.next())["position"] == token(position)
-                await phone.say(ack=token(position))
+                assert (await phone.next())["position"] == format_position(position)
+                await phone.say(ack=format_position(position))
 
     run(scene())
 
@@ -170,7 +179,7 @@ def test_who_does_not_acknowledge_in_time_is_told_where_it_was_and_cut_off() -> 
             at.append(1, 2)
             told = await phone.rest()
             assert [each["type"] for each in told] == ["event", "slow"]
-            assert told[-1]["position"] == token(0)
+            assert told[-1]["position"] == format_position(0)
             assert b"triplewire_listeners_cut_off_total 1.0" in at.edge.parts.metrics.exposition()
 
     run(scene())
@@ -182,11 +191,15 @@ def test_a_gap_is_told() -> None:
             at.append(1, 2, 3)
             at.twin.clock.advance(9)
             at.append(4)
-            at.twin.log.trim(Retention(age=5), before=9)
+            at.twin.log.trim(LogRetention(age=5), before=9)
             for ack in ("0", "1"):
-                async with called(at, f"/streams/test?after={token(1)}&ack={ack}") as phone:
+                async with called(at, f"/streams/test?after={format_position(1)}&ack={ack}") as phone:
                     gap, following = await phone.take(2)
-                    assert (gap["type"], gap["earliest"], following["position"]) == ("gap", token(4), token(4))
+                    assert (gap["type"], gap["earliest"], following["position"]) == (
+                        "gap",
+                        format_position(4),
+                        format_position(4),
+                    )
 
     run(scene())
 
@@ -199,10 +212,10 @@ def test_an_edge_that_closes_says_from_where_to_go_on(path: str) -> None:
             if path == "/notifications":
                 await phone.say(stream="test", after="earliest")
                 assert (await phone.next())["stream"] == "test"
-            assert (await phone.next())["position"] == token(position)
+            assert (await phone.next())["position"] == format_position(position)
             closing = asyncio.create_task(at.runner.shutdown())
             (last,) = await phone.rest()
-            assert (last["type"], last["position"], last["retry"] > 0) == ("closing", token(position), True)
+            assert (last["type"], last["position"], last["retry"] > 0) == ("closing", format_position(position), True)
             await closing
 
     run(scene())

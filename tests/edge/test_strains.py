@@ -11,8 +11,9 @@ from urllib.parse import quote, urlencode
 import pyarrow as pa
 import pytest
 
-from tests.edge.houses import Ear, House, data, event, house, run
+from tests.edge.houses import Ear, House, data, house, run
 from triplewire.client.sse import Parser
+from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds.strains import Strains
 from triplewire.edge.formats import SSE
 from triplewire.edge.sieves import Filters, Sieve, Sieves, Sifted, Tap
@@ -20,15 +21,14 @@ from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.sifting import Memories
 from triplewire.edge.telling.listeners import Listener
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.log.ports import Publication
-from triplewire.model import Event, Headers, token
-from triplewire.telemetry.metrics import Metrics
-from triplewire.testing.events import EXAMPLE
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.storage.log.ports import Publication
+from triplewire.testing.events import EXAMPLE, event
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
 ABOVE = f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 5) }}"
-ROOF = Headers(source="roof", application="app")
+ROOF = EventHeaders(source="roof", application="app")
 
 
 class Every:
@@ -61,7 +61,7 @@ async def filtering() -> AsyncIterator[House]:
         yield at
 
 
-def publish(at: House, *numbers: int, headers: Headers = Headers(), stream: str = "test") -> None:  # noqa: B008
+def publish(at: House, *numbers: int, headers: EventHeaders = EventHeaders(), stream: str = "test") -> None:  # noqa: B008
     events = [Event(each.id, each.text, headers) for each in map(event, numbers)]
     at.twin.log.append([Publication(stream, events)])
 
@@ -106,7 +106,7 @@ def test_values_are_alternatives_and_who_asks_for_all_is_told_all() -> None:
     async def scene() -> None:
         async with filtering() as at:
             for number, source in enumerate("abcab"):
-                publish(at, number, headers=Headers(source=source))
+                publish(at, number, headers=EventHeaders(source=source))
             async with at.listen("/streams/test?after=earliest&source=a&source=c") as some:
                 assert await heard(some, 3) == [0, 2, 3]
             async with at.listen("/streams/test?after=earliest") as all:
@@ -147,13 +147,13 @@ def test_a_filter_that_fails_cuts_off_its_listeners_and_nobody_else() -> None:
                 assert await heard(bad, 1) == await heard(good, 1) == [12]
                 publish(at, 13, headers=ROOF)
                 (last,) = await bad.rest()
-                assert (last.event, data(last)["position"]) == ("failed", token(1))
+                assert (last.event, data(last)["position"]) == ("failed", format_position(1))
                 assert data(last)["detail"] == "the filter failing failed: it raised RuntimeError"
                 publish(at, 14, headers=ROOF)
                 assert await heard(good, 2) == [13, 14]
-            async with at.listen(f"/streams/test?filter=failing&after={token(1)}") as again:
+            async with at.listen(f"/streams/test?filter=failing&after={format_position(1)}") as again:
                 assert [message.event for message in await again.rest()] == ["failed"]
-            async with at.listen(f"/streams/test?filter=failing&after={token(2)}") as beyond:
+            async with at.listen(f"/streams/test?filter=failing&after={format_position(2)}") as beyond:
                 assert await heard(beyond, 1) == [14]
             failures = at.edge.parts.metrics.registry.get_sample_value(
                 "triplewire_sieves_failed_total", {"of": "filter"}
@@ -172,9 +172,9 @@ def test_a_replay_through_a_rare_sieve_tells_how_far_it_is() -> None:
                 await asyncio.sleep(0)
             async with at.listen("/streams/test?source=roof&after=earliest") as ear:
                 ids = set()
-                while token(3_501) not in ids:
+                while format_position(3_501) not in ids:
                     ids |= {line for line in (await ear.response.content.readany()).decode().split() if len(line) == 16}
-            assert {token(1_000), token(2_000), token(3_000)} <= ids
+            assert {format_position(1_000), format_position(2_000), format_position(3_000)} <= ids
 
     run(scene())
 
@@ -187,7 +187,7 @@ def test_who_listens_through_a_rare_sieve_is_told_how_far_it_is_and_resumes_ther
             while at.edge.strains.room.told < 3:
                 await asyncio.sleep(0)
             at.edge.strains.room.keep_open()
-            assert f"id: {token(3)}\n".encode() in await ear.response.content.readany()
+            assert f"id: {format_position(3)}\n".encode() in await ear.response.content.readany()
             publish(at, 4, headers=ROOF)
             assert await heard(ear, 1) == [4]
 
@@ -204,7 +204,7 @@ def test_a_filter_that_remembers_goes_on_where_the_replay_of_its_first_listener_
                 assert await heard(first, 3) == [0, 3, 6]
                 publish(at, 7, 8, 9)
                 assert await heard(first, 1) == [9]
-                async with at.listen(f"/streams/test?filter=every&filter.n=3&after={token(8)}") as second:
+                async with at.listen(f"/streams/test?filter=every&filter.n=3&after={format_position(8)}") as second:
                     assert await heard(second, 1) == [8]
                     while len(at.edge.strains.room.at(next(iter(at.edge.strains.room)))) < 2:
                         await asyncio.sleep(0)
@@ -243,8 +243,8 @@ def test_in_the_place_of_an_event_that_is_not_decided_it_is_told_that_it_is_so()
             assert (frames.positions, reached) == ([2, 4, 5, 6, 7], 7)
             for written in (bytes(wire.data), frames.joined):
                 told = [(each.event, data(each)["position"]) for each in Parser().feed(written)]
-                events = [("event", token(position)) for position in (2, 4, 6)]
-                assert told == [*events[:2], ("undecided", token(5)), events[2]]
+                events = [("event", format_position(position)) for position in (2, 4, 6)]
+                assert told == [*events[:2], ("undecided", format_position(5)), events[2]]
             sieves.close()
 
     run(scene())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.edge.houses import House, body, data, event, house, run
-from triplewire.log.ports import Retention
-from triplewire.model import token
+from tests.edge.houses import House, body, data, house, run
+from triplewire.model import format_position
+from triplewire.storage.log.ports import LogRetention
+from triplewire.testing.events import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 
@@ -26,12 +27,12 @@ def test_a_publish_is_answered_with_positions_and_heard_by_who_listens() -> None
             await ear.position()
             receipt = await publish(at, 1, 2, Source_Id="s", Application_Id="a", Timestamp="2026-11-15T08:30:00+01:00")
             assert receipt == {
-                "stream": "test", "events": 2, "first": token(1), "last": token(2), "position": token(2)
+                "stream": "test", "events": 2, "first": format_position(1), "last": format_position(2), "position": format_position(2)
             }  # fmt: skip
             first, second = await ear.take(2)
-            assert (first.event, first.id, second.id) == ("event", token(1), token(2))
+            assert (first.event, first.id, second.id) == ("event", format_position(1), format_position(2))
             assert data(first) == {
-                "position": token(1),
+                "position": format_position(1),
                 "stream": "test",
                 "event": "http://example.org/event/1",
                 "time": "2026-11-15T07:30:00Z",
@@ -59,11 +60,11 @@ def test_who_resumes_gets_the_past_then_the_present_each_once() -> None:
     async def scene() -> None:
         async with house() as at:
             at.append(*range(2500))
-            async with at.listen("/streams/test", Last_Event_ID=token(700)) as ear:
+            async with at.listen("/streams/test", Last_Event_ID=format_position(700)) as ear:
                 past = await ear.take(1800)
                 await publish(at, 9000)
                 (live,) = await ear.take(1)
-            assert [message.id for message in [*past, live]] == [token(number) for number in range(701, 2502)]
+            assert [message.id for message in [*past, live]] == [format_position(number) for number in range(701, 2502)]
 
     run(scene())
 
@@ -73,10 +74,12 @@ def test_earliest_is_everything_and_the_default_is_from_now_on() -> None:
         async with house() as at:
             at.append(1, 2, 3)
             async with at.listen("/streams/test?after=earliest") as all, at.listen("/streams/test") as new:
-                assert await new.position() == token(3)
+                assert await new.position() == format_position(3)
                 await publish(at, 4)
-                assert [message.id for message in await all.take(4)] == [token(number) for number in (1, 2, 3, 4)]
-                assert (await new.next()).id == token(4)
+                assert [message.id for message in await all.take(4)] == [
+                    format_position(number) for number in (1, 2, 3, 4)
+                ]
+                assert (await new.next()).id == format_position(4)
 
     run(scene())
 
@@ -87,11 +90,15 @@ def test_what_was_trimmed_is_told_as_a_gap() -> None:
             at.append(*range(10))
             at.twin.clock.advance(100)
             at.append(10, 11)
-            assert at.twin.log.trim(Retention(age=50), before=100) == 10
-            async with at.listen(f"/streams/test?after={token(4)}") as ear:
+            assert at.twin.log.trim(LogRetention(age=50), before=100) == 10
+            async with at.listen(f"/streams/test?after={format_position(4)}") as ear:
                 gap, first = await ear.take(2)
-            assert (gap.event, data(gap)["asked"], data(gap)["earliest"]) == ("gap", token(4), token(11))
-            assert first.id == token(11)
+            assert (gap.event, data(gap)["asked"], data(gap)["earliest"]) == (
+                "gap",
+                format_position(4),
+                format_position(11),
+            )
+            assert first.id == format_position(11)
 
     run(scene())
 
@@ -101,7 +108,7 @@ def test_registry_changes_between_events_are_no_gap() -> None:
         async with house() as at:
             at.twin.registry.put([("a", "b", {})] * 3)
             at.append(1)
-            async with at.listen(f"/streams/test?after={token(1)}") as ear:
+            async with at.listen(f"/streams/test?after={format_position(1)}") as ear:
                 assert (await ear.next()).event == "event"
 
     run(scene())
@@ -119,11 +126,11 @@ def test_a_slow_reader_is_told_and_cut_off_and_can_come_back() -> None:
                 heard = await ear.rest()
             assert heard[-1].event == "slow"
             ids = [message.id for message in heard[:-1]]
-            assert ids == [token(each) for each in range(1, len(ids) + 1)]
+            assert ids == [format_position(each) for each in range(1, len(ids) + 1)]
             assert len(ids) < number
             async with at.listen("/streams/test", Last_Event_ID=str(ids[-1])) as again:
                 rest = await again.take(number - len(ids))
-            assert rest[-1].id == token(number)
+            assert rest[-1].id == format_position(number)
 
     run(scene())
 
@@ -134,7 +141,7 @@ def test_when_the_edge_closes_listeners_are_told_and_let_go() -> None:
             await ear.position()
             await at.runner.cleanup()
             (last,) = await ear.rest()
-            assert (last.event, data(last)["position"], data(last)["retry"]) == ("closing", token(0), 500)
+            assert (last.event, data(last)["position"], data(last)["retry"]) == ("closing", format_position(0), 500)
 
     run(scene())
 

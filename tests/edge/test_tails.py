@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds import tails
 from triplewire.edge.feeds.tails import Tail
-from triplewire.telemetry.metrics import Metrics
 
 
 class Script:

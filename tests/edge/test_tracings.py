@@ -9,10 +9,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
+from tests.config.collectors import Collector, collecting
 from tests.edge.houses import House, data, house, run
-from tests.telemetry.collectors import Collector, collecting
+from triplewire.config.tracing import Tracer
 from triplewire.edge import Parts
-from triplewire.telemetry.traces import Traces
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -23,7 +23,7 @@ BODY = b"<urn:s> <urn:p> 1 ."
 @contextmanager
 def tracing(ratio: float = 0.0) -> Iterator[tuple[Collector, Callable[[Parts], Parts]]]:
     """A collector, and what makes an edge tell it. What was told is there when the block ends."""
-    with collecting() as collector, closing(Traces(collector.url, "edge", ratio)) as traces:
+    with collecting() as collector, closing(Tracer(collector.url, "edge", ratio)) as traces:
         yield collector, lambda parts: replace(parts, traces=traces)
 
 

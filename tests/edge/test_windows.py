@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from triplewire.config.metrics import Metrics
 from triplewire.edge.telling.channels import Channel
 from triplewire.edge.telling.frames import Frames
 from triplewire.edge.telling.listeners import Listener
@@ -13,8 +14,7 @@ from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.tellings import Once
 from triplewire.edge.telling.windows import Load, Windows
 from triplewire.edge.telling.wires import MemoryWire
-from triplewire.errors import BadRequest
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model.errors import BadRequest
 
 
 class Clocks:

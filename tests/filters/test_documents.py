@@ -8,8 +8,8 @@ import pytest
 
 from tests.filters.worlds import EX, constraint
 from triplewire.config import limits
-from triplewire.errors import Unfit
 from triplewire.filters import RELATIONS, Constraint, Filter, parse
+from triplewire.model.errors import InvalidField
 from triplewire.model.terms import XSD
 
 A = f"<{EX}a>"
@@ -101,7 +101,7 @@ def test_several_filters_stay_apart() -> None:
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(fields: dict[str, object], place: str, said: str) -> None:
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(InvalidField) as refused:
         one(**fields)
     assert refused.value.field == place
     assert said in str(refused.value)
@@ -126,6 +126,6 @@ def test_what_does_not_fit_is_named_with_its_place(fields: dict[str, object], pl
     ],
 )
 def test_so_is_the_frame_around_it(document: Any, place: str) -> None:  # noqa: ANN401
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(InvalidField) as refused:
         parse(document)
     assert refused.value.field == place

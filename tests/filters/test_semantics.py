@@ -11,8 +11,8 @@ from tests import oracle
 from tests.filters import drawn, reference
 from tests.filters.worlds import Document, World
 from triplewire.filters import Constraint, parse
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
 
 
 @settings(max_examples=10, deadline=None)
@@ -21,7 +21,7 @@ def test_sql_says_what_the_reference_says(seed: int) -> None:
     random = Random(seed)
     triples = drawn.ontology(random)
     text = "\n".join("\t".join(each) for each in sorted(triples))
-    loaded = Change(1, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
+    loaded = RegistryChange(1, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
     events = [drawn.event(random, at) for at in range(12)]
     documents = [drawn.document(random) for _ in range(10)]
     found = World(events, [loaded]).matches(documents)

@@ -11,22 +11,14 @@ from sqlglot import exp
 
 from triplewire.codec import TURTLE, decode
 from triplewire.filters import query_of
-from triplewire.log.entries import table
 from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Lifted, lift
-from triplewire.model import Event, Headers
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.sparql import (
-    FACETS,
-    Conjunction,
-    compile_event,
-    compile_subscription,
-    explode,
-    facets_of,
-    to_sql,
-)
+from triplewire.model import Event, EventHeaders
+from triplewire.sparql import FACETS, Conjunction, compile_event, compile_subscription, explode, facets_of, to_sql
 from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.storage.log.appending import entries_table
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
 
 EX = "http://example.org/"
 PROLOGUE = f"""@prefix ex: <{EX}> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
@@ -37,20 +29,20 @@ Document = Mapping[str, Any]
 
 
 def event(turtle: str, id: str = f"{EX}event") -> Event:
-    (found,) = decode((PROLOGUE + turtle).encode(), TURTLE, Headers())
+    (found,) = decode((PROLOGUE + turtle).encode(), TURTLE, EventHeaders())
     return Event(id, found.text)
 
 
-def loaded(turtle: str, name: str = "test", position: int = 1) -> Change:
+def loaded(turtle: str, name: str = "test", position: int = 1) -> RegistryChange:
     """The change that loads an ontology."""
     text = event(turtle).text
-    return Change(position, ONTOLOGY, name, {"text": text, "triples": 0, "classes": 0, "properties": 0})
+    return RegistryChange(position, ONTOLOGY, name, {"text": text, "triples": 0, "classes": 0, "properties": 0})
 
 
 class World:
     """Events of a batch, at the positions 0, 1, …, and ontologies."""
 
-    def __init__(self, events: Sequence[Event], ontologies: Iterable[Change] = ()) -> None:
+    def __init__(self, events: Sequence[Event], ontologies: Iterable[RegistryChange] = ()) -> None:
         self.duck = duckdb.connect(config={"threads": 1})
         prepare(self.duck)
         self.closures = Closures(self.duck)
@@ -60,7 +52,7 @@ class World:
         rows = [
             (at, "test", each.id, each.text, None, None, 0, 0, "text/turtle", None) for at, each in enumerate(events)
         ]
-        self.duck.register("entries", table([rows]))
+        self.duck.register("entries", entries_table([rows]))
         self.duck.execute(f"CREATE TABLE quads AS {to_sql(explode('entries'), 'duckdb')}")
         self.duck.execute("CREATE VIEW events AS SELECT * FROM quads WHERE quad = 0")
 

@@ -1,7 +1,10 @@
-"""Threat: a few kilobytes that say that they are gigabytes: a compressed body, one that is compressed more than once, a
+"""Threat: a few kilobytes that say that they are gigabytes: a compressed body, one that is compressed more than
+once, a
 compressed message over a WebSocket. Whoever inflates them whole has no memory left for others. What stops it: bodies
-are inflated in small pieces, of which no more are taken than a body may have; only one coding is taken; messages have
-the same limit."""
+are inflated in small pieces, of which no more are taken than a body may have; only one coding is taken; messages
+have
+the same limit.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ import aiohttp
 import pytest
 import zstandard
 
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from tests.hardening.wires import Wire, alive, wire
 from triplewire.config import limits
+from triplewire.testing.events import event
 
 TURTLE = {"Content-Type": "text/turtle"}
 OVER = limits.BODY_BYTES + 1

@@ -1,5 +1,6 @@
 """Threat: an input that did harm once, and comes again. What `make fuzz` and others have found is fed to the same
-target: it is taken, or refused by an InputError."""
+target: it is taken, or refused by an InputError.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from fuzz import codecs, languages
 
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*"))
 TARGETS = {**codecs.TARGETS, **languages.TARGETS}

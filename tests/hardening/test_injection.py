@@ -1,7 +1,10 @@
-"""Threat: somebody puts the end of a line, and another line after it, into what an edge repeats: an address, a name, a
+"""Threat: somebody puts the end of a line, and another line after it, into what an edge repeats: an address, a name,
+a
 header. Told again in a header it begins another header, or another answer, in a cache or a browser of others; in an
-event stream another message; in a log a record of something that did not happen. What stops it: names are checked where
-they come in, addresses stay encoded, and nothing that ends a line is written where lines count."""
+event stream another message; in a log a record of something that did not happen. What stops it: names are checked
+where
+they come in, addresses stay encoded, and nothing that ends a line is written where lines count.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from tests.hardening.wires import alive, wire
+from triplewire.config.logs import JsonFormatter, TextFormatter
 from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.edge import Parts
-from triplewire.telemetry.logs import Objects, Texts
+from triplewire.testing.events import event
 
 EVIL = "%0d%0aX-Evil:%20yes%0d%0a%0d%0aevil"
 REQUESTS = {
@@ -93,8 +97,8 @@ def test_no_record_of_a_log_is_made_of_what_a_client_says() -> None:
     except ValueError as error:
         info = (type(error), error, error.__traceback__)
     record = logging.LogRecord("triplewire", logging.ERROR, "", 1, "%s failed", (said,), info)
-    first, *others = Texts().format(record).split("\n")
+    first, *others = TextFormatter().format(record).split("\n")
     assert "\\n2026-01-01" in first
     assert all(line.startswith("    ") for line in others)
-    assert not {"\r", "\x1b", "\u2028"} & set(Texts().format(record))
-    assert "\n" not in Objects("edge").format(record)
+    assert not {"\r", "\x1b", "\u2028"} & set(TextFormatter().format(record))
+    assert "\n" not in JsonFormatter("edge").format(record)

@@ -1,7 +1,10 @@
-"""Threat: a client opens connections and lets its requests trickle, or does not read its answers. Each costs it next to
-nothing, and an edge a connection and memory, until there are none left for others. What stops it: a head, a body and an
+"""Threat: a client opens connections and lets its requests trickle, or does not read its answers. Each costs it next
+to
+nothing, and an edge a connection and memory, until there are none left for others. What stops it: a head, a body and
+an
 answer that waits to be read have a time, which is looked at by the edge's clock; what is kept open on purpose has a
-limit in number instead."""
+limit in number instead.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import asyncio
 
 import pytest
 
-from tests.edge.houses import House, body, event, house, run
+from tests.edge.houses import House, body, house, run
 from tests.hardening.wires import Wire, alive, wire
 from triplewire.config import limits
+from triplewire.testing.events import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
 

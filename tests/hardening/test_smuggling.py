@@ -1,14 +1,17 @@
-"""Threat: somebody behind a proxy that others share sends a request of which the proxy and the edge disagree where it
+"""Threat: somebody behind a proxy that others share sends a request of which the proxy and the edge disagree where
+it
 ends. What one of them takes for a body is the next request to the other: it passes the proxy's checks, or answers
 somebody else. What stops it: framing that can be read in two ways is refused, and its connection is closed, so that
-nothing after it is read as a request."""
+nothing after it is read as a request.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from tests.hardening.wires import alive, wire
+from triplewire.testing.events import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
 EVENT = body(event(1))

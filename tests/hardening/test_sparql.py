@@ -1,8 +1,12 @@
-"""Threat: a query that is short to write and has no end: joins of everything with everything, paths over all that there
+"""Threat: a query that is short to write and has no end: joins of everything with everything, paths over all that
+there
 is, expressions that a regular one cannot decide, lists and depths without measure; or one that breaks out of its
-language into SQL. Whoever may ask could stop all others from being answered. What stops it: size and depth are limited
-before it is compiled, constants are never SQL, and it runs in a process of its own, with limits of time, memory, rows
-and bytes; one that does not obey is killed, and the next query is answered."""
+language into SQL. Whoever may ask could stop all others from being answered. What stops it: size and depth are
+limited
+before it is compiled, constants are never SQL, and it runs in a process of its own, with limits of time, memory,
+rows
+and bytes; one that does not obey is killed, and the next query is answered.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.edge.houses import house
-from tests.query.test_processes import queries
+from tests.history.test_worker import queries
 
 DOUBLED = [f"BIND(CONCAT(?x{n}, ?x{n}, ?x{n}, ?x{n}) AS ?x{n + 1})" for n in range(16)]
 HOSTILE = {

@@ -14,9 +14,8 @@ from tests.edge.brokers import broker
 from tests.edge.houses import House, house, run
 from triplewire.config import limits
 from triplewire.edge import Parts
-from triplewire.log import Publication
-from triplewire.log.ports import Retention
-from triplewire.model import END, Erasure, Event, Headers, Scope
+from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
+from triplewire.storage.log.ports import LogRetention, Publication
 
 TREE, LDES, TW = "https://w3id.org/tree#", "https://w3id.org/ldes#", "https://triplewire.dev/ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -31,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def some(*numbers: int) -> list[Event]:
     return [
-        Event(f"urn:event:{each}", f'<urn:s{each}>\t<urn:p>\t"{each}"', Headers(source="roof", time=each))
+        Event(f"urn:event:{each}", f'<urn:s{each}>\t<urn:p>\t"{each}"', EventHeaders(source="roof", time=each))
         for each in numbers
     ]
 
@@ -190,7 +189,7 @@ def test_a_page_is_the_same_bytes_from_the_log_and_from_the_lake() -> None:
             publish(at, 3, 4)
             before = [await got(at, f"/streams/home/ldes{path}", "application/trig") for path in ("", "/0/0", "/0/1")]
             archive.store(at.twin.log.read(0, END, 99), at.twin.log.head())
-            at.twin.log.trim(Retention(size=0), before=at.twin.log.head() + 1)
+            at.twin.log.trim(LogRetention(size=0), before=at.twin.log.head() + 1)
             assert at.twin.log.read(0, END, 9).num_rows == 0
             after = [await got(at, f"/streams/home/ldes{path}", "application/trig") for path in ("", "/0/0", "/0/1")]
             assert [body for _, body in after] == [body for _, body in before]
@@ -221,7 +220,7 @@ def test_what_is_erased_is_on_no_page() -> None:
         async with house() as at:
             publish(at, *range(1, 5))
             full, _ = await got(at, "/streams/home/ldes/0/0")
-            at.twin.log.erase(Erasure("e", Scope.EVENT, "urn:event:2", END))
+            at.twin.log.erase(Erasure("e", ErasureScope.EVENT, "urn:event:2", END))
             assert await walked(at) == [f"urn:event:{number}" for number in (1, 3, 4)]
             again, _ = await got(at, "/streams/home/ldes/0/0", If_None_Match=full.headers["ETag"])
             assert again.headers["ETag"] != full.headers["ETag"]
@@ -233,7 +232,7 @@ def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> No
     async def scene() -> None:
         async with house() as at:
             publish(at, *range(1, 15))
-            at.twin.log.trim(Retention(age=3.5), before=END)
+            at.twin.log.trim(LogRetention(age=3.5), before=END)
             assert await walked(at) == [f"urn:event:{number}" for number in range(11, 15)]
             for path in ("0/0", "1/0"):
                 gone = await at.problem("GET", f"/streams/home/ldes/{path}")

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from triplewire.config import limits
 from triplewire.edge.ldes.trees import Node, Tree
-from triplewire.log.leaves import Leaf, Volume
+from triplewire.storage.log.ports import Segment, StreamVolume
 
 
 def tree(count: int, *, open: bool, rough: int = -1) -> Tree:
     """Over so many leaves of ten positions each; the last of them may be open."""
     closed = count - open
     last = leaf(closed) if open else None
-    return Tree(Volume("s", closed=closed, open=last, rough=rough))
+    return Tree(StreamVolume("s", closed=closed, open=last, rough=rough))
 
 
-def leaf(number: int) -> Leaf:
-    return Leaf(number, ((10 * number + 1, 10 * number + 10),), 100 * number, 100 * number + 99)
+def leaf(number: int) -> Segment:
+    return Segment(number, ((10 * number + 1, 10 * number + 10),), 100 * number, 100 * number + 99)
 
 
-def leaves(numbers: Sequence[int]) -> list[Leaf]:
+def leaves(numbers: Sequence[int]) -> list[Segment]:
     return [leaf(number) for number in numbers]
 
 

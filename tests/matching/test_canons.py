@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests import generated
 from tests.differential.grammar import Question, asks, selects
 from tests.matching.test_evaluator import entries, evaluator, pairs
-from triplewire.errors import Unsupported
 from triplewire.matching.canons import canonical, ordered
 from triplewire.matching.cuts import Asked
 from triplewire.matching.renames import renamed
@@ -20,10 +19,11 @@ from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import lift_asked
 from triplewire.matching.wholes import check
 from triplewire.model import Kind, Subscription
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import Const, Pattern, Var, parse_query
 from triplewire.sparql.rewriting import parts
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 
 def same(one: str, other: str, *, solutions: bool) -> bool:
@@ -142,7 +142,7 @@ def test_what_matches_stays_the_same(seed: int, questions: list[Question]) -> No
     events = {1_000 + number: generated.event(random, number) for number in range(12)}
     texts = [question.text for question in questions if taken(question.text)]
     texts += [generated.sparql(random) for _ in range(4)]
-    plain, written = list[Change](), list[Change]()
+    plain, written = list[RegistryChange](), list[RegistryChange]()
     for at, text in enumerate(texts, 1):
         plain += registered(at, lift(parse_query(text), solutions=False))
         written += registered(at, lift_asked(Asked(text, False)))
@@ -159,11 +159,11 @@ def taken(text: str) -> bool:
     return True
 
 
-def registered(at: int, lifted: Lifted) -> list[Change]:
+def registered(at: int, lifted: Lifted) -> list[RegistryChange]:
     made = Subscription(str(at), None, Kind.SIGNAL, lifted.shape.key, lifted.constants)
     return [
-        Change(at, SHAPE, made.shape, lifted.shape.to_value()),
-        Change(at, SUBSCRIPTION, made.id, to_value(made)),
+        RegistryChange(at, SHAPE, made.shape, lifted.shape.to_value()),
+        RegistryChange(at, SUBSCRIPTION, made.id, subscription_to_value(made)),
     ]
 
 

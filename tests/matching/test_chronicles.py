@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.log.ports import Measured, Publication, Retention
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.retrospects import since
-from triplewire.model import MATTER, START
+from triplewire.model import MATCHED_COLUMNS, START
+from triplewire.storage.log.ports import LogRetention, MeasuredLog, Publication
 from triplewire.testing import KINDS, publication, twin
 
 
@@ -39,7 +39,7 @@ class Kept:
     ) -> tuple[pa.Table, int]:
         positions = self.entries["position"].to_pylist()
         rows = [row for row, at in enumerate(positions) if after < at <= upto][: min(limit, self.most)]
-        found = self.entries.take(pa.array(rows, pa.int64())).select(MATTER)
+        found = self.entries.take(pa.array(rows, pa.int64())).select(MATCHED_COLUMNS)
         return found, positions[rows[-1]] if len(rows) == min(limit, self.most) else upto
 
 
@@ -47,7 +47,7 @@ class Kept:
 class Cutting:
     """A log that lets everything go after so many reads."""
 
-    log: Measured
+    log: MeasuredLog
     reads: int
     _done: int = field(default=0)
 
@@ -58,7 +58,7 @@ class Cutting:
         found = self.log.read(after, upto, limit)
         self._done += 1
         if self._done == self.reads:
-            self.log.trim(Retention(size=0), before=100)
+            self.log.trim(LogRetention(size=0), before=100)
         return found
 
     def reach(self, after: int, upto: int, size: int) -> int:
@@ -73,7 +73,7 @@ class Cutting:
     def head(self) -> int:
         return self.log.head()
 
-    def trim(self, retention: Retention, before: int) -> int:
+    def trim(self, retention: LogRetention, before: int) -> int:
         return self.log.trim(retention, before)
 
 
@@ -89,10 +89,10 @@ def test_the_whole_sequence_is_read_wherever_the_log_begins(
             else:
                 stores.registry.put([("other", "x", {})])
         whole, head = stores.log.read(0, 100, 100), stores.log.head()
-        stores.log.trim(Retention(size=0), before=before)
+        stores.log.trim(LogRetention(size=0), before=before)
         chronicle = Chronicle(stores.log, Kept(whole, head, most))
         for after in range(head + 1):
-            expected = [row for row in whole.select(MATTER).to_pylist() if row["position"] > after]
+            expected = [row for row in whole.select(MATCHED_COLUMNS).to_pylist() if row["position"] > after]
             assert chronicle.read(after, head, limit).to_pylist() == expected[:limit]
 
 
@@ -112,7 +112,7 @@ def test_times_are_found_beyond_the_log() -> None:
             stores.clock.advance(1)
             stores.log.append([publication(number)])
         whole, now = stores.log.read(0, 100, 100), stores.clock.now()
-        stores.log.trim(Retention(size=0), before=6)
+        stores.log.trim(LogRetention(size=0), before=6)
         chronicle = Chronicle(stores.log, Kept(whole, 8, most=2))
         found = [since(chronicle, now - 1_000_000 * ago, 8) for ago in range(9)]
     assert found == [7, 6, 5, 4, 3, 2, 1, 0, 0]
@@ -122,7 +122,7 @@ def test_what_neither_has_is_told() -> None:
     with twin("memory") as stores:
         stores.log.append([publication(*range(6))])
         kept = Kept(stores.log.read(0, 3, 3), 3)
-        stores.log.trim(Retention(size=0), before=6)
+        stores.log.trim(LogRetention(size=0), before=6)
         chronicle = Chronicle(stores.log, kept)
         first = chronicle.page(1, 6, 10)
         second = chronicle.page(first.reached, 6, 10)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests import generated, oracle
 from tests.matching.subscriptions import ended, registered
-from triplewire.log.entries import table
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import bindings
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind
 from triplewire.sparql import parse_query
+from triplewire.storage.log.appending import entries_table
 
 EX = generated.EX
 READING = Event(
@@ -29,7 +29,7 @@ def entries(events: dict[int, Event], stream: str = "test") -> pa.Table:
     rows = [
         (at, stream, each.id, each.text, None, None, 0, 0, "application/n-quads", None) for at, each in events.items()
     ]
-    return table([rows])
+    return entries_table([rows])
 
 
 NAMED = ["position", "subscription", "solutions", "terms"]

@@ -17,14 +17,14 @@ from tests.differential.pairs import examples
 from tests.filters.worlds import World, constraint, event, holds, loaded
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
-from triplewire.clock import ManualClock
-from triplewire.errors import QueryLimit, Unsupported
 from triplewire.filters import query_of
 from triplewire.matching.explanations import explain
 from triplewire.matching.shapes import lift
 from triplewire.matching.steps import Explanation
 from triplewire.matching.trials import Trial
 from triplewire.model import Event, Kind
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import QueryLimit, Unsupported
 from triplewire.sparql import Pattern, Var, parse_query
 from triplewire.sparql.algebra import Basic
 from triplewire.sparql.ontologies import Triple, ontology_of

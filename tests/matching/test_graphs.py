@@ -13,8 +13,8 @@ from tests.matching.test_wholes import EVENTS, PREFIX, XSD
 from triplewire.matching.expansion import graph
 from triplewire.matching.shapes import Shape, lift
 from triplewire.model import Event, Kind
-from triplewire.registry.subscriptions import from_change
 from triplewire.sparql import Conjunction, parse_query
+from triplewire.storage.registry.subscriptions import subscription_from_change
 
 FLAT = (
     "CONSTRUCT { ?o :seen ?v } WHERE { ?o :value ?v }",
@@ -52,7 +52,7 @@ def delivered(event: Event, position: int, query: str, stream: str | None = None
     (match,) = matches
     shape = Shape.from_value(changes[0].value or {})
     (entry,) = batch.to_pylist()
-    found = graph(shape, from_change(changes[1]), entry, match["solutions"] or [], match["terms"] or [])
+    found = graph(shape, subscription_from_change(changes[1]), entry, match["solutions"] or [], match["terms"] or [])
     assert found["format"] == "application/n-triples"
     text: str = found["graph"]
     return text

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from tests.matching.test_evaluator import evaluator, pairs
-from triplewire.log.entries import table
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
 from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
 from triplewire.model.terms import RDF_TYPE
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.log.appending import entries_table
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 TYPED = f'<urn:s>\t{RDF_TYPE}\t<http://a/C>\n<urn:s>\t<urn:p>\t"1"\n<urn:s>\t<urn:p>\t"2"'
 TOLD = '<urn:s>\t<http://b/p>\t"http://a/C"\n<urn:s>\t<urn:p>\t"1"'
@@ -53,15 +53,15 @@ def entries() -> pa.Table:
         (at, stream, f"urn:event:{at}", text, source, application, 0, 0, "application/n-quads", None)
         for at, (stream, source, application, text) in EVENTS.items()
     ]
-    return table([rows])
+    return entries_table([rows])
 
 
-def registered(asked: Asked, at: int = 1) -> list[Change]:
+def registered(asked: Asked, at: int = 1) -> list[RegistryChange]:
     lifted = lift_asked(asked)
     made = Subscription(str(at), asked.text, Kind.SIGNAL, lifted.shape.key, lifted.constants)
     return [
-        Change(at, SHAPE, made.shape, lifted.shape.to_value()),
-        Change(at, SUBSCRIPTION, made.id, to_value(made)),
+        RegistryChange(at, SHAPE, made.shape, lifted.shape.to_value()),
+        RegistryChange(at, SUBSCRIPTION, made.id, subscription_to_value(made)),
     ]
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.filters.worlds import EX, World, constraint, event, holds, loaded
 from triplewire.config import limits
 from triplewire.matching.ontologies import Closures
-from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION, ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
 
 
 def rows(duck: duckdb.DuckDBPyConnection, relation: str = "below") -> set[tuple[str, str]]:
@@ -47,15 +47,15 @@ def test_one_that_is_loaded_again_takes_the_place_of_the_former(duck: duckdb.Duc
     closures.prepare()
     assert rows(duck) == rows(duck, "equivalent") == {("a", "c"), ("c", "a")}
     assert rows(duck, "strictly") == set()
-    closures.apply(Change(3, ONTOLOGY, "one", None))
+    closures.apply(RegistryChange(3, ONTOLOGY, "one", None))
     closures.prepare()
     assert rows(duck) == set()
 
 
 def test_other_changes_do_not_concern_it(duck: duckdb.DuckDBPyConnection) -> None:
     closures = Closures(duck)
-    assert not closures.apply(Change(1, VERSION, NEWEST, {}))
-    assert not closures.apply(Change(2, "stream", "one", {}))
+    assert not closures.apply(RegistryChange(1, ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES, {}))
+    assert not closures.apply(RegistryChange(2, "stream", "one", {}))
     assert not closures.prepare()
 
 

@@ -10,7 +10,7 @@ from tests.matching.test_evaluator import entries
 from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.portions import Exhausted, Patience
-from triplewire.model import Event, Kind, Reached
+from triplewire.model import Event, Kind, LimitReached
 
 CROSS = "SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"
 WHOLE = "SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f OPTIONAL { ?a <urn:none> ?n } }"
@@ -38,10 +38,10 @@ def limited(rows: list[dict[str, object]]) -> dict[tuple[object, object], object
 @pytest.mark.parametrize(
     ("sparql", "reached"),
     # The solutions of a whole query are told apart before they can be counted.
-    [(CROSS, Reached.SOLUTIONS), (WHOLE, Reached.WORK)],
+    [(CROSS, LimitReached.SOLUTIONS), (WHOLE, LimitReached.WORK)],
     ids=["conjunction", "whole"],
 )
-def test_a_cross_product_within_a_large_event_ends_in_a_match_that_says_so(sparql: str, reached: Reached) -> None:
+def test_a_cross_product_within_a_large_event_ends_in_a_match_that_says_so(sparql: str, reached: LimitReached) -> None:
     rows = matched({1: (sparql, Kind.BINDINGS)}, {5: SMALL, 6: LARGE, 7: SMALL})
     assert limited(rows) == {(5, 1): None, (6, 1): reached, (7, 1): None}
     assert [row["solutions"] for row in rows if row["limit"]] == [None]
@@ -64,7 +64,7 @@ def test_a_signal_is_decided_by_the_first_solution() -> None:
 
 
 def test_what_is_not_decided_in_time_says_so() -> None:
-    assert limited(matched({1: (NEVER, Kind.SIGNAL)}, {6: LARGE, 7: SMALL})) == {(6, 1): Reached.WORK}
+    assert limited(matched({1: (NEVER, Kind.SIGNAL)}, {6: LARGE, 7: SMALL})) == {(6, 1): LimitReached.WORK}
 
 
 def test_of_one_shape_only_those_who_ask_too_much_are_told() -> None:
@@ -82,12 +82,12 @@ def test_as_many_solutions_as_are_allowed_are_told() -> None:
     quads = [f"<urn:s{number}>\t<urn:p>\t<urn:o>" for number in range(SOLUTIONS + 1)]
     most, more = (Event("urn:e", "\n".join(quads[:count])) for count in (SOLUTIONS, SOLUTIONS + 1))
     rows = matched({1: ("SELECT * { ?s <urn:p> ?o }", Kind.BINDINGS)}, {5: most, 6: more})
-    assert limited(rows) == {(5, 1): None, (6, 1): Reached.SOLUTIONS}
+    assert limited(rows) == {(5, 1): None, (6, 1): LimitReached.SOLUTIONS}
 
 
 def test_subscriptions_that_ask_the_same_are_all_told() -> None:
     asked = dict.fromkeys(range(1, 5), (CROSS, Kind.BINDINGS))
-    assert limited(matched(asked, {6: LARGE})) == {(6, number): Reached.SOLUTIONS for number in asked}
+    assert limited(matched(asked, {6: LARGE})) == {(6, number): LimitReached.SOLUTIONS for number in asked}
 
 
 def test_an_event_is_weighed_by_parts_that_the_query_leaves_out() -> None:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from triplewire.config import limits
-from triplewire.errors import Unsupported
 from triplewire.matching.rehearsals import Rehearsal, rehearse
-from triplewire.model import Kind, token
+from triplewire.model import Kind, format_position
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
 from triplewire.testing import KINDS, Twin, publication, twin
 from triplewire.testing.events import EXAMPLE
@@ -34,7 +34,7 @@ def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> Non
     assert (found.matched, found.looked_at, found.complete) == (5, 7, True)
     value = json.loads(json.dumps(found.value()))
     assert [each["event"] for each in value["examples"]] == [f"{EXAMPLE}event/{number}" for number in (7, 13, 12)]
-    assert value["examples"][0]["position"] == token(9)
+    assert value["examples"][0]["position"] == format_position(9)
     assert value["examples"][0]["stream"] == "test"
 
 

@@ -19,27 +19,27 @@ from triplewire.matching.index import Guards
 from triplewire.matching.matcher import Matcher
 from triplewire.model import Event, Kind, Subscription
 from triplewire.model.terms import XSD, iri, literal
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 FIRST = 1_000
 """The position of the first event."""
 
 
-def made(position: int, document: Mapping[str, Any]) -> list[Change]:
+def made(position: int, document: Mapping[str, Any]) -> list[RegistryChange]:
     """The changes that making a subscription at a position leads to."""
     asked = lifted(document)
     subscription = Subscription(str(position), "", Kind.SIGNAL, asked.shape.key, asked.constants)
     return [
-        Change(position, SHAPE, asked.shape.key, asked.shape.to_value()),
-        Change(position, SUBSCRIPTION, subscription.id, to_value(subscription)),
+        RegistryChange(position, SHAPE, asked.shape.key, asked.shape.to_value()),
+        RegistryChange(position, SUBSCRIPTION, subscription.id, subscription_to_value(subscription)),
     ]
 
 
-def said(position: int, triples: set[reference.Triple]) -> Change:
+def said(position: int, triples: set[reference.Triple]) -> RegistryChange:
     text = "\n".join("\t".join(each) for each in sorted(triples))
-    return Change(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
+    return RegistryChange(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
 
 
 def matched(matcher: Matcher, events: Sequence[Event]) -> set[tuple[int, int]]:

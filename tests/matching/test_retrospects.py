@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triplewire.config import limits
-from triplewire.errors import NotFound
 from triplewire.matching.retrospects import at, backwards, newest, since
+from triplewire.model.errors import NotFound
 from triplewire.testing import KINDS, publication, twin
 
 

@@ -18,7 +18,6 @@ from tests.differential.pairs import examples
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
 from triplewire.edge.feeds.notifications import Wanted, grouped
-from triplewire.errors import StorageFull
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
 from triplewire.matching.index.batches import events_of
@@ -29,11 +28,11 @@ from triplewire.matching.index.kernel import match
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import Shape, lift
 from triplewire.model import END, Event, Kind, Subscription
+from triplewire.model.errors import StorageFull
 from triplewire.model.terms import XSD
-from triplewire.registry.memory import MemoryRegistry
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
-from triplewire.sequences import Positions
 from triplewire.sparql import parse_query
+from triplewire.storage.memory import MemoryRegistry, PositionSequence
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 LONG = "0.30000000000000004"
 """More digits than the index decides about."""
@@ -43,7 +42,7 @@ class World:
     """A registry, and events at positions of its own order."""
 
     def __init__(self) -> None:
-        self._positions = Positions()
+        self._positions = PositionSequence()
         self.registry = MemoryRegistry(self._positions)
         self._shapes: set[str] = set()
 
@@ -54,7 +53,7 @@ class World:
         if lifted.shape.key not in self._shapes:
             self.registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value())])
             self._shapes.add(lifted.shape.key)
-        self.registry.put([(SUBSCRIPTION, id, to_value(made))])
+        self.registry.put([(SUBSCRIPTION, id, subscription_to_value(made))])
 
     def end(self, id: str) -> None:
         self.registry.put([(SUBSCRIPTION, id, None)])

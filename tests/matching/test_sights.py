@@ -23,7 +23,6 @@ from tests.matching.test_evaluator import entries
 from triplewire.access.scopes import Scope
 from triplewire.access.sights import Sight
 from triplewire.edge.feeds.notifications import Solutions, Wanted, grouped
-from triplewire.errors import Unsupported
 from triplewire.matching.cuts import Asked
 from triplewire.matching.expansion import bindings, tabulated
 from triplewire.matching.known import memberships_of
@@ -33,10 +32,11 @@ from triplewire.matching.shapes import Lifted, Shape
 from triplewire.matching.sights import redacted
 from triplewire.matching.texts import Texts, lift_asked
 from triplewire.model import END, Event, Kind, Subscription
+from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql import Query
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 CLASSES = (f"<{EX}C>", f"<{EX}D>")
 TYPED = tuple(f"{each} {RDF_TYPE} {kind}" for each in RESOURCES for kind in CLASSES)
@@ -96,10 +96,10 @@ def _out(term: str, scope: Scope) -> bool:
     return any(map(meant, scope.denied)) or not any(map(meant, scope.allowed))
 
 
-def changes_of(lifted: Lifted, kind: Kind) -> list[Change]:
+def changes_of(lifted: Lifted, kind: Kind) -> list[RegistryChange]:
     made = Subscription("1", None, kind, lifted.shape.key, lifted.constants)
-    shape = Change(1, SHAPE, lifted.shape.key, lifted.shape.to_value())
-    return [shape, Change(1, SUBSCRIPTION, "1", to_value(made))]
+    shape = RegistryChange(1, SHAPE, lifted.shape.key, lifted.shape.to_value())
+    return [shape, RegistryChange(1, SUBSCRIPTION, "1", subscription_to_value(made))]
 
 
 def answers(lifted: Lifted, kind: Kind, published: Sequence[Event]) -> list[Answer | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lake.test_delta import entries
+from tests.storage.lake.test_delta import entries
 from triplewire.matching.shapes import lift
 from triplewire.matching.solos import SINCE, predicates, solo
 from triplewire.model import Kind, Subscription

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.differential.grammar import Question, asks, selects
 from tests.filters import drawn
 from tests.generated import sparql
-from triplewire.errors import TriplewireError
 from triplewire.filters import form_of
 from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.narrowings import Narrowing
 from triplewire.matching.shapes import Lifted
 from triplewire.matching.texts import Texts, lift_asked
+from triplewire.model.errors import TriplewireError
 
 EX = "PREFIX ex: <http://example.org/> "
 

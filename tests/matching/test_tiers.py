@@ -14,14 +14,14 @@ from tests.matching.singles.judges import EX, PREFIXES, event
 from tests.matching.singles.test_singles import events
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
-from triplewire.errors import Unsupported
 from triplewire.matching.index import Guards
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
 from triplewire.model import Event, Kind
-from triplewire.model.cargoes import Cargo
-from triplewire.registry.ports import Change
+from triplewire.model.errors import Unsupported
+from triplewire.model.events import OpaquePayload
 from triplewire.sparql import parse_query
+from triplewire.storage.registry.ports import RegistryChange
 
 READING = event(("o", "key", "k1"), ("o", "value", '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'))
 OTHER = event(("o", "key", "k2"), ("o", "value", '"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>'), id=f"{EX}e2")
@@ -47,7 +47,7 @@ CHOSEN = [
 ]
 
 
-def pairs(changes: list[Change], published: list[Event]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+def pairs(changes: list[RegistryChange], published: list[Event]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """By both tiers, and by the evaluator: where subscriptions were made, and the positions of events."""
     batch = entries({100 + at: each for at, each in enumerate(published)})
     together, alone = (expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator))
@@ -85,7 +85,7 @@ def test_generated_ones(part: int) -> None:
     answers()
 
 
-def _registered(position: int, text: str) -> list[Change]:
+def _registered(position: int, text: str) -> list[RegistryChange]:
     try:
         return registered(position, text, Kind.SIGNAL)
     except Unsupported:
@@ -94,6 +94,6 @@ def _registered(position: int, text: str) -> list[Change]:
 
 def test_what_is_no_rdf_matches_nothing() -> None:
     changes = registered(1, "ASK { ?s ?p ?o }", Kind.SIGNAL)
-    carried = Event("urn:e", Cargo("text/csv", b"a,b").text("urn:e"))
+    carried = Event("urn:e", OpaquePayload("text/csv", b"a,b").text("urn:e"))
     assert pairs(changes, [READING, carried, OTHER]) == ({(1, 100), (1, 102)}, {(1, 100), (1, 102)})
     assert pairs(changes, [carried]) == (set(), set())

@@ -10,10 +10,10 @@ import pytest
 from tests.generated import EX
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
-from triplewire.errors import Unsupported
 from triplewire.matching.expansion import tabulated
 from triplewire.matching.shapes import lift
 from triplewire.model import Event, Kind
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -14,7 +14,7 @@ from triplewire.access.keys import _by_topics
 from triplewire.access.topics import pattern_of
 from triplewire.codec import N_QUADS, decode
 from triplewire.config import limits
-from triplewire.log import Publication
+from triplewire.storage.log.ports import Publication
 
 HUB = "/.well-known/mercure"
 

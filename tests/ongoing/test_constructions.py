@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from triplewire.model import MATCHES
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.ongoing.constructions import constructed
 from triplewire.ongoing.structures import structure_of
 from triplewire.sparql.registrations import parse_registration

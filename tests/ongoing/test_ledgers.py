@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 from triplewire.ongoing.ledgers import START, Ledger
 
 

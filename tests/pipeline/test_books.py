@@ -22,9 +22,8 @@ from tests.ongoing.oracle import Asked, Bindings, Key, Published, Triple, expect
 from tests.ongoing.strategies import quads
 from tests.pipeline.frames import Account, Frame, one_process
 from triplewire.config import limits
-from triplewire.log import Publication
-from triplewire.model import END, Event, Reached, Scope
-from triplewire.model.queries import ContinuousQuery, State
+from triplewire.model import END, ErasureScope, Event, LimitReached
+from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
 from triplewire.ongoing.ledgers import Ledger
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.backgrounds import Nothing
@@ -33,9 +32,9 @@ from triplewire.pipeline import joins, panes
 from triplewire.pipeline.blocks import packed
 from triplewire.pipeline.books import Books, Course
 from triplewire.pipeline.queries import Work
-from triplewire.registry.erasures import Receipt, asked
-from triplewire.registry.queries import QUERY, from_change, to_value
-from triplewire.registry.renewals import ask
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.erasure import ErasureReceipt, request_entries
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change, request_renewal
 from triplewire.testing import twin
 
 EX = "http://example.org/"
@@ -78,10 +77,10 @@ class World:
         if begins is not None:
             query = replace(query, begins=begins, group=cast("int", query.group) + 1 + len(self.queries))
         assert structure.value is not None
-        self.registry.put([(structure.kind, structure.key, structure.value), (QUERY, query.id, to_value(query))])
+        self.registry.put([(structure.kind, structure.key, structure.value), (QUERY, query.id, query_to_value(query))])
         made = self.registry.get(QUERY, query.id)
         assert made is not None
-        self.queries.append(from_change(made))
+        self.queries.append(query_from_change(made))
         self.begins.append(self.queries[-1].since if begins is None else begins - 1)
 
     def publish(self, *chosen: Triple) -> None:
@@ -176,7 +175,7 @@ def _take(world: World, wishes: list[Asked], step: object, patch: pytest.MonkeyP
         case "restart":
             world.restart()
         case "renew":
-            ask(world.registry)
+            request_renewal(world.registry)
         case "reorder":
             patch.setattr(limits, "REORDER_COUNTED", 0)
             patch.setattr(limits, "REORDER_TIMES", 1.0)
@@ -197,7 +196,7 @@ def test_what_is_made_anew_lies_elsewhere_and_the_old_goes(world: World, tmp_pat
     world.publish(first)
     world.run()
     assert [each.name for each in (tmp_path / "state").iterdir()] == [RUN]
-    ask(world.registry)
+    request_renewal(world.registry)
     made = world.log.head()
     world.run(2)
     assert [each.name for each in (tmp_path / "state").iterdir() if any(each.iterdir())] == [f"{RUN}@{made}"]
@@ -216,10 +215,10 @@ def test_a_set_that_remembers_too_much_is_suspended_and_told_so(world: World, mo
     for name in "abc":
         world.publish(*chained(name))
     world.run()
-    assert _state(world, 0) is State.SUSPENDED
-    assert _state(world, 1) is State.ON
+    assert _state(world, 0) is QueryState.SUSPENDED
+    assert _state(world, 1) is QueryState.ON
     (row,) = [each for each in world.rows if each["limit"] is not None]
-    assert (row["subscription"], row["limit"]) == (world.queries[0].since, Reached.STATE)
+    assert (row["subscription"], row["limit"]) == (world.queries[0].since, LimitReached.STATE)
     world.publish(*chained("d"))
     world.run()
     assert world.told(0).total() == 3
@@ -234,9 +233,9 @@ def test_a_query_at_which_too_much_waits_is_suspended_and_told_so(
     for name in "abcdefgh":
         world.publish(chained(name)[0])
     world.run()
-    assert _state(world, 0) is State.SUSPENDED
+    assert _state(world, 0) is QueryState.SUSPENDED
     (row,) = world.rows
-    assert (row["position"], row["limit"]) == (world.upto, Reached.STATE)
+    assert (row["position"], row["limit"]) == (world.upto, LimitReached.STATE)
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -246,21 +245,21 @@ def test_windows_that_are_made_anew_have_nothing_of_what_is_erased(
     window = "REGISTER RSTREAM <out> AS SELECT ?s FROM NAMED WINDOW <urn:w> ON <s> [RANGE PT10S STEP PT10S]"
     text = f"{window} WHERE {{ WINDOW <urn:w> {{ ?s <{EX}knows> ?t }} }}"
     query = ContinuousQuery("w", text, into="out", variables=("s",), created=world.clock.now())
-    world.registry.put([(QUERY, "w", to_value(query))])
+    world.registry.put([(QUERY, "w", query_to_value(query))])
     for name in ("secret", "known"):
         world.publish(chained(name)[0])
     world.run()
     assert _kept(tmp_path, "secret")
-    receipt = Receipt("x", Scope.EVENT, "", world.clock.now())
-    world.registry.put(asked(receipt, "urn:e:0"))
-    ask(world.registry)
+    receipt = ErasureReceipt("x", ErasureScope.EVENT, "", world.clock.now())
+    world.registry.put(request_entries(receipt, "urn:e:0"))
+    request_renewal(world.registry)
     world.run(2)
     assert not _kept(tmp_path, "secret")
     assert _kept(tmp_path, "known")
     if restarted:
         world.restart()
     world.clock.advance(20)
-    ask(world.registry)
+    request_renewal(world.registry)
     world.run()
     (event,) = world.events
     assert "known" in event.text
@@ -278,10 +277,10 @@ def _moment(path: Path) -> tuple[int, int]:
     return int(batch), int(number)
 
 
-def _state(world: World, number: int) -> State:
+def _state(world: World, number: int) -> QueryState:
     found = world.registry.get(QUERY, str(number))
     assert found is not None
-    return from_change(found).state
+    return query_from_change(found).state
 
 
 def test_a_frame_of_tests_moves_rows_as_one_of_spark_does() -> None:

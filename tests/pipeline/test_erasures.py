@@ -11,26 +11,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.lake.traces import traces
-from triplewire.clock import ManualClock
+from tests.storage.lake.traces import traces
 from triplewire.control.erasures import Erasures, Wanted
-from triplewire.lake.compactions import compact
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.houses import House, in_turn
-from triplewire.lake.locks import housekeeping
-from triplewire.lake.maps import ZoneMaps
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.log import GuardedLog, Publication, SqliteLog, SqliteOutbox
-from triplewire.model import MATCHES, Event, Headers, Scope
+from triplewire.model import MATCHES, ErasureScope, Event, EventHeaders
+from triplewire.model.clock import ManualClock
 from triplewire.pipeline.erasures import Eraser
 from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.ports import Stores
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.erasures import ERASING, STEPS, Receipt, pending
-from triplewire.registry.lanes import LANE
-from triplewire.registry.queries import QUERY
-from triplewire.registry.renewals import newest
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.maintenance import MaintenanceContext, compact, hold_maintenance_lock, run_sequentially
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.lake.zones import ZoneLayoutStore
+from triplewire.storage.log.erasure_view import ErasureView
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.erasure import ERASING, STEPS, ErasureReceipt, pending_erasures
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal
 from triplewire.testing import Crash
 from triplewire.testing.events import EXAMPLE
 
@@ -51,7 +50,7 @@ class Broker:
         self.ongoing = SqliteOutbox(folder / "outbox-ongoing.db")
         self.kept = Generations(folder / "state")
         self.lake = DeltaLake(folder / "quads")
-        self.house = House(self.lake, folder / "quads", ZoneMaps(folder / "zones"))
+        self.house = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
         self.erasures = Erasures(self.registry, self.clock)
         self._writer = FileWriter(folder / "quads")
 
@@ -64,12 +63,12 @@ class Broker:
 
     def publish(self, *texts: str, source: str | None = None) -> None:
         count = self.log.head()
-        events = [Event(f"urn:event:{count + n}", text, Headers(source=source)) for n, text in enumerate(texts)]
+        events = [Event(f"urn:event:{count + n}", text, EventHeaders(source=source)) for n, text in enumerate(texts)]
         self.log.append([Publication("test", events)])
 
     def run(self) -> None:
         """What both queries do with what is new: every event is matched, and its text is in what was computed."""
-        head, guarded = self.log.head(), GuardedLog(self.log, lambda: pending(self.registry))
+        head, guarded = self.log.head(), ErasureView(self.log, lambda: pending_erasures(self.registry))
         fresh = guarded.read(self.outbox.head(), head, 1_000)
         rows = [
             {"position": each["position"], "subscription": 7, "terms": [each["text"]]} for each in fresh.to_pylist()
@@ -77,7 +76,7 @@ class Broker:
         self.outbox.write(head, head, pa.Table.from_pylist(rows, schema=MATCHES))
         entries = guarded.read(self.lake.files().upto, head, 1_000)
         written = [self._writer.write(entries)] if entries.num_rows else []
-        self.lake.commit(Batch("q", head, head), written)
+        self.lake.commit(CommitBatch("q", head, head), written)
 
     def close(self) -> None:
         for store in (self.registry, self.log, self.outbox, self.slow, self.ongoing):
@@ -99,7 +98,7 @@ def lived(broker: Broker) -> Broker:
     return broker
 
 
-def ask(broker: Broker, scope: Scope = Scope.SUBJECT, name: str = ANNA) -> Receipt:
+def ask(broker: Broker, scope: ErasureScope = ErasureScope.SUBJECT, name: str = ANNA) -> ErasureReceipt:
     return broker.erasures.ask(Wanted(scope, name))
 
 
@@ -127,11 +126,11 @@ def test_a_subject_is_gone_to_the_last_byte_and_the_receipt_says_when(broker: Br
     assert dict(receipt.counts) == {**receipt.counts, "events": 1, "changed": 2, "quads": 3, "matches": 3}
     assert traces(broker.folder, ANNA, SECRET) == []
     assert texts(broker) == [OTHER] * 4
-    assert pending(broker.registry) == []
+    assert pending_erasures(broker.registry) == []
 
 
 def test_a_source_goes_and_so_does_its_name(broker: Broker) -> None:
-    asked = ask(lived(broker), Scope.SOURCE, SOURCE)
+    asked = ask(lived(broker), ErasureScope.SOURCE, SOURCE)
     assert SOURCE not in str(broker.erasures.find(asked.id))
     settle(broker, broker.eraser())
     assert broker.erasures.find(asked.id).completed
@@ -142,12 +141,12 @@ def test_a_source_goes_and_so_does_its_name(broker: Broker) -> None:
 def test_nothing_is_taken_out_before_all_that_was_read_is_written(broker: Broker) -> None:
     """A batch that was read before it was asked for writes it once more."""
     lived(broker)
-    before = GuardedLog(broker.log, list).read(broker.lake.files().upto, broker.log.head(), 100)
+    before = ErasureView(broker.log, list).read(broker.lake.files().upto, broker.log.head(), 100)
     asked, head = ask(broker), before["position"][-1].as_py()
     eraser = broker.eraser()
     eraser.advance()
     assert set(broker.erasures.find(asked.id).steps) == {"hidden"}
-    broker.lake.commit(Batch("q", head, head), [FileWriter(broker.folder / "quads").write(before)])
+    broker.lake.commit(CommitBatch("q", head, head), [FileWriter(broker.folder / "quads").write(before)])
     eraser.advance()
     assert set(broker.erasures.find(asked.id).steps) == {"hidden"}
     settle(broker, eraser)
@@ -184,7 +183,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
     eraser.advance()
     assert "state" not in broker.erasures.find(asked.id).steps
     # What is kept is made anew, and the answers of that batch are written.
-    renewal = newest(broker.registry)
+    renewal = newest_renewal(broker.registry)
     assert renewal is not None
     late = [{"position": renewal.position, "group": 9, "value": 1.0, "terms": ["0", NAMED]}]
     broker.ongoing.write(1, renewal.position, pa.Table.from_pylist(late, schema=MATCHES))
@@ -192,7 +191,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
     assert "state" not in broker.erasures.find(asked.id).steps
     broker.kept.drop_others("run", renewal.position)
     settle(broker, eraser)
-    assert newest(broker.registry) == renewal
+    assert newest_renewal(broker.registry) == renewal
     assert traces(broker.folder, ANNA, SECRET) == []
 
 
@@ -220,7 +219,7 @@ def test_those_who_answer_queries_are_given_their_time(broker: Broker) -> None:
 def test_while_another_keeps_house_it_waits(broker: Broker) -> None:
     asked, eraser = ask(lived(broker)), broker.eraser()
     broker.run()
-    with housekeeping(broker.folder / "quads"):
+    with hold_maintenance_lock(broker.folder / "quads"):
         eraser.advance()
         assert set(broker.erasures.find(asked.id).steps) == {"hidden"}
     settle(broker, eraser)
@@ -228,7 +227,11 @@ def test_while_another_keeps_house_it_waits(broker: Broker) -> None:
 
 
 def test_one_after_the_other_each_takes_its_own(broker: Broker) -> None:
-    asked = [ask(lived(broker)), ask(broker, Scope.EVENT, "urn:event:2"), ask(broker, Scope.SOURCE, SOURCE)]
+    asked = [
+        ask(lived(broker)),
+        ask(broker, ErasureScope.EVENT, "urn:event:2"),
+        ask(broker, ErasureScope.SOURCE, SOURCE),
+    ]
     settle(broker, broker.eraser())
     assert all(broker.erasures.find(each.id).completed for each in asked)
     assert traces(broker.folder, ANNA, SECRET, SOURCE, "urn:event:2") == []
@@ -301,7 +304,7 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
     house = replace(
         broker.house,
         lake=deadly.before(broker.lake, "replace"),
-        run=lambda function, items: in_turn(lambda item: deadly.act(lambda: [*function(item)]), items),
+        run=lambda function, items: run_sequentially(lambda item: deadly.act(lambda: [*function(item)]), items),
     )
     eraser = Eraser(stores, house, broker.clock, memory=0.0)
     with pytest.raises(Crash):

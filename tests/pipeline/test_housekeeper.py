@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.lake.test_compactions import Grown
-from triplewire.clock import ManualClock
+from tests.storage.lake.test_compaction import Grown
 from triplewire.config import limits
-from triplewire.lake.balance import Balance
-from triplewire.lake.locks import housekeeping
-from triplewire.lake.retentions import Retention
+from triplewire.model.clock import ManualClock
 from triplewire.pipeline.housekeeper import Housekeeper, Rules
+from triplewire.storage.lake.balance import BalanceSettings
+from triplewire.storage.lake.maintenance import hold_maintenance_lock
+from triplewire.storage.lake.retention import LakeRetention
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def clock() -> ManualClock:
 
 
 def keeper(grown: Grown, clock: ManualClock, rules: Rules | None = None) -> Housekeeper:
-    return Housekeeper(grown.house, rules or Rules(balance=Balance(zones=2, smallest=8)), clock)
+    return Housekeeper(grown.house, rules or Rules(balance=BalanceSettings(zones=2, smallest=8)), clock)
 
 
 def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> None:
@@ -48,7 +48,7 @@ def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> Non
 
 
 def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
-    kept = keeper(grown, clock, Rules(Retention.parsed(["1h"])))
+    kept = keeper(grown, clock, Rules(LakeRetention.parsed(["1h"])))
     grown.append(4)
     kept.turn()
     assert kept.state()["quads"] == 8
@@ -83,7 +83,7 @@ def test_while_another_keeps_house_it_waits(grown: Grown, clock: ManualClock) ->
     kept = keeper(grown, clock)
     for _ in range(3):
         grown.append(4)
-    with housekeeping(grown.house.table):
+    with hold_maintenance_lock(grown.house.table):
         kept.turn()
     assert kept.state()["fresh"] == 3
     kept.turn()

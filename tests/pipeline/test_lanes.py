@@ -12,14 +12,13 @@ import pytest
 from tests.matching.subscriptions import registered
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
-from triplewire.log.ports import Publication
-from triplewire.model import MATTER
+from triplewire.model import MATCHED_COLUMNS
 from triplewire.pipeline import lanes, match
 from triplewire.pipeline.lanes import Slow
 from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.queries import move
-from triplewire.registry.lanes import LANE
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -54,7 +53,7 @@ def publish(ports: Ports) -> int:
 
 def entries(ports: Ports, after: int = 0) -> pa.Table:
     log = ports.open_log()
-    return log.read(after, log.head(), 100).select(MATTER)
+    return log.read(after, log.head(), 100).select(MATCHED_COLUMNS)
 
 
 def positions(matches: pa.Table) -> set[int]:

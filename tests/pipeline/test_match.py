@@ -14,15 +14,15 @@ from tests.matching.subscriptions import registered
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.filters import query_of
-from triplewire.log.ports import Publication
 from triplewire.matching.shapes import lift
-from triplewire.model import MATTER, Event, Kind, Subscription
+from triplewire.model import MATCHED_COLUMNS, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE
 from triplewire.pipeline import match
 from triplewire.pipeline.ports import Ports
-from triplewire.registry.ontologies import ONTOLOGY, Loaded
-from triplewire.registry.ontologies import to_value as ontology_value
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
+from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -47,7 +47,7 @@ def registration(ports: Ports) -> int:
 def batch(ports: Ports, after: int) -> pa.Table:
     log = ports.open_log()
     log.append([Publication("test", [event(number) for number in range(3)])])
-    return log.read(after, log.head(), 100).select(MATTER)
+    return log.read(after, log.head(), 100).select(MATCHED_COLUMNS)
 
 
 def test_a_worker_keeps_its_matcher_from_task_to_task(tmp_path: Path) -> None:
@@ -75,15 +75,15 @@ def test_an_ontology_that_changes_within_a_batch_holds_from_there_on(tmp_path: P
     asked = query_of({"filter": [{"attribute": RDF_TYPE[1:-1], "op": "@>", "value": "urn:Animal"}]})
     lifted = lift(asked, solutions=False)
     made = Subscription("s", None, Kind.SIGNAL, lifted.shape.key, lifted.constants)
-    registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", to_value(made))])
+    registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", subscription_to_value(made))])
     expected = []
     for superclass in ("urn:Animal", "urn:Plant", None, "urn:Animal"):
         line = f"<urn:Cat>\t<http://www.w3.org/2000/01/rdf-schema#subClassOf>\t<{superclass}>"
-        loaded = None if superclass is None else ontology_value(Loaded("o", line, 1, 2, 0))
+        loaded = None if superclass is None else ontology_value(LoadedOntology("o", line, 1, 2, 0))
         registry.put([(ONTOLOGY, "o", loaded)])
         ((position,),) = log.append([Publication("test", [Event("urn:event", f"<urn:tom>\t{RDF_TYPE}\t<urn:Cat>")])])
         expected += [position] if superclass == "urn:Animal" else []
-    entries = log.read(0, log.head(), 100).select(MATTER)
+    entries = log.read(0, log.head(), 100).select(MATCHED_COLUMNS)
     assert match.matches(ports, entries)["position"].to_pylist() == expected
     parts = [match.matches(ports, entries.slice(at, 1)) for at in (3, 1, 0, 2)]
     assert sorted(at for each in parts for at in each["position"].to_pylist()) == expected, "in whatever order"

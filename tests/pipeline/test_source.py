@@ -9,12 +9,12 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.clock import ManualClock
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
-from triplewire.log.ports import Measured, Publication
-from triplewire.model import MATTER, Event
+from triplewire.model import MATCHED_COLUMNS, Event
+from triplewire.model.clock import ManualClock
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.source import SMALLEST_PART, Batching, LogReader, Part, cut
+from triplewire.storage.log.ports import MeasuredLog, Publication
 from triplewire.testing import publication, twin
 
 
@@ -30,7 +30,7 @@ def test_parts_cover_the_range_without_gap_or_overlap(after: int, length: int, p
     assert len(found) == 1 or all(part.upto - part.after >= SMALLEST_PART for part in found)
 
 
-def reader(log: Measured, parts: int = 2) -> LogReader:
+def reader(log: MeasuredLog, parts: int = 2) -> LogReader:
     return LogReader(lambda: log, Batching(0, parts), ManualClock())
 
 
@@ -43,7 +43,7 @@ def test_a_batch_is_what_its_offsets_say() -> None:
         stores.log.append([publication(11)])
         (part,) = found.partitions({"position": 3}, end)
         (entries,) = unpacked(found.read(part))
-        assert tuple(entries.column_names) == MATTER
+        assert tuple(entries.column_names) == MATCHED_COLUMNS
         assert entries["position"].to_pylist() == list(range(4, 11))
 
 

@@ -7,7 +7,7 @@ from threading import Event as Flag
 
 import pytest
 
-from tests.telemetry.collectors import Collector, collecting
+from tests.config.collectors import Collector, collecting
 from triplewire.bench.broker import free_port
 from triplewire.compose.up import Up
 from triplewire.config import Settings

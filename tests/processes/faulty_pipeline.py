@@ -12,16 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from triplewire.clock import SystemClock
 from triplewire.compose.pipeline import run_application
 from triplewire.compose.twins import open_stores, pipeline_ports
 from triplewire.config import Settings
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch, Change, DataFile, Moment, Snapshot
-from triplewire.log import SqliteLog, SqliteOutbox
-from triplewire.log.ports import Chunk
 from triplewire.model import Erasure
+from triplewire.model.clock import SystemClock
 from triplewire.pipeline.ports import Stores
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
+from triplewire.storage.log.ports import OutboxChunk
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
 
 
 def die_at(here: str, point: str) -> None:
@@ -44,7 +45,7 @@ class DeadlyOutbox:
         if matches.num_rows:
             die_at(f"after-{self.name}", self.point)
 
-    def read(self, after: int, limit: int) -> list[Chunk]:
+    def read(self, after: int, limit: int) -> list[OutboxChunk]:
         return self.outbox.read(after, limit)
 
     def head(self) -> int:
@@ -61,7 +62,7 @@ class DeadlyLake:
     lake: DeltaLake
     point: str
 
-    def commit(self, batch: Batch, files: Sequence[DataFile]) -> bool:
+    def commit(self, batch: CommitBatch, files: Sequence[DataFile]) -> bool:
         if files:
             die_at("before-lake", self.point)
         done = self.lake.commit(batch, files)
@@ -69,10 +70,10 @@ class DeadlyLake:
             die_at("after-lake", self.point)
         return done
 
-    def replace(self, change: Change) -> None:
+    def replace(self, change: TableChange) -> None:
         self.lake.replace(change)
 
-    def files(self, at: Moment | None = None) -> Snapshot:
+    def files(self, at: VersionOrTime | None = None) -> Snapshot:
         return self.lake.files(at)
 
 

@@ -17,15 +17,14 @@ import pytest
 from tests.processes.hearing import LOOK_SECONDS, hear_all, until_stored
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
-from triplewire.clock import SystemClock
 from triplewire.compose.children import Child
 from triplewire.config import Settings
-from triplewire.config.settings import environment
-from triplewire.errors import TriplewireError
-from triplewire.log import SqliteLog
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.lanes import LANE
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.config.settings import to_environment
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
 from triplewire.testing.events import EXAMPLE
 
@@ -67,7 +66,7 @@ async def faulty_pipeline(settings: Settings, point: str) -> asyncio.subprocess.
     with (settings.data / "pipeline.out").open("ab") as output:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.processes.faulty_pipeline", point),
-            env={**os.environ, **environment(settings)},
+            env={**os.environ, **to_environment(settings)},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

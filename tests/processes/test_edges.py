@@ -17,13 +17,12 @@ from rich.console import Console
 from triplewire.bench.broker import free_port
 from triplewire.cli.top import Watch
 from triplewire.client import AsyncClient
-from triplewire.clock import ManualClock, SystemClock
 from triplewire.compose.edges import Edges
 from triplewire.compose.restarts import Restart
 from triplewire.config import Settings
-from triplewire.errors import Unavailable
-from triplewire.telemetry.heartbeats import beat
-from triplewire.telemetry.standings import Standing, told
+from triplewire.config.status import EdgeStatus, read_statuses, write_heartbeat
+from triplewire.model.clock import ManualClock, SystemClock
+from triplewire.model.errors import Unavailable
 from triplewire.testing import event
 
 pytestmark = pytest.mark.processes
@@ -42,8 +41,8 @@ class Fleet:
         self.taken: float | None = None
         self.edges = Edges(settings, self.clock, self.read)
 
-    def read(self) -> list[Standing]:
-        found = told(self.settings.standings, SystemClock())
+    def read(self) -> list[EdgeStatus]:
+        found = read_statuses(self.settings.standings, SystemClock())
         if self.taken is None:
             return found
         return [replace(each, listeners={"streams": round(self.taken * each.seats)}) for each in found]
@@ -134,7 +133,7 @@ async def test_edges_come_are_replaced_and_go_and_nobody_loses_anything(tmp_path
 
 async def restarted(at: Fleet) -> None:
     """As `triplewire restart` does it, where this process is `triplewire up`."""
-    beat(at.settings.supervision, SystemClock(), "ready")
+    write_heartbeat(at.settings.supervision, SystemClock(), "ready")
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, at.edges.restart)
     restart = Restart.begun(at.settings)
     assert restart.before == at.pids()
@@ -163,7 +162,7 @@ async def test_who_comes_while_there_is_no_edge_waits_for_the_next(
 def test_there_is_nothing_to_restart_without_a_supervisor(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no `triplewire up`"):
         Restart.begun(Settings(data=tmp_path))
-    beat(tmp_path / "up.json", SystemClock(), "ready")
+    write_heartbeat(tmp_path / "up.json", SystemClock(), "ready")
     text = (tmp_path / "up.json").read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194303')
     (tmp_path / "up.json").write_text(text)
     with pytest.raises(Unavailable, match="no `triplewire up`"):

@@ -10,9 +10,9 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from tests.lake.traces import traces
 from tests.processes.hearing import hear_all, until_stored
 from tests.processes.test_crashes import edge, faulty_pipeline
+from tests.storage.lake.traces import traces
 from triplewire.bench.broker import free_port
 from triplewire.cli.app import app
 from triplewire.config import Settings

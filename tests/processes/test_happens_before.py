@@ -8,8 +8,8 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
+from tests.config.collectors import Collector
 from tests.processes.hearing import hear_all
-from tests.telemetry.collectors import Collector
 from triplewire.client import AsyncClient
 from triplewire.compose.up import Up
 from triplewire.testing import event

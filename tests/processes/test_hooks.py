@@ -17,11 +17,11 @@ from tests.edge.hooks.scenes import receiver
 from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_servers import wait_listening
 from triplewire.client import AsyncClient
-from triplewire.clock import SystemClock
 from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
-from triplewire.log import SqliteOutbox
-from triplewire.model import MATCHES, parse_token, token
+from triplewire.model import MATCHES, format_position, parse_position
+from triplewire.model.clock import SystemClock
+from triplewire.storage.outbox import SqliteOutbox
 from triplewire.testing import event
 
 pytestmark = pytest.mark.processes
@@ -64,10 +64,10 @@ async def story(folder: Path) -> tuple[list[str], list[str]]:
 
         target.replies += [204] * 5
         target.replies.append(killed)
-        positions = range(parse_token(told["first"]), parse_token(told["last"]) + 1)
+        positions = range(parse_position(told["first"]), parse_position(told["last"]) + 1)
         async with started(second):
-            match(SqliteOutbox(folder / "outbox.db"), positions, parse_token(made["since"]))
-            wanted = [f"{made['id']}_{token(position)}" for position in positions]
+            match(SqliteOutbox(folder / "outbox.db"), positions, parse_position(made["since"]))
+            wanted = [f"{made['id']}_{format_position(position)}" for position in positions]
             heard = list[str]()
             while not heard or heard[-1] != wanted[-1]:
                 heard.append((await target.next()).headers["webhook-id"])

@@ -13,7 +13,7 @@ import pytest
 from tests.processes.hearing import until_stored
 from triplewire.client import AsyncClient
 from triplewire.compose.up import Up
-from triplewire.config.settings import environment
+from triplewire.config.settings import to_environment
 
 pytestmark = pytest.mark.processes
 
@@ -22,7 +22,7 @@ COUNT = "SELECT (COUNT(*) AS ?n) { ?s <urn:lake:value> ?v }"
 
 def lake(broker: Up, *arguments: str) -> Any:  # noqa: ANN401 - a JSON value
     command = [sys.executable, "-m", "triplewire", "lake", *arguments, "--json"]
-    variables = {**os.environ, **environment(broker.settings), "TRIPLEWIRE_SUPERVISOR": "0"}
+    variables = {**os.environ, **to_environment(broker.settings), "TRIPLEWIRE_SUPERVISOR": "0"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=variables)
     assert done.returncode == 0, done.stderr
     return orjson.loads(done.stdout)

@@ -19,13 +19,14 @@ from tests.processes.hearing import LOOK_SECONDS
 from tests.processes.test_crashes import edge, faulty_pipeline
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.log import SqliteLog, SqliteOutbox
 from triplewire.model import END
-from triplewire.model.positions import parse_token
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.queries import QUERY, from_change
+from triplewire.model.clock import SystemClock
+from triplewire.model.events import parse_position
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 pytestmark = pytest.mark.processes
 
@@ -64,7 +65,7 @@ async def publish(client: AsyncClient, found: list[Published], start: int, stop:
     lines = quads(start, stop)
     body = "".join(f"{s} {p} {o} <urn:e:{number}> .\n" for number, (s, p, o) in enumerate(lines, start))
     receipt = await client.publish("city", body, content_type="application/n-quads")
-    first, last = parse_token(receipt["first"]), parse_token(receipt["last"])
+    first, last = parse_position(receipt["first"]), parse_position(receipt["last"])
     assert last - first == stop - start - 1
     found += [Published(first + number, (quad,)) for number, quad in enumerate(lines)]
     return last
@@ -85,7 +86,7 @@ def told(outbox: SqliteOutbox, settings: Settings, ids: list[str]) -> Counter[Ke
     for number, id in enumerate(ids):
         change = registry.get(QUERY, id)
         assert change is not None
-        query = from_change(change)
+        query = query_from_change(change)
         for row in rows:
             least = query.since if query.begins is None else query.begins - 1
             if row["group"] == query.group and row["value"] > least:
@@ -115,7 +116,7 @@ async def erased_while_it_waited(settings: Settings, client: AsyncClient, pipeli
     for who in ("secret", "known"):
         body = f"<{EX}{who}> <{EX}carries> <{EX}box> <urn:carried:{who}> ."
         receipt = await client.publish("city", body, content_type="application/n-quads")
-    await until_answered(settings, pipeline, parse_token(receipt["last"]))
+    await until_answered(settings, pipeline, parse_position(receipt["last"]))
     assert keepers(settings, f"{EX}secret")
     asked = await client.erase("event", "urn:carried:secret")
     while {"step": "state", "state": "waiting", "at": None} in (await client.erasure(asked["id"]))["steps"]:
@@ -125,7 +126,7 @@ async def erased_while_it_waited(settings: Settings, client: AsyncClient, pipeli
     assert keepers(settings, f"{EX}known")
     body = f'<{EX}box> <{EX}weighs> "7" <urn:weighed> .'
     receipt = await client.publish("city", body, content_type="application/n-quads")
-    outbox = await until_answered(settings, pipeline, parse_token(receipt["last"]))
+    outbox = await until_answered(settings, pipeline, parse_position(receipt["last"]))
     found = told(outbox, settings, [made["id"]])
     assert [dict(bindings) for _, _, bindings in found.elements()] == [{"who": f"<{EX}known>"}]
 

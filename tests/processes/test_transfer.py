@@ -14,7 +14,7 @@ from tests.processes.hearing import until_stored
 from triplewire.client import AsyncClient
 from triplewire.codec import encode_addressed
 from triplewire.compose.up import Up
-from triplewire.model import Addressed, Event, Headers
+from triplewire.model import Event, EventHeaders, StreamEvent
 from triplewire.transfer.events import BEGINNING, Found, events
 from triplewire.transfer.formats import shape_of
 from triplewire.transfer.imports import Import, reader_of
@@ -25,10 +25,10 @@ EVENTS = 6_000
 STREAMS = ("there", "back")
 
 
-def said(number: int) -> Addressed:
+def said(number: int) -> StreamEvent:
     quads = [f'<urn:transfer:{number}>\t<urn:p{quad}>\t"value {number * quad} é"@en' for quad in range(1 + number % 3)]
-    headers = Headers(f"source {number % 7}", None, number * 1_000)
-    return Addressed(STREAMS[number % 2], Event(f"urn:transfer:event:{number % 5_500}", "\n".join(quads), headers))
+    headers = EventHeaders(f"source {number % 7}", None, number * 1_000)
+    return StreamEvent(STREAMS[number % 2], Event(f"urn:transfer:event:{number % 5_500}", "\n".join(quads), headers))
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:

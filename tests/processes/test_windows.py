@@ -15,7 +15,7 @@ from tests.processes.test_crashes import edge, faulty_pipeline
 from tests.processes.test_ongoing import answers, register
 from triplewire.bench.broker import free_port
 from triplewire.config import Settings
-from triplewire.model.cargoes import cargo_of
+from triplewire.model.events import parse_payload
 
 pytestmark = pytest.mark.processes
 
@@ -72,7 +72,7 @@ async def test_a_quiet_stream_closes_its_windows_and_queries_chain_through_a_kil
     told = answers(settings, "counted")
     assert [each["event"] for each in told][: len(before)] == before
     assert len({each["event"] for each in told}) == len(told)
-    documents = [cargo_of(each["event"], each["text"]) for each in told]
+    documents = [parse_payload(each["event"], each["text"]) for each in told]
     rows = [row for each in documents if each for row in orjson.loads(each.body)["results"]["bindings"]]
     assert [(row["road"]["value"], row["cars"]["value"]) for row in rows] == [(f"{EX}road", "3")] * 2
     flags = [each["text"] for each in answers(settings, "flagged")]

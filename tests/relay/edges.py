@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from tests.edge.houses import House, data
-from triplewire.clock import ManualClock
+from triplewire.model.clock import ManualClock
 from triplewire.relay import Relay, parse
 from triplewire.relay.pauses import Pauses, Sleep
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.clock import ManualClock
 from triplewire.config.settings import TOKEN
-from triplewire.errors import BadRequest
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import BadRequest
 from triplewire.relay import Address, Enrichment, Relay, Strand, enrichers_of, parse
 
 FILE = Path("north.toml")

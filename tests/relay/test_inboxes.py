@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.edge.houses import run
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 from triplewire.relay.inboxes import Inbox
 from triplewire.relay.parcels import Parcel
 

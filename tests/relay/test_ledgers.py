@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.errors import Conflict
+from triplewire.model.errors import Conflict
 from triplewire.relay.ledgers import Ledger, Record
 from triplewire.relay.pauses import Pauses
 

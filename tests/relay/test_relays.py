@@ -11,10 +11,10 @@ import pytest
 
 from tests.edge.houses import house, run
 from tests.relay.edges import heard, ids, mirror, records, relayed, rows
-from triplewire.errors import Conflict
-from triplewire.log.ports import Publication, Retention
-from triplewire.model import Event, Headers, token
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.errors import Conflict
 from triplewire.model.terms import TW
+from triplewire.storage.log.ports import LogRetention, Publication
 from triplewire.testing import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
@@ -23,7 +23,7 @@ NQUADS = {"Content-Type": "application/n-quads"}
 def test_a_mirror_has_what_the_source_has(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house() as above, house() as below:
-            said = Headers("roof", "app", 1_700_000_000_123_456)
+            said = EventHeaders("roof", "app", 1_700_000_000_123_456)
             above.twin.log.append([Publication("test", [Event(event(1).id, event(1).text, said)])])
             above.append(2, stream="other")
             async with relayed(mirror(above), tmp_path, below) as relay:
@@ -60,7 +60,7 @@ def test_what_was_published_before_it_was_settled_is_not_published_again(tmp_pat
             above.append(1, 2)
             async with relayed(mirror(above), tmp_path, below):
                 await heard(below, 2)
-            records(tmp_path, after="earliest", upto=token(2))
+            records(tmp_path, after="earliest", upto=format_position(2))
             above.append(3)
             async with relayed(mirror(above), tmp_path, below):
                 await heard(below, 3)
@@ -128,13 +128,18 @@ def test_a_gap_is_told_below(tmp_path: Path) -> None:
                 await heard(below, 1)
             above.append(2, 3)
             above.twin.clock.advance(10)
-            above.twin.log.trim(Retention(age=5), before=above.twin.log.head() + 1)
+            above.twin.log.trim(LogRetention(age=5), before=above.twin.log.head() + 1)
             above.append(4)
             async with relayed(mirror(above), tmp_path, below) as relay:
                 await heard(below, 3)
             assert (ids(below)[0], ids(below)[2]) == (event(1).id, event(4).id)
             terms = {term for line in rows(below)[1]["text"].split("\n") for term in line.split("\t")}
-            assert terms >= {f"<{TW}Gap>", f'"{token(1)}"', f'"{token(4)}"', f"<{above.url}/streams/test>"}
+            assert terms >= {
+                f"<{TW}Gap>",
+                f'"{format_position(1)}"',
+                f'"{format_position(4)}"',
+                f"<{above.url}/streams/test>",
+            }
             assert relay.tallies[0].gaps == 1
             async with relayed(mirror(above), tmp_path, below):
                 above.append(5)
@@ -150,11 +155,11 @@ def test_an_edge_that_was_replaced_is_carried_from_its_beginning(tmp_path: Path)
             above.append(1, 2)
             async with relayed(mirror(above), tmp_path, below):
                 await heard(below, 2)
-            records(tmp_path, upstream="another", after=token(2))
+            records(tmp_path, upstream="another", after=format_position(2))
             async with relayed(mirror(above), tmp_path, below) as relay:
                 above.append(3)
                 await heard(below, 3)
-            assert relay.tallies[0].position == token(3)
+            assert relay.tallies[0].position == format_position(3)
 
     run(scene())
 
@@ -197,7 +202,7 @@ def test_an_edge_is_told_of_its_repeater_and_of_its_end(tmp_path: Path) -> None:
 def test_the_path_grows_from_edge_to_edge(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house() as top, house() as middle, house() as low:
-            said = Headers("roof", extensions={"Weather-Kind": "rain"})
+            said = EventHeaders("roof", extensions={"Weather-Kind": "rain"})
             top.twin.log.append([Publication("test", [Event(event(1).id, event(1).text, said)])])
             upper = mirror(top) + 'stream = "middle"\n'
             async with (
@@ -255,7 +260,7 @@ def test_one_stream_becomes_several(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house() as above, house() as below:
             for number, source in enumerate(("roof", "cellar", "roof")):
-                said = Headers(source=source)
+                said = EventHeaders(source=source)
                 above.twin.log.append([Publication("test", [Event(event(number).id, event(number).text, said)])])
             text = mirror(above) + "split.up = { source = 'roof' }\nsplit.all = { source = ['roof', 'cellar'] }\n"
             async with relayed(text, tmp_path, below):
@@ -288,12 +293,12 @@ def test_what_a_filter_leaves_out_is_not_read_again(tmp_path: Path) -> None:
         async with house() as above, house() as below:
             async with relayed(mirror(above) + "source = 'roof'\n", tmp_path, below) as relay:
                 above.append(1, 2, 3)
-                while not relay.tallies or relay.tallies[0].position != token(3):
+                while not relay.tallies or relay.tallies[0].position != format_position(3):
                     above.edge.strains.room.keep_open()
                     async with above.session.get(f"{above.url}/health"):
                         pass
             assert (ids(below), relay.tallies[0].batches) == ([], 0)
             (record,) = (tmp_path / "relay.positions").glob("*.json")
-            assert orjson.loads(record.read_bytes())["record"]["after"] == token(3)
+            assert orjson.loads(record.read_bytes())["record"]["after"] == format_position(3)
 
     run(scene())

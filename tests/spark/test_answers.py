@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests import oracle
-from tests.query.lakes import PREFIXES, E, Growing, triple, typed
+from tests.history.lakes import PREFIXES, E, Growing, triple, typed
 from tests.spark.sessions import SETTINGS
-from triplewire.errors import BadRequest, NotFound, SparqlSyntax, Unsupported
 from triplewire.model import Event
+from triplewire.model.errors import BadRequest, NotFound, SparqlSyntax, Unsupported
 from triplewire.spark import sparql
 from triplewire.spark.terms import Forms
 

@@ -28,8 +28,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from triplewire.lake.ports import DataFile, Range
 from triplewire.spark.filters import condition, every
+from triplewire.storage.lake.ports import ColumnRange, DataFile
 
 COLUMNS = {"object": "object", "object_number": "object_number"}
 TEXTS = ["", "a", "ab", "b", "b\U0010ffff", "é", "\ufffd", "\U0001f600"]
@@ -79,8 +79,8 @@ def passes(given: Filter, row: dict[str, Any]) -> bool | None:
     )
 
 
-def ranges(table: pa.Table) -> dict[str, Range]:
-    def bounds(name: str) -> Range:
+def ranges(table: pa.Table) -> dict[str, ColumnRange]:
+    def bounds(name: str) -> ColumnRange:
         values = [each for each in table[name].to_pylist() if each is not None]
         return (min(values), max(values)) if values else (None, None)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.errors import BadRequest
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest
 from triplewire.spark.options import options_of
 from triplewire.spark.publishers import Publisher
 
@@ -32,7 +32,7 @@ def test_what_is_wrong_is_named(given: dict[str, str], told: str) -> None:
 
 
 def test_positions_are_numbers_or_tokens() -> None:
-    found = options_of({"PATH": "x", "after": "17", "upto": token(18), "columns": "event, quads"})
+    found = options_of({"PATH": "x", "after": "17", "upto": format_position(18), "columns": "event, quads"})
     assert (found.after, found.upto, found.columns) == (17, 18, ("event", "quads"))
     assert options_of({"path": "x", "after": "earliest"}).after == 0
 

@@ -15,22 +15,22 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tests.edge.houses import House
-from tests.lake.test_delta import entries
 from tests.spark.edges import served
+from tests.storage.lake.test_delta import entries
 from triplewire.config import limits
-from triplewire.errors import BadRequest, NotFound
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import QUADS as STORED
-from triplewire.lake.quads import FileWriter
-from triplewire.log.ports import Publication, Retention
-from triplewire.model import Headers
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest, NotFound
 from triplewire.spark.brokers import BrokerOrigin
 from triplewire.spark.options import options_of
 from triplewire.spark.origins import Origin
 from triplewire.spark.readers import Reader
 from triplewire.spark.schemas import EVENTS, QUADS, SCHEMAS, arrow_schema, check_part, part_of
 from triplewire.spark.tables import TableOrigin
+from triplewire.storage.lake.data_files import QUADS as STORED
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import LogRetention, Publication
 from triplewire.testing import event
 
 COUNT = 6
@@ -42,7 +42,7 @@ def edge() -> Iterator[House]:
     with served() as at:
         for number in range(1, COUNT + 1):
             others = {"X-Number": str(number)} if number % 2 else {}
-            known = replace(event(number), headers=Headers(extensions=others))
+            known = replace(event(number), headers=EventHeaders(extensions=others))
             at.twin.log.append([Publication("test", [known])])
         yield at
 
@@ -53,7 +53,7 @@ def table(tmp_path_factory: pytest.TempPathFactory, edge: House) -> Path:
     made = tmp_path_factory.mktemp("lake")
     for batch in range(3):
         taken = edge.twin.log.read(2 * batch, 2 * batch + 2, 10)
-        DeltaLake(made).commit(Batch("q", batch, 2 * batch + 2), [FileWriter(made).write(taken)])
+        DeltaLake(made).commit(CommitBatch("q", batch, 2 * batch + 2), [FileWriter(made).write(taken)])
     return made
 
 
@@ -178,7 +178,7 @@ def test_many_files_are_read_by_many_tasks(table: Path, monkeypatch: pytest.Monk
 
 
 def test_an_empty_lake_is_one_empty_part(tmp_path: Path) -> None:
-    DeltaLake(tmp_path).commit(Batch("q", 0, 7), [])
+    DeltaLake(tmp_path).commit(CommitBatch("q", 0, 7), [])
     options = options_of({"path": str(tmp_path)})
     reader = Reader(TableOrigin(options), options, EVENTS)
     (part,) = reader.partitions()
@@ -187,7 +187,9 @@ def test_an_empty_lake_is_one_empty_part(tmp_path: Path) -> None:
 
 def test_the_first_batch_begins_where_the_lake_does(tmp_path: Path) -> None:
     """What was let go costs no empty batches."""
-    DeltaLake(tmp_path).commit(Batch("q", 0, 10_010), [FileWriter(tmp_path).write(entries(event(1), first=10_000))])
+    DeltaLake(tmp_path).commit(
+        CommitBatch("q", 0, 10_010), [FileWriter(tmp_path).write(entries(event(1), first=10_000))]
+    )
     assert TableOrigin(options_of({"path": str(tmp_path)})).reach(0, 5) == 10_004
 
 
@@ -195,7 +197,7 @@ def test_a_gap_is_told_or_passed_over() -> None:
     with served() as at:
         for number in range(1, COUNT + 1):
             at.append(number)
-        at.twin.log.trim(Retention(size=1), COUNT)
+        at.twin.log.trim(LogRetention(size=1), COUNT)
         origin = BrokerOrigin(options_of({"url": at.url}))
         assert origin.reach(0, 2) == COUNT
         with pytest.raises(NotFound, match=r"events after 0000000000000002 are gone .* option path"):

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 from tests.edge.houses import House
 from tests.spark.edges import served
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Unavailable
-from triplewire.model import Addressed, Event
+from triplewire.model import Event, StreamEvent
+from triplewire.model.errors import BadRequest, Unavailable
 from triplewire.spark.publications import check_events, checked, refused
 from triplewire.spark.publishers import Publisher, bodies
 from triplewire.spark.schemas import EVENTS, arrow_schema, part_of
@@ -103,7 +103,7 @@ def test_what_comes_again_under_its_key_is_published_once(edge: House) -> None:
 
 def test_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SPARK_BODY_EVENTS", 2)
-    events = [Addressed("s", Event(f"urn:{name}", "text")) for name in "abcdef"]
+    events = [StreamEvent("s", Event(f"urn:{name}", "text")) for name in "abcdef"]
     assert [len(each) for each in bodies(events)] == [2, 2, 2]
     monkeypatch.setattr(limits, "SPARK_BODY_BYTES", 3)
     assert [len(each) for each in bodies(events)] == [1] * 6

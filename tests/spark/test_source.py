@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.edge.houses import House
-from tests.query.lakes import Growing, triple, typed
+from tests.history.lakes import Growing, triple, typed
 from tests.spark.edges import served
-from triplewire.errors import BadRequest
-from triplewire.lake.delta import DeltaLake
+from triplewire.model.errors import BadRequest
 from triplewire.spark import EVENTS, QUADS, register, write_events
+from triplewire.storage.lake.delta import DeltaLake
 from triplewire.testing import event
 
 pytestmark = pytest.mark.spark

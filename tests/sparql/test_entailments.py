@@ -18,7 +18,7 @@ from tests.conformance.engines.answers import answer
 from tests.conformance.results import Rows
 from tests.sparql.closures import DOMAIN, RANGE, RDF_TYPE, SUB_CLASS, SUB_PROPERTY, Triple, closed, closed_schema
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
+from triplewire.model.errors import QueryLimit
 from triplewire.sparql import parse_query
 from triplewire.sparql.algebra import Either, Reach, Repeat, Select
 from triplewire.sparql.entailments import entailed

@@ -9,7 +9,7 @@ import pytest
 from tests.filters import drawn
 from tests.filters.worlds import EX, event
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.closures import closure
 from triplewire.sparql.inferences import inferred

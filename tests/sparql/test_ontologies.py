@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.sparql.closures import DOMAIN, RANGE, RDF_TYPE, SUB_CLASS, SUB_PROPERTY, Triple, closed_schema
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.sparql.ontologies import OWL, RDFS, Ontology, merged, ontology_of
 
 A, B, C, P, Q = (f"<urn:{name}>" for name in "ABCpq")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from triplewire.config import limits
-from triplewire.errors import Place, SparqlSyntax, Unsupported
+from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
 from triplewire.sparql import parse_query
 
 FOLDER = Path(__file__).parent / "cases"
@@ -24,7 +24,7 @@ def cases(name: str) -> list[Any]:
 def test_a_construct_outside_the_language_is_named_with_its_place(case: dict[str, Any]) -> None:
     with pytest.raises(Unsupported) as refused:
         parse_query(case["query"])
-    place = Place(*case["place"]) if "place" in case else None
+    place = TextPosition(*case["place"]) if "place" in case else None
     assert (refused.value.construct, refused.value.place) == (case["construct"], place)
 
 
@@ -33,14 +33,14 @@ def test_an_error_says_where_it_is_and_what_was_expected(case: dict[str, Any]) -
     with pytest.raises(SparqlSyntax) as refused:
         parse_query(case["query"])
     assert case["expected"] in str(refused.value)
-    assert refused.value.place == Place(*case["place"])
+    assert refused.value.place == TextPosition(*case["place"])
 
 
 def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
     patterns = "\n".join("?s ?p ?o ." for _ in range(limits.PATTERNS + 1))
     with pytest.raises(Unsupported) as refused:
         parse_query(f"SELECT * {{\n{patterns} }}")
-    assert refused.value.place == Place(limits.PATTERNS + 2, 7)
+    assert refused.value.place == TextPosition(limits.PATTERNS + 2, 7)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_long_filters_are_refused() -> None:
 def test_half_of_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(SparqlSyntax) as refused:
         parse_query('ASK { ?s ?p "\ud800" }')
-    assert refused.value.place == Place(1, 14)
+    assert refused.value.place == TextPosition(1, 14)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.sparql.test_refusals import cases
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge, Place, SparqlSyntax, Unsupported
-from triplewire.model.queries import Report
+from triplewire.model.errors import BodyTooLarge, SparqlSyntax, TextPosition, Unsupported
+from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql import Apply, Registration, WindowClause, parse_query, parse_registration
 from triplewire.sparql.algebra import Basic, Const, Dataset, Filter, Join, Pattern, Select, Var, Window
 
@@ -30,14 +30,14 @@ def test_an_error_says_where_it_is_and_what_was_expected(case: dict[str, Any]) -
     with pytest.raises(SparqlSyntax) as refused:
         parse_registration(case["query"])
     assert case["expected"] in str(refused.value)
-    assert refused.value.place == Place(*case["place"])
+    assert refused.value.place == TextPosition(*case["place"])
 
 
 @pytest.mark.parametrize("case", cases("unregistered.toml"))
 def test_a_construct_outside_the_language_is_named_with_its_place(case: dict[str, Any]) -> None:
     with pytest.raises(Unsupported) as refused:
         parse_registration(case["query"])
-    assert (refused.value.construct, refused.value.place) == (case["construct"], Place(*case["place"]))
+    assert (refused.value.construct, refused.value.place) == (case["construct"], TextPosition(*case["place"]))
 
 
 def test_all_parts_of_a_registration() -> None:
@@ -54,7 +54,7 @@ def test_all_parts_of_a_registration() -> None:
         WHERE { WINDOW <w1> { ?s ?p ?o } WINDOW :w2 { ?s ?p ?o FILTER(?o > 1) } ?s ?p ?o }
         """
     )
-    assert (found.name, found.report) == ("hot", Report.NEW)
+    assert (found.name, found.report) == ("hot", ReportStrategy.NEW)
     assert found.windows == (
         WindowClause("http://example.org/w1", "home", "time", 600 * SECOND, 60 * SECOND),
         WindowClause("http://example.org/w2", "city", "count", 100, 10),
@@ -72,7 +72,7 @@ def test_all_parts_of_a_registration() -> None:
 def test_keywords_may_be_small() -> None:
     clause = "from named window <w> on stream <home> [range 1m step 1s]"
     found = parse_registration(f"register dstream <out> as select * {clause} {{ window <w> {{}} }}")
-    assert (found.name, found.report) == ("out", Report.OLD)
+    assert (found.name, found.report) == ("out", ReportStrategy.OLD)
     assert found.windows == (WindowClause("w", "home", "time", 60 * SECOND, SECOND),)
 
 
@@ -84,7 +84,7 @@ def test_without_windows_it_is_plain_sparql() -> None:
 def test_without_register_all_of_each_window_is_told() -> None:
     text = "CONSTRUCT { ?s ?p 1 } FROM NAMED WINDOW <w> ON <home> [SESSION PT5M] WHERE { WINDOW <w> { ?s ?p ?o } }"
     found = parse_registration(text)
-    assert (found.name, found.report) == (None, Report.ALL)
+    assert (found.name, found.report) == (None, ReportStrategy.ALL)
 
 
 def test_sparql_knows_no_windows() -> None:
@@ -150,7 +150,7 @@ def test_windows_over_the_limit_are_refused_where_they_start() -> None:
     declared = "\n".join(f"FROM NAMED WINDOW <w{each}> ON <s> [RANGE 1s]" for each in range(limits.QUERY_WINDOWS + 1))
     with pytest.raises(Unsupported, match="more than 16 windows") as refused:
         parse_registration(f"SELECT *\n{declared}\n{{ WINDOW <w0> {{ }} }}")
-    assert refused.value.place == Place(limits.QUERY_WINDOWS + 2, 12)
+    assert refused.value.place == TextPosition(limits.QUERY_WINDOWS + 2, 12)
 
 
 def test_a_text_over_the_limit_is_not_read() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge, SparqlSyntax, Unsupported
+from triplewire.model.errors import BodyTooLarge, SparqlSyntax, Unsupported
 from triplewire.sparql import parse_query, parse_registration
 
 LONG = 20_000

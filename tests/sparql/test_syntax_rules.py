@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sparql.test_refusals import cases
-from triplewire.errors import Place, SparqlSyntax, Unsupported
+from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
 from triplewire.sparql import parse_query
 
 
@@ -16,7 +16,7 @@ def test_a_rule_that_is_broken_is_named_with_its_place(case: dict[str, Any]) -> 
     with pytest.raises(SparqlSyntax) as refused:
         parse_query(case["query"])
     assert case["expected"] in str(refused.value)
-    assert refused.value.place == Place(*case["place"])
+    assert refused.value.place == TextPosition(*case["place"])
 
 
 @pytest.mark.parametrize(

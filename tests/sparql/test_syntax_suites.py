@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sparql.suites import ROOT, Syntax, query_files, syntax_tests
-from triplewire.errors import SparqlSyntax, Unsupported
+from triplewire.model.errors import SparqlSyntax, Unsupported
 from triplewire.sparql import parse_query
 
 BASE = "http://example.org/base"

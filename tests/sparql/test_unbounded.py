@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sparql.test_refusals import cases
-from triplewire.errors import Place, Unsupported
+from triplewire.model.errors import TextPosition, Unsupported
 from triplewire.sparql import (
     UNBOUND,
     Apply,
@@ -37,7 +37,7 @@ def split(text: str) -> Unbounded:
 def test_what_only_windows_answer_is_named_with_its_place(case: dict[str, Any]) -> None:
     with pytest.raises(Unsupported, match="in a window it is") as refused:
         split_unbounded(parse_registration(case["query"]))
-    assert (refused.value.construct, refused.value.place) == (case["construct"], Place(*case["place"]))
+    assert (refused.value.construct, refused.value.place) == (case["construct"], TextPosition(*case["place"]))
     assert "^" in refused.value.excerpt
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyoxigraph as ox
 from sqlglot import exp
 
-from triplewire.model import ENTRIES, Event, Headers
+from triplewire.model import ENTRIES, Event, EventHeaders
 from triplewire.model.terms import TW, XSD
 from triplewire.sparql import (
     Apply,
@@ -153,7 +153,7 @@ def _time(position: int) -> int:
 
 
 def with_headers(event: Event, source: str | None, application: str | None) -> Event:
-    return replace(event, headers=Headers(source=source, application=application))
+    return replace(event, headers=EventHeaders(source=source, application=application))
 
 
 def conjunctive(text: str) -> Conjunction:

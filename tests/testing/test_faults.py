@@ -6,8 +6,8 @@ from threading import Thread
 
 import pytest
 
-from triplewire.errors import StorageFull, Unavailable
 from triplewire.model import END
+from triplewire.model.errors import StorageFull, Unavailable
 from triplewire.testing import Crash, Fault, FaultyLog, GatedLog, event, publication, twin
 
 

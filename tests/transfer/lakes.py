@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyoxigraph as ox
 
-from triplewire.errors import Unavailable
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.log.entries import Row, table
 from triplewire.model import Event
+from triplewire.model.errors import Unavailable
 from triplewire.model.terms import TW, XSD
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.appending import EntryRow, entries_table
 
 TERMS = (
     "<urn:a>",
@@ -39,10 +39,10 @@ def told(number: int) -> Event:
 
 def rows(numbers: Sequence[int], sources: Sequence[str | None] = SOURCES) -> pa.Table:
     """As they stand in the log: times go back and forth, ids come again now and then."""
-    return table([[_row(number, told(number), sources) for number in numbers]])
+    return entries_table([[_row(number, told(number), sources) for number in numbers]])
 
 
-def _row(at: int, event: Event, sources: Sequence[str | None]) -> Row:
+def _row(at: int, event: Event, sources: Sequence[str | None]) -> EntryRow:
     said = (sources[at % len(sources)], sources[at // 3 % 2], _time(at), at * SECOND)
     return (at, STREAMS[at % 2], event.id, event.text, *said, "text/turtle", OTHERS[at % len(OTHERS)])
 
@@ -55,7 +55,7 @@ def stored(folder: Path, files: Sequence[Sequence[int]]) -> DeltaLake:
     """A lake with a file for each list of positions."""
     lake = DeltaLake(folder)
     for number, positions in enumerate(files):
-        lake.commit(Batch("q", number, max(positions)), [FileWriter(folder).write(rows(positions))])
+        lake.commit(CommitBatch("q", number, max(positions)), [FileWriter(folder).write(rows(positions))])
     return lake
 
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from tests.transfer.lakes import SECOND, STREAMS, Cut, quads_of, rows, stored
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Conflict, StorageFull, Unavailable
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.quads import QUADS
+from triplewire.model.errors import BadRequest, Conflict, StorageFull, Unavailable
+from triplewire.storage.lake.data_files import QUADS
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
 from triplewire.transfer.exports import Export, export_to_file, export_to_stream
 from triplewire.transfer.formats import Format, shape_of
 from triplewire.transfer.selections import Selection

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from tests.transfer.lakes import SOURCES, rows
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Conflict, InputError, Unavailable
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.log import Publication
-from triplewire.model import END, MATTER, Addressed
+from triplewire.model import END, MATCHED_COLUMNS, StreamEvent
+from triplewire.model.errors import BadRequest, Conflict, InputError, Unavailable
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import Publication
 from triplewire.testing import Crash, FaultyLog, twin
 from triplewire.testing import Fault as Mishap
 from triplewire.transfer.exports import Export, export_to_file
@@ -34,7 +34,7 @@ from triplewire.transfer.selections import Selection
 DATA = Path(__file__).parent / "data"
 NUMBERS = [*range(1, 30)]
 NAMES = ["all.nq", "all.nq.gz", "all.trig", "all.trig.gz", "all.parquet"]
-SAID = [name for name in MATTER if name not in ("position", "received")]
+SAID = [name for name in MATCHED_COLUMNS if name not in ("position", "received")]
 
 
 class Log:
@@ -45,7 +45,7 @@ class Log:
         self.log = self._twin.__enter__().log
         self._faulty = FaultyLog(self.log, mishaps)
 
-    def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> dict[str, Any]:
+    def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> dict[str, Any]:
         sent = list(events)
         self._faulty.append([Publication([each.stream for each in sent], [each.event for each in sent], key)])
         return {}
@@ -71,7 +71,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exports")
     entries = rows(NUMBERS, SOURCES[:2])
     lake = DeltaLake(folder / "lake")
-    lake.commit(Batch("q", 0, NUMBERS[-1]), [FileWriter(folder / "lake").write(entries)])
+    lake.commit(CommitBatch("q", 0, NUMBERS[-1]), [FileWriter(folder / "lake").write(entries)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "EXPORT_EVENTS", 7)
         for name in NAMES:
@@ -125,7 +125,7 @@ def test_a_broker_that_is_away_for_a_while_is_asked_again(exports: Path) -> None
     class Away(Log):
         left = 3
 
-        def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> dict[str, Any]:
+        def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> dict[str, Any]:
             self.left -= 1
             if self.left >= 0:
                 raise Unavailable("away")

@@ -13,7 +13,7 @@ from triplewire.access.policies import Policy
 from triplewire.access.rules import KINDS, Chapter, Effect, Entry, Kind, Rule, Selector
 from triplewire.access.scopes import ALL, overlap
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge
+from triplewire.model.errors import BodyTooLarge
 from triplewire.model.terms import TW
 from triplewire.places import Step, fault, unparsed
 

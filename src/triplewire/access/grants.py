@@ -1,6 +1,7 @@
 """Grants: a verb, and the streams for which it is allowed.
 
-Written as `publish:home` for one stream, `consume:city-*` for all whose names begin so, `query:*` or just `query` for
+Written as `publish:home` for one stream, `consume:city-*` for all whose names begin so, `query:*` or just `query`
+for
 all. `*` alone is everything.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triplewire.access.verbs import Verb
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 ALL = "*"
 

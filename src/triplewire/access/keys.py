@@ -1,7 +1,9 @@
 """Keys: signed tokens of somebody else (JWT, RFC 7519), checked with the public keys that they publish (RFC 7517).
 
-`scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says of
-others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A token must
+`scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says
+of
+others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A token
+must
 say when it expires: it cannot be revoked here.
 """
 
@@ -19,9 +21,9 @@ from triplewire.access.grants import Grant
 from triplewire.access.principals import Principal
 from triplewire.access.topics import pattern_of
 from triplewire.access.verbs import Verb
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Unauthenticated
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, Unauthenticated
 
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 ALGORITHMS: Mapping[tuple[str, str | None], frozenset[str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _WRITTEN = re.compile(r"([0-9]{1,6})([smhdw])")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from triplewire.access.grants import ALL, Grant
 from triplewire.access.verbs import Verb
-from triplewire.errors import Forbidden
+from triplewire.model.errors import Forbidden
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
     tw_k3m9x2pq_4vN0…     a mark, by which those who look for leaked secrets find it; the id; the secret
 
-The secret is random, of more bits than anybody can try. So one SHA-256 of it is as good as any slow hash, which are for
+The secret is random, of more bits than anybody can try. So one SHA-256 of it is as good as any slow hash, which are
+for
 secrets that people choose, and takes a microsecond in each request.
 """
 
@@ -16,7 +17,7 @@ import string
 from dataclasses import dataclass, field, replace
 
 from triplewire.access.principals import Principal
-from triplewire.errors import Unauthenticated
+from triplewire.model.errors import Unauthenticated
 
 MARK = "tw"
 _ID_ALPHABET = string.ascii_lowercase + string.digits

@@ -23,7 +23,7 @@ from triplewire.bench.continuous_sizes import Sizes
 from triplewire.bench.continuous_structures import Structures
 from triplewire.bench.machine import description, reference_ms
 from triplewire.client import AsyncClient
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 
 BASE_QUERIES = 1_000
 """Those beside which growth is measured."""

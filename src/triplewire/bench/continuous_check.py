@@ -15,12 +15,12 @@ from triplewire.bench.continuous_conjunctions import Codes, Question, Workload
 from triplewire.bench.continuous_joins import Located, answers
 from triplewire.bench.continuous_oxigraph import Told, solutions
 from triplewire.bench.match import Disagreement
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.log.outbox import SqliteOutbox
 from triplewire.model import MATCHES
-from triplewire.registry.queries import QUERY, from_change
-from triplewire.registry.sqlite import SqliteRegistry
+from triplewire.model.clock import SystemClock
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 SAMPLE = 40
 """Questions whose answers are asked of pyoxigraph."""
@@ -76,7 +76,7 @@ def groups_of(settings: Settings, workload: Workload, ids: Sequence[str]) -> dic
     """The group of each question, as it was registered. Raises Disagreement where questions that differ share one."""
     registry = SqliteRegistry(settings.log, SystemClock())
     try:
-        found = {change.key: from_change(change).group for change in registry.list(QUERY)}
+        found = {change.key: query_from_change(change).group for change in registry.list(QUERY)}
     finally:
         registry.close()
     groups: dict[Question, int] = {}

@@ -10,7 +10,7 @@ from triplewire.bench.continuous_conjunctions import BASE, Question, pieces
 from triplewire.bench.continuous_session import STREAM, Session
 from triplewire.bench.listening import Heard, listen
 from triplewire.bench.report import percentile
-from triplewire.model import parse_token
+from triplewire.model import parse_position
 
 LISTENERS = 100
 RATE = 50
@@ -60,7 +60,7 @@ async def _completed(session: Session, last: list[str]) -> dict[int, float]:
         body = f"{text} <{BASE}e/{number}> .\n".encode()
         tasks.append(asyncio.create_task(session.client.publish(STREAM, body)))
     receipts = await asyncio.gather(*tasks)
-    await session.passed(max(parse_token(each["last"]) for each in receipts))
+    await session.passed(max(parse_position(each["last"]) for each in receipts))
     return sent
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from triplewire.bench import continuous_readings as readings
 from triplewire.bench.machine import usage
 from triplewire.bench.report import percentile
-from triplewire.errors import TriplewireError, Unavailable
+from triplewire.model.errors import TriplewireError, Unavailable
 
 VERSIONS = {"rsp-js": "1.3.5"}
 SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}

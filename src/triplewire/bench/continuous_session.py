@@ -13,9 +13,9 @@ import numpy as np
 from triplewire.bench.broker import Broker
 from triplewire.bench.continuous_conjunctions import Codes, Triples, Workload, bodies, lines, sparql
 from triplewire.client import AsyncClient
-from triplewire.errors import Unavailable
-from triplewire.log.outbox import SqliteOutbox
-from triplewire.model import parse_token
+from triplewire.model import parse_position
+from triplewire.model.errors import Unavailable
+from triplewire.storage.outbox import SqliteOutbox
 
 STREAM = "triples"
 BODY_TRIPLES = 2_000
@@ -62,7 +62,7 @@ class Session:
             if "id" not in made:
                 raise Unavailable(f"a question was refused: {made}")
             self.ids.append(made["id"])
-            last = max(last, parse_token(made["position"]))
+            last = max(last, parse_position(made["position"]))
         taken = time.perf_counter() - began
         await self.passed(last)
         return taken, time.perf_counter() - began
@@ -102,7 +102,7 @@ class Session:
     async def _publisher(self, waiting: Any, found: dict[int, Codes]) -> None:  # noqa: ANN401
         for number, body in waiting:
             receipt = await self.client.publish(STREAM, body)
-            first, last = parse_token(receipt["first"]), parse_token(receipt["last"])
+            first, last = parse_position(receipt["first"]), parse_position(receipt["last"])
             if last - first + 1 != receipt["events"]:
                 raise Unavailable(f"events of one body do not lie side by side: {receipt}")
             found[number] = np.arange(first, last + 1)

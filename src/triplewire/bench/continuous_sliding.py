@@ -22,10 +22,10 @@ from triplewire.bench.machine import description, reference_ms
 from triplewire.bench.match import Disagreement
 from triplewire.bench.report import percentile
 from triplewire.client import AsyncClient
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.log.sqlite import SqliteLog
-from triplewire.model.cargoes import cargo_of
+from triplewire.model.clock import SystemClock
+from triplewire.model.events import parse_payload
+from triplewire.storage.log.sqlite import SqliteLog
 
 STREAM = "readings"
 INTO = "means"
@@ -164,7 +164,7 @@ def _ends(drive: Drive) -> range:
 def _reports(settings: Settings) -> Iterator[Reported]:
     for row in _entries(settings, INTO):
         told = orjson.loads(row["extensions"] or "{}")
-        cargo = cargo_of(row["event"], row["text"])
+        cargo = parse_payload(row["event"], row["text"])
         if cargo is None or "window-end" not in told:
             raise Disagreement(f"{row['event']} is no report of a window")
         found = orjson.loads(cargo.body)["results"]["bindings"]

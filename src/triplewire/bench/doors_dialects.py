@@ -1,5 +1,6 @@
 """What each dialect costs: writing and reading one event, in microseconds, beside N-Quads and lines of JSON; and
-judging one by shapes, in the process that does so."""
+judging one by shapes, in the process that does so.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from triplewire.codec.syntaxes import N_QUADS, TRIG
 from triplewire.codec.wrappings import CLOUD_EVENT, JELLY, MESSAGES, NDJSON, QUADS, ZTREAMY, Wrapping
 from triplewire.edge.formats import FORMATS
 from triplewire.edge.shapes.judges import Judges
-from triplewire.model import ENTRIES, Headers
+from triplewire.model import ENTRIES, EventHeaders
 from triplewire.model.terms import XSD
 
 EVENTS = 2_000
@@ -79,7 +80,7 @@ def _read(wrapping: Wrapping, parts: list[bytes]) -> int:
     for body in bodies:
         cutter = wrapping.cutter()
         for cut in [*cutter.feed(body), *cutter.end()]:
-            count += len(wrapping.read(cut.data, Headers(), new_id))
+            count += len(wrapping.read(cut.data, EventHeaders(), new_id))
     return count
 
 

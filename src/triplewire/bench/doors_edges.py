@@ -8,9 +8,9 @@ from pathlib import Path
 
 from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
-from triplewire.clock import SystemClock
 from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
+from triplewire.model.clock import SystemClock
 
 _IDLE_SECONDS = 20.0
 

@@ -1,5 +1,7 @@
-"""Webhooks of `bench doors`: how many a second one edge delivers to many targets, and whether those who answer wait for
-those who do not."""
+"""Webhooks of `bench doors`: how many a second one edge delivers to many targets, and whether those who answer wait
+for
+those who do not.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from triplewire.bench.fanout_links import Link, more_files
 from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
 from triplewire.bench.report import percentile
 from triplewire.client import Client
-from triplewire.clock import SystemClock
 from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
-from triplewire.log import SqliteOutbox
-from triplewire.model import MATCHES, parse_token
+from triplewire.model import MATCHES, parse_position
+from triplewire.model.clock import SystemClock
+from triplewire.storage.outbox import SqliteOutbox
 
 _LOAD = 0.4
 """Of what it can deliver, how much is asked of it while delays are measured."""
@@ -99,7 +101,7 @@ class _Publisher:
         first, self._number = self._number, self._number + count
         lines = (f'<urn:s> <urn:p> "{each}" <urn:bench:{each}> .' for each in range(first, self._number))
         told = self.client.publish("bench", "\n".join(lines), "application/n-quads")
-        begin, end = parse_token(told["first"]), parse_token(told["last"])
+        begin, end = parse_position(told["first"]), parse_position(told["last"])
         rows = [(position, each) for position in range(begin, end + 1) for each in self.since]
         table = pa.Table.from_pylist([{"position": at, "subscription": each} for at, each in rows], schema=MATCHES)
         self.outbox.write(self._batch, end, table)
@@ -119,7 +121,7 @@ def _publisher(ports: Sequence[int]) -> Iterator[_Publisher]:
             wait_idle([child.pid or 0], 5.0)
             with Client(settings.url) as client:
                 wishes = [_wish(port) for port in ports]
-                since = [parse_token(each["since"]) for each in client.subscribe_all(wishes)]
+                since = [parse_position(each["since"]) for each in client.subscribe_all(wishes)]
                 yield _Publisher(client, SqliteOutbox(settings.outbox), since)
         finally:
             stop_all([child])

@@ -1,8 +1,10 @@
-"""What a policy on a stream costs: events a second from publisher to listener, with and without; and through matching.
+"""What a policy on a stream costs: events a second from publisher to listener, with and without; and through
+matching.
 
 Edges take the same bodies in turn and tell them to one listener each. One has no policy, one denies a predicate that
 every event has, one a class that no event has. What is told is the time of the edge's processor for an event, the
-median over the rounds, and the events a second that this comes to, so that a busy machine does as well as a quiet one.
+median over the rounds, and the events a second that this comes to, so that a busy machine does as well as a quiet
+one.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
 from triplewire.compose.children import Child
-from triplewire.errors import Unavailable
-from triplewire.log.entries import table
 from triplewire.matching.cuts import Asked
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
+from triplewire.model.errors import Unavailable
 from triplewire.model.terms import RDF_TYPE, XSD
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.log.appending import entries_table
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 _DENY = '[default]\nsee = "allow"\npublish = "allow"\n[[see]]\nname = "bench"\nwho = ["*"]\ndeny.{}\n'
 POLICIES = {
@@ -125,7 +127,7 @@ def _matching(plan: Plan) -> dict[str, Any]:
     taken: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(plan.rounds + 1):
         first = plan.subscriptions + 1 + number * plan.events
-        batch = table([[_row(first + each) for each in range(plan.events)]])
+        batch = entries_table([[_row(first + each) for each in range(plan.events)]])
         for name, matcher in matchers.items():
             began = time.process_time()
             matcher.match(batch)
@@ -133,14 +135,14 @@ def _matching(plan: Plan) -> dict[str, Any]:
     return _told(taken)
 
 
-def _subscribed(count: int, sight: Sight | None) -> list[Change]:
-    found: dict[str, Change] = {}
+def _subscribed(count: int, sight: Sight | None) -> list[RegistryChange]:
+    found: dict[str, RegistryChange] = {}
     for number in range(1, count + 1):
         text = f"ASK {{ ?o <urn:bench:sensor> <urn:sensor:{number}> ; <urn:bench:value> ?v FILTER(?v > 10) }}"
         lifted = lift_asked(Asked(text, False, sight=sight))
         made = Subscription(str(number), text, Kind.SIGNAL, lifted.shape.key, lifted.constants)
-        found.setdefault("shape", Change(1, SHAPE, lifted.shape.key, lifted.shape.to_value()))
-        found[made.id] = Change(number, SUBSCRIPTION, made.id, to_value(made))
+        found.setdefault("shape", RegistryChange(1, SHAPE, lifted.shape.key, lifted.shape.to_value()))
+        found[made.id] = RegistryChange(number, SUBSCRIPTION, made.id, subscription_to_value(made))
     return [*found.values()]
 
 

@@ -1,5 +1,7 @@
-"""Tellings of `bench doors`: events as they go out to webhooks, to subscribers of WebSub, to clients of Mercure, and on
-pages of histories."""
+"""Tellings of `bench doors`: events as they go out to webhooks, to subscribers of WebSub, to clients of Mercure, and
+on
+pages of histories.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from triplewire.edge.formats.ports import Format
 from triplewire.edge.hooks.posts import FORMATS, POSTS
 from triplewire.edge.ldes.statements import Addresses, members
 from triplewire.edge.mercure.updates import UPDATES
-from triplewire.hooks.signatures import hub_signature, new_secret, signed
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.security.webhooks import hub_signature, new_secret, signature_headers
 
 _SECRET = new_secret()
 
@@ -32,7 +34,7 @@ def _webhooks(table: pa.Table) -> list[bytes]:
     """With what their signatures take, which are part of each call."""
     found = written(POSTS, table)
     for number, body in enumerate(found):
-        signed(_SECRET, token(number), 0, body)
+        signature_headers(_SECRET, format_position(number), 0, body)
     return found
 
 

@@ -1,6 +1,7 @@
 """What it costs an edge to find out who asks: requests without a token, with one of ours, and with a signed one.
 
-Three edges take the same small publications in turn, over connections that stay open. What is told is the time of the
+Three edges take the same small publications in turn, over connections that stay open. What is told is the time of
+the
 edge's processor for a request, the median over the rounds, so that a busy machine does as well as a quiet one.
 """
 
@@ -22,7 +23,7 @@ from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
 from triplewire.compose.children import Child
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _BODY = b"<urn:sensor:1> <urn:value> <urn:reading:%d> .\n"
 _ISSUER, _AUDIENCE = "https://id.example.org", "triplewire"

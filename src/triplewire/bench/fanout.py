@@ -16,7 +16,7 @@ from triplewire.bench.fanout_nchan import available, nchan
 from triplewire.bench.fanout_servers import USUAL, Manner, Server, bare, edges, wait_idle
 from triplewire.bench.machine import description, own_seconds, own_usage, reference_ms
 from triplewire.config import limits
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _EVENLY = 0.97
 """How full edges are when the first of them has no more room: clients are spread by chance."""

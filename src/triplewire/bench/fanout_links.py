@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _PATIENCE = 120.0
 """Seconds for an answer, by which every order that has no longer one of its own is done many times over."""

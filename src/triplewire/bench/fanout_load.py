@@ -12,7 +12,7 @@ from typing import Any
 
 from triplewire.bench.fanout_figures import Hearing
 from triplewire.bench.fanout_links import Link
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 Say = Callable[[str], None]
 

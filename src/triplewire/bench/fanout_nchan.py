@@ -18,7 +18,7 @@ from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_links import more_files
 from triplewire.bench.fanout_load import Target
 from triplewire.bench.fanout_servers import HOST, Server, request
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _START_SECONDS = 10.0
 

@@ -16,10 +16,10 @@ from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_links import Link, more_files
 from triplewire.bench.fanout_load import Target
 from triplewire.bench.machine import usage
-from triplewire.clock import SystemClock
 from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
-from triplewire.errors import Unavailable
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import Unavailable
 
 HOST = "127.0.0.1"
 

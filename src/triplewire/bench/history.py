@@ -15,11 +15,11 @@ from triplewire.bench.history_oxigraph import VERSION, Load, load, size, write
 from triplewire.bench.history_reads import shares
 from triplewire.bench.history_store import Ingest, Store, store
 from triplewire.bench.machine import description, reference_ms
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.lake.ports import Lake
-from triplewire.log.ports import Publication
-from triplewire.log.sqlite import SqliteLog
+from triplewire.model.clock import SystemClock
+from triplewire.storage.lake.ports import Lake
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.log.sqlite import SqliteLog
 
 BODY_EVENTS = 1_000
 FIRST_EVENTS = 10

@@ -1,6 +1,7 @@
 """The data of `bench history`: a day of a city's sensors, as events for the log and as N-Quads for the rival.
 
-Everything follows from the number of quads. An observation is an event of eight quads: five are about the observation,
+Everything follows from the number of quads. An observation is an event of eight quads: five are about the
+observation,
 a subject that comes once, and three about its sensor, which comes again all day.
 """
 
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from triplewire.bench.sparql_data import BASE, PROPERTIES, SOSA
-from triplewire.log.ports import Publication
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
 from triplewire.model.terms import RDF_TYPE, XSD
+from triplewire.storage.log.ports import Publication
 
 HOURS = 24
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -88,7 +89,7 @@ class Day:
             battery=100 - (millisecond // 900_000 + sensor) % 90,
             uptime=_hundredths(millisecond // 10 + sensor * 4_321),
         )
-        headers = Headers(f"{BASE}gateway/{sensor % 50}", APPLICATION, _MICROSECOND + millisecond * 1_000)
+        headers = EventHeaders(f"{BASE}gateway/{sensor % 50}", APPLICATION, _MICROSECOND + millisecond * 1_000)
         return Event(f"{BASE}e/{self._name(number)}", text, headers)
 
     def publications(self, size: int) -> Iterator[Publication]:

@@ -11,11 +11,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from triplewire.compose.house import lake_house
-from triplewire.lake.balance import Balance
-from triplewire.lake.compactions import compact
-from triplewire.lake.houses import Progress
-from triplewire.lake.relocations import balance
 from triplewire.pipeline.tasks import run
+from triplewire.storage.lake.balance import BalanceSettings
+from triplewire.storage.lake.maintenance import MaintenanceProgress, compact
+from triplewire.storage.lake.rebalancing import rebalance
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def keep_house(spark: SparkSession, table: Path, say: Callable[[str], None]) -> 
     began = time.perf_counter()
     compact(house)
     compacted = time.perf_counter()
-    balance(house, Balance())
+    rebalance(house, BalanceSettings())
     balanced = time.perf_counter()
     compact(house)
     merged = time.perf_counter()
@@ -51,6 +50,6 @@ class _Told:
 
     say: Callable[[str], None]
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: MaintenanceProgress) -> None:
         if not progress.done:
             self.say(f"{progress.work}, {progress.of:,} quads")

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from triplewire.bench.history_data import HOURS, PREDICATES, RESULT_TIME, Day, hour
-from triplewire.lake.delta import DeltaLake
-from triplewire.query.duck import Duck
-from triplewire.query.history import History
-from triplewire.query.requests import QueryRequest
+from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.executor import HistoryExecutor
+from triplewire.history.requests import HistoryRequest
+from triplewire.storage.lake.delta import DeltaLake
 
 _TIMES = 8
 """How many constants of a kind are asked for."""
@@ -43,7 +43,7 @@ def questions(day: Day) -> dict[str, Sequence[str]]:
 
 def shares(day: Day, table: Path) -> dict[str, Any]:
     """By kind of question: means over its constants, and the most files that were read for one."""
-    with closing(History(DeltaLake(table), Duck(table))) as history:
+    with closing(HistoryExecutor(DeltaLake(table), DuckDbEngine(table))) as history:
         return {name: _told([read(history, text) for text in texts]) for name, texts in questions(day).items()}
 
 
@@ -56,9 +56,9 @@ def _of_an_hour(number: int) -> str:
     return f"SELECT * {{ ?o {RESULT_TIME} ?t FILTER(?t >= {first} && ?t < {last}) }}"
 
 
-def read(history: History, text: str) -> Read:
+def read(history: HistoryExecutor, text: str) -> Read:
     """Runs a query, and asks the engine what it did."""
-    request = QueryRequest(text, explain="json")
+    request = HistoryRequest(text, explain="json")
     with history.alarm(request) as alarm:
         told: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, alarm).chunks))
     return Read(told["files"]["read"], told["files"]["of"], told["rows"], told["run_ms"])

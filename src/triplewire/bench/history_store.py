@@ -16,12 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from triplewire.bench.machine import usage
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
-from triplewire.lake.ports import Lake
-from triplewire.log.ports import Measured, Publication, Retention
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.queries import Work, start_store
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.warmup import warm
+from triplewire.storage.lake.ports import Lake
+from triplewire.storage.log.ports import LogRetention, MeasuredLog, Publication
 
 _LOOK_SECONDS = 0.02
 _MEASURE_LOOKS = 50
@@ -33,7 +33,7 @@ class Gated:
     """A log of which nothing is seen but its first entries until the gate, a file, is there: so that a query can be up
     and warm before the clock starts."""
 
-    log: Measured
+    log: MeasuredLog
     first: int
     gate: Path
 
@@ -55,7 +55,7 @@ class Gated:
     def reach(self, after: int, upto: int, size: int) -> int:
         return self.log.reach(after, upto, size)
 
-    def trim(self, retention: Retention, before: int) -> int:
+    def trim(self, retention: LogRetention, before: int) -> int:
         return self.log.trim(retention, before)
 
 
@@ -130,7 +130,7 @@ def store(settings: Settings, first: int) -> Iterator[Store]:
         spark.stop()
 
 
-def _gated(open_log: Callable[[], Measured], first: int, gate: Path) -> Measured:
+def _gated(open_log: Callable[[], MeasuredLog], first: int, gate: Path) -> MeasuredLog:
     return Gated(open_log(), first, gate)
 
 

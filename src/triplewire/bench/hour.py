@@ -23,17 +23,16 @@ from triplewire.bench.hour_comparisons import in_turn, medians, ratios
 from triplewire.bench.hour_questions import Asked, Asker, Kept, questions, whole
 from triplewire.bench.hour_turns import Turns
 from triplewire.bench.machine import description, reference_ms
-from triplewire.clock import ManualClock, SystemClock
 from triplewire.compose.house import lake_house, rules
 from triplewire.config import Settings, limits
-from triplewire.lake.compactions import fresh
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.houses import Runner
-from triplewire.lake.ports import Snapshot
-from triplewire.lake.reads import Tally
+from triplewire.model.clock import ManualClock, SystemClock
 from triplewire.pipeline.housekeeper import Housekeeper
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.tasks import run as run_tasks
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.maintenance import TaskRunner, fresh_files
+from triplewire.storage.lake.ports import Snapshot
+from triplewire.storage.lake.read_counts import ReadCounter
 
 MINUTE = 60
 _EVERY = 20
@@ -99,7 +98,7 @@ def run(plan: Plan, say: Say) -> dict[str, Any]:
 class Hour:
     """The time of a plan, over an empty lake."""
 
-    def __init__(self, plan: Plan, settings: Settings, runner: Runner, tasks: int) -> None:
+    def __init__(self, plan: Plan, settings: Settings, runner: TaskRunner, tasks: int) -> None:
         self._plan = plan
         self._table = settings.lake.absolute()
         # Beginning with the time as it is: files of the disk have it, too.
@@ -109,7 +108,7 @@ class Hour:
         self._commits = Commits(self._table, plan.rate, self._clock)
         self._day = day(plan.rate)
         self._questions = questions(self._day, plan.rate)
-        reads = Tally(self._table.with_name("reads"), self._clock)
+        reads = ReadCounter(self._table.with_name("reads"), self._clock)
         self._asker = Asker(DeltaLake(self._table), self._table, self._questions, reads)
         self._kept = Path(settings.data, "kept").absolute()
         self._first: Kept | None = None
@@ -149,7 +148,7 @@ class Hour:
     def _sample(self, second: int, snapshot: Snapshot) -> Sample:
         busy, zones = self._turns.busy, {each.zone for each in snapshot.files} - {None}
         versions = sum(1 for _ in (self._table / "_delta_log").glob("*.json"))
-        figures = len(snapshot.files), len(fresh(snapshot)), len(zones), snapshot.size, versions
+        figures = len(snapshot.files), len(fresh_files(snapshot)), len(zones), snapshot.size, versions
         taken, self._taken = round(median(self._taken) * 1_000, 1), []
         newest = self._asker.first(whole(self._day, second * self._plan.rate - 1))
         return Sample(second, *figures, taken, busy, newest, self._asker.ask())

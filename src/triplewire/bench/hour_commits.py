@@ -7,11 +7,11 @@ from itertools import count, pairwise
 from pathlib import Path
 
 from triplewire.bench.history_data import QUADS, STREAMS, Day
-from triplewire.clock import ManualClock
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch, Snapshot
-from triplewire.lake.quads import FileWriter
-from triplewire.log.entries import rows, table
+from triplewire.model.clock import ManualClock
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch, Snapshot
+from triplewire.storage.log.appending import entries_table, entry_rows
 
 FILES = 2
 """Of a commit: two tasks write one each."""
@@ -42,12 +42,12 @@ class Commits:
         first = self.done * self._rate
         events = [self._day.event(number) for number in range(first, first + self._rate)]
         stream = STREAMS[self.done % len(STREAMS)]
-        entries = list(rows(((stream, event) for event in events), count(first + 1), self._clock.now()))
+        entries = list(entry_rows(((stream, event) for event in events), count(first + 1), self._clock.now()))
         ends = [len(entries) * part // FILES for part in range(FILES + 1)]
         parts = [entries[begin:end] for begin, end in pairwise(ends)]
-        files = [self._writer.write(table([part])) for part in parts if part]
+        files = [self._writer.write(entries_table([part])) for part in parts if part]
         began = time.perf_counter()
-        self.lake.commit(Batch("bench", self.done, first + self._rate), files)
+        self.lake.commit(CommitBatch("bench", self.done, first + self._rate), files)
         found = self.lake.files()
         self.seconds = time.perf_counter() - began
         self.done += 1

@@ -1,4 +1,5 @@
-"""The questions of `bench hour`: about the first minute, so that their answers stay the same however much comes after.
+"""The questions of `bench hour`: about the first minute, so that their answers stay the same however much comes
+after.
 
 They are answered from files alone. A process of queries holds a lake in memory for as long as it is small; a lake at
 1,000 events a second is too large for that after five minutes, and before and after could not be compared.
@@ -15,11 +16,11 @@ from statistics import median
 
 from triplewire.bench.history_data import MADE_BY, RESULT, RESULT_TIME, Day, moment
 from triplewire.bench.history_reads import read
-from triplewire.errors import TriplewireError
-from triplewire.lake.ports import Moment, Shelf, Snapshot
-from triplewire.lake.reads import Tally
-from triplewire.query.duck import Duck
-from triplewire.query.history import History
+from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.executor import HistoryExecutor
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.lake.ports import LakeReader, Snapshot, VersionOrTime
+from triplewire.storage.lake.read_counts import ReadCounter
 
 _TIMES = 5
 """How many constants of a kind are asked for."""
@@ -81,7 +82,7 @@ class Kept:
             kept.hardlink_to(Path(snapshot.table) / each.path)
         self._snapshot = replace(snapshot, table=str(directory))
 
-    def files(self, at: Moment | None = None) -> Snapshot:
+    def files(self, at: VersionOrTime | None = None) -> Snapshot:
         return self._snapshot
 
 
@@ -89,9 +90,9 @@ class Asker:
     """Asks as a process of queries does, which counts what is new while it has nothing else to do."""
 
     def __init__(
-        self, lake: Shelf, table: Path, asked: Mapping[str, Sequence[str]], reads: Tally | None = None
+        self, lake: LakeReader, table: Path, asked: Mapping[str, Sequence[str]], reads: ReadCounter | None = None
     ) -> None:
-        self._history = History(lake, Duck(table, reads=reads, copies=False))
+        self._history = HistoryExecutor(lake, DuckDbEngine(table, reads=reads, copies=False))
         self._asked = asked
         self._known: dict[str, object] = {}
 

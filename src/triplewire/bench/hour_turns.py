@@ -6,8 +6,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.model.clock import Clock
 from triplewire.pipeline.housekeeper import Housekeeper
 
 

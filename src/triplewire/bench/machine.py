@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from triplewire.bench.match_oxigraph import VERSION, brute_force, parse_rate
 from triplewire.bench.match_registry import Standing, stand
 from triplewire.bench.match_spark import Engine, engine, parts
 from triplewire.bench.match_workloads import Chosen, choose
-from triplewire.errors import TriplewireError
+from triplewire.model.errors import TriplewireError
 
 BASE_SUBSCRIPTIONS = 1_000
 """Those beside which growth is measured."""

@@ -13,7 +13,7 @@ from triplewire.bench.match_oxigraph import Sampled
 from triplewire.bench.match_paths import BASE
 from triplewire.bench.match_workloads import Workload
 from triplewire.config.limits import BLOCK_EVENTS
-from triplewire.model import ENTRIES, MATTER
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 
 BEGAN = 1_794_816_000_000_000
@@ -68,7 +68,7 @@ def write(workload: Workload, numbers: range, before: int, directory: Path, part
             for start in range(first, last, BLOCK_EVENTS):
                 group = range(start, min(last, start + BLOCK_EVENTS))
                 table = _table(workload, [numbers[each] for each in group], before + 1 + start)
-                for block in packed(table.select(MATTER)):
+                for block in packed(table.select(MATCHED_COLUMNS)):
                     writer.write_batch(block)
     return Entries(directory, numbers, before)
 

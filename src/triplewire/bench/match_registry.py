@@ -15,9 +15,9 @@ from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Subscription
 from triplewire.pipeline.ports import Ports
-from triplewire.registry.ontologies import ONTOLOGY, Loaded
-from triplewire.registry.ontologies import to_value as ontology_value
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
+from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 CHUNK = 20_000
 """Subscriptions that are put in one transaction."""
@@ -74,9 +74,9 @@ def stand(chosen: Chosen, directory: Path) -> Standing:
     positions = registry.put([*told, *((SHAPE, key, shape.to_value()) for key, shape in shapes.items())])
     standing = Standing(chosen, positions[-1] + 1, len(shapes), ports)
     for first in range(0, len(standing), CHUNK):
-        registry.put([(SUBSCRIPTION, each.id, to_value(each)) for each in standing[first : first + CHUNK]])
+        registry.put([(SUBSCRIPTION, each.id, subscription_to_value(each)) for each in standing[first : first + CHUNK]])
     return standing
 
 
-def _loaded(text: str) -> Loaded:
-    return Loaded("bench", text, triples=text.count("\n") + 1, classes=0, properties=0)
+def _loaded(text: str) -> LoadedOntology:
+    return LoadedOntology("bench", text, triples=text.count("\n") + 1, classes=0, properties=0)

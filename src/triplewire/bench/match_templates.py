@@ -1,6 +1,7 @@
 """Templates: subscriptions that differ only in constants. The text is parsed and lifted once, then filled in.
 
-`$i0` in a text is a slot for an IRI, `$n0` for an xsd:decimal, `$t0` for an xsd:dateTime, `$s0` for a string; the digit
+`$i0` in a text is a slot for an IRI, `$n0` for an xsd:decimal, `$t0` for an xsd:dateTime, `$s0` for a string; the
+digit
 is the place of its term among those that fill it in.
 """
 
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from triplewire.errors import TriplewireError
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import NONE, Narrowing
 from triplewire.matching.shapes import Shape
 from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
+from triplewire.model.errors import TriplewireError
 from triplewire.model.terms import XSD, literal, plain
 
 SLOT = re.compile(r"\$([ints])(\d)")

@@ -12,7 +12,7 @@ from triplewire.bench.match_paths import Paths
 from triplewire.bench.match_readings import Ranges, Sensors
 from triplewire.bench.match_residual import residual
 from triplewire.bench.match_templates import Question, Template
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 
 
 class Workload(Protocol):

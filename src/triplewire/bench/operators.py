@@ -13,16 +13,16 @@ import pyarrow as pa
 from triplewire.bench.machine import description, reference_ms
 from triplewire.bench.operators_thesis import SIZES, TABLE_15
 from triplewire.bench.operators_world import EXAMPLES, Example, ontology
-from triplewire.errors import TriplewireError
 from triplewire.filters import query_of
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
 from triplewire.model import ENTRIES, Kind, Subscription
+from triplewire.model.errors import TriplewireError
 from triplewire.model.terms import XSD
-from triplewire.registry.ontologies import ONTOLOGY, Loaded
-from triplewire.registry.ontologies import to_value as ontology_value
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
+from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 MATCHES = 300
 """Events of a measurement, each of which matches one subscription."""
@@ -132,18 +132,18 @@ def _row(position: int, text: str) -> dict[str, Any]:
     return {"position": position, "event": event, "text": text, **headers}
 
 
-def changes(example: Example, size: int) -> Iterator[Change]:
+def changes(example: Example, size: int) -> Iterator[RegistryChange]:
     """The ontology, the shape and the subscriptions, of which one alone is lifted."""
     text = ontology()
-    loaded = Loaded("conference", text, triples=text.count("\n") + 1, classes=0, properties=0)
+    loaded = LoadedOntology("conference", text, triples=text.count("\n") + 1, classes=0, properties=0)
     lifted = lift(query_of(example.document(_MARK)), solutions=False)
     place = lifted.constants.index(_number(_MARK))
-    yield Change(1, ONTOLOGY, loaded.name, ontology_value(loaded))
-    yield Change(2, SHAPE, lifted.shape.key, lifted.shape.to_value())
+    yield RegistryChange(1, ONTOLOGY, loaded.name, ontology_value(loaded))
+    yield RegistryChange(2, SHAPE, lifted.shape.key, lifted.shape.to_value())
     for number in range(size):
         constants = (*lifted.constants[:place], _number(number), *lifted.constants[place + 1 :])
         made = Subscription(f"{number:08x}", None, Kind.SIGNAL, lifted.shape.key, constants)
-        yield Change(3 + number, SUBSCRIPTION, made.id, to_value(made))
+        yield RegistryChange(3 + number, SUBSCRIPTION, made.id, subscription_to_value(made))
 
 
 def _number(number: int) -> str:

@@ -17,8 +17,8 @@ from triplewire.bench.machine import reference_ms
 from triplewire.bench.report import percentile
 from triplewire.bench.workload import Question, body, expected, questions
 from triplewire.client import AsyncClient
-from triplewire.model import parse_token
-from triplewire.telemetry.heartbeats import BEAT_SECONDS
+from triplewire.config.status import HEARTBEAT_SECONDS
+from triplewire.model import parse_position
 
 STREAM = "bench"
 BODY_EVENTS = 1_000
@@ -80,11 +80,11 @@ class Run:
         end = 0
         for each in waiting:
             receipt = await self.client.publish(STREAM, each)
-            end = max(end, parse_token(receipt["last"]))
+            end = max(end, parse_position(receipt["last"]))
         return end
 
     async def _stored(self) -> int:
-        return parse_token((await self.client.health())["stored"] or "earliest")
+        return parse_position((await self.client.health())["stored"] or "earliest")
 
 
 def run(plan: Plan, say: Say) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def _throughput(run: Run, events: int) -> dict[str, Any]:
     accepted = time.perf_counter() - began
     await run.settle(upto)
     took = time.perf_counter() - began
-    await asyncio.sleep(BEAT_SECONDS + 1)  # for the heartbeat that tells of the last batch
+    await asyncio.sleep(HEARTBEAT_SECONDS + 1)  # for the heartbeat that tells of the last batch
     after = await _stages(run)
     return {
         "events_per_s": round(events / took),
@@ -188,7 +188,7 @@ async def _latency(run: Run) -> dict[str, Any]:
         sent[number] = time.perf_counter()
         tasks.append(asyncio.create_task(run.client.publish(STREAM, body([number]))))
     receipts = await asyncio.gather(*tasks)
-    await run.settle(max(parse_token(each["last"]) for each in receipts))
+    await run.settle(max(parse_position(each["last"]) for each in receipts))
     delays = [(at - sent[event]) * 1_000 for (_, event), at in run.heard.times.items() if event in sent]
     return {"p50_ms": round(percentile(delays, 0.5)), "p99_ms": round(percentile(delays, 0.99)), "delays": len(delays)}
 

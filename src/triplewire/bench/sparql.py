@@ -21,8 +21,8 @@ from triplewire.bench.sparql_data import City
 from triplewire.bench.sparql_oxigraph import Oxigraph
 from triplewire.bench.sparql_queries import QUESTIONS, Question
 from triplewire.client import AsyncClient
-from triplewire.errors import TriplewireError
-from triplewire.model import parse_token
+from triplewire.model import parse_position
+from triplewire.model.errors import TriplewireError
 
 STREAM = "bench"
 BODY_EVENTS = 1_000
@@ -67,7 +67,7 @@ class Bench:
         waiting = self._told(self.city.bodies(BODY_EVENTS))
         ends = await asyncio.gather(*(self._publisher(waiting) for _ in range(PUBLISHERS)))
         self.say("waiting until everything is stored")
-        while parse_token((await self.client.health())["stored"] or "earliest") < max(ends):
+        while parse_position((await self.client.health())["stored"] or "earliest") < max(ends):
             await asyncio.sleep(LOOK_SECONDS)
         return time.perf_counter() - began
 
@@ -116,7 +116,7 @@ class Bench:
         end = 0
         for each in waiting:
             receipt = await self.client.publish(STREAM, each)
-            end = max(end, parse_token(receipt["last"]))
+            end = max(end, parse_position(receipt["last"]))
         return end
 
     def _told(self, bodies: Iterator[bytes]) -> Iterator[bytes]:

@@ -12,8 +12,7 @@ import pyarrow as pa
 from triplewire.bench.machine import description
 from triplewire.bench.zones_lake import Explosion, ZonedLake, deviation
 from triplewire.bench.zones_tweets import QUADS, Tweets
-from triplewire.lake.balance import Balance
-from triplewire.lake.criteria import Criterion
+from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion
 
 Say = Callable[[str], None]
 
@@ -33,7 +32,7 @@ class Experiment:
 
     name: str
     title: str
-    settings: Balance
+    settings: BalanceSettings
     static: bool
     thesis: float | None = None
 
@@ -41,19 +40,21 @@ class Experiment:
 def experiments(plan: Plan) -> tuple[Experiment, ...]:
     """Theirs first. They cut dimensions in turn, and never merge."""
     count, ideal = plan.zones, plan.events * QUADS / plan.zones
-    once, damped = (Criterion("quads", 1.0, 0.0),), (Criterion("quads", 1.1, 0.0),)
-    both = (Criterion("quads", 1.2, 0.8),)
+    once, damped = (LoadCriterion("quads", 1.0, 0.0),), (LoadCriterion("quads", 1.1, 0.0),)
+    both = (LoadCriterion("quads", 1.2, 0.8),)
 
-    def theirs(strategy: str, criteria: tuple[Criterion, ...], cut: str, estimates: tuple[float, ...] = ()) -> Balance:
-        return Balance(strategy, count, criteria, estimates, cut, "turn", smallest=1)
+    def theirs(
+        strategy: str, criteria: tuple[LoadCriterion, ...], cut: str, estimates: tuple[float, ...] = ()
+    ) -> BalanceSettings:
+        return BalanceSettings(strategy, count, criteria, estimates, cut, "turn", smallest=1)
 
     return (
         Experiment("middle", "static, middle", theirs("static", once, "middle"), True, 559.4),
         Experiment("centroid", "static, centroid", theirs("static", once, "centroid"), True, 69.5),
         Experiment("absolute", "dynamic, absolute", theirs("absolute", once, "centroid", (ideal,)), False, 119.75),
         Experiment("relative", "dynamic, relative", theirs("relative", damped, "centroid"), False, 96.57),
-        Experiment("static", "static, quantile, best", Balance("static", count, once, smallest=1), True),
-        Experiment("dynamic", "dynamic, quantile, best", Balance("relative", count, both, smallest=1), False),
+        Experiment("static", "static, quantile, best", BalanceSettings("static", count, once, smallest=1), True),
+        Experiment("dynamic", "dynamic, quantile, best", BalanceSettings("relative", count, both, smallest=1), False),
     )
 
 

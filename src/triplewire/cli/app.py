@@ -34,7 +34,7 @@ from triplewire.cli import (
     zones,
 )
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.errors import InputError, TriplewireError
+from triplewire.model.errors import InputError, TriplewireError
 
 app = typer.Typer(
     name="triplewire",

@@ -11,7 +11,8 @@ import typer
 from triplewire.cli.options import Data, Json, settings_of
 
 if TYPE_CHECKING:
-    from triplewire.telemetry.audits import Audits
+    from triplewire.security.audit import AuditLog
+
 
 _LOOK_SECONDS = 0.5
 
@@ -33,15 +34,15 @@ def audit(
     """Show who did what in a data directory: administration, erasures, tokens, subscriptions, queries; and who was
     refused. Events that are published and consumed are not in it."""
     from triplewire.config import limits
-    from triplewire.telemetry.audits import Audits
+    from triplewire.security.audit import AuditLog
 
-    audits = Audits(settings_of(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(settings_of(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
     for record in _followed(audits, last) if follow else list(audits.read())[-last:]:
         if who in (None, record.get("who")):
             typer.echo(_line(record, json=json))
 
 
-def _followed(audits: Audits, last: int) -> Iterator[dict[str, Any]]:
+def _followed(audits: AuditLog, last: int) -> Iterator[dict[str, Any]]:
     """The newest, and then what is new at each look."""
     shown: set[str] = set()
     while True:

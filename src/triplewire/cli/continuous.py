@@ -17,7 +17,7 @@ from triplewire.cli.listings import listing
 from triplewire.cli.messages import show, write
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.client import Client
-from triplewire.errors import NotFound
+from triplewire.model.errors import NotFound
 
 Query = Annotated[str, typer.Argument(help="Id of the query.")]
 After = Annotated[

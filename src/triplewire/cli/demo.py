@@ -20,7 +20,7 @@ from rich.text import Text
 
 from triplewire.client import AsyncClient
 from triplewire.compose.up import Up
-from triplewire.errors import TriplewireError
+from triplewire.model.errors import TriplewireError
 from triplewire.simulate import SCENARIOS, City, Scenario
 
 STREAM = "city"

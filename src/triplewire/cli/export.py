@@ -12,12 +12,13 @@ from triplewire.cli.options import Data, settings_of
 from triplewire.cli.transfers import Moving, moving
 from triplewire.codec.headers import instant
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import parse_token
+from triplewire.model import parse_position
+from triplewire.model.errors import BadRequest
 from triplewire.transfer.formats import STANDARD, Format, shape_of
 
 if TYPE_CHECKING:
-    from triplewire.lake.delta import DeltaLake
+    from triplewire.storage.lake.delta import DeltaLake
+
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -72,7 +73,7 @@ def export(
 
     It reads the data directory itself, whether a broker runs or not, up to what is stored now.
     """
-    from triplewire.lake.entries import LakeEntries
+    from triplewire.storage.lake.entries import LakeEntries
     from triplewire.transfer.exports import Export, export_to_file, export_to_stream
     from triplewire.transfer.selections import Selection
 
@@ -80,8 +81,8 @@ def export(
         tuple(stream or ()),
         None if begins is None else instant("--from", begins),
         None if ends is None else instant("--to", ends),
-        parse_token(after),
-        None if upto is None else parse_token(upto),
+        parse_position(after),
+        None if upto is None else parse_position(upto),
     )
     shape = shape_of(file, format)
     if shape.format is Format.PARQUET and no_headers:
@@ -99,7 +100,7 @@ def export(
 
 
 def _lake(data: Path | None) -> DeltaLake:
-    from triplewire.lake.delta import DeltaLake
+    from triplewire.storage.lake.delta import DeltaLake
 
     lake = DeltaLake(settings_of(data).lake)
     if lake.files().version < 0:

@@ -17,12 +17,13 @@ import typer
 from triplewire.cli.options import DEFAULT_URL, Url
 from triplewire.cli.transfers import Moving, moving
 from triplewire.config import limits
-from triplewire.errors import BadRequest, InputError
+from triplewire.model.errors import BadRequest, InputError
 from triplewire.transfer.formats import STANDARD, Format, shape_of
 
 if TYPE_CHECKING:
     from triplewire.transfer.faults import Fault
     from triplewire.transfer.imports import Import, Progress
+
 
 REJECTED = 3
 """The exit code where some of the file was rejected, and the rest is in."""
@@ -83,14 +84,14 @@ def bring_in(
 
     They keep their ids, streams, sources, applications and times, and come in the order of the file.
     """
-    from triplewire.registry.streams import stream_name
+    from triplewire.storage.registry.streams import check_stream_name
     from triplewire.transfer.imports import Import
 
     if rejects is not None and on_error is OnError.STOP:
         raise BadRequest("--rejects is for --on-error skip: otherwise nothing is published, and all faults are told")
     shape = shape_of(file, format)
     with _file(file) as path:
-        wanted = Import(path, shape, None if stream is None else stream_name(stream))
+        wanted = Import(path, shape, None if stream is None else check_stream_name(stream))
         if on_error is OnError.STOP:
             _check(wanted, file)
         keeping = file != STANDARD

@@ -30,17 +30,17 @@ def add_to(app: typer.Typer) -> None:
 def status(data: Data = None, json: Json = False) -> None:
     """Tell how large the lake is: quads, files, zones, versions."""
     from triplewire.compose.house import lake_house
-    from triplewire.lake.surveys import totals
+    from triplewire.storage.lake.survey import lake_totals
 
     house = lake_house(settings_of(data).lake.absolute())
     found = house.lake.files()
-    _tell({**totals(found), "stored": found.upto, "zones": len(house.zones(found).zones)}, json=json)
+    _tell({**lake_totals(found), "stored": found.upto, "zones": len(house.zones(found).zones)}, json=json)
 
 
 @lakes.command("compact")
 def compact(data: Data = None, json: Json = False) -> None:
     """Sort what is fresh into its zones, and make few files of many small ones."""
-    from triplewire.lake.compactions import compact as work
+    from triplewire.storage.lake.maintenance import compact as work
 
     with _house(data, json=json) as house:
         before = len(house.lake.files().files)
@@ -63,14 +63,14 @@ def balance(
     json: Json = False,
 ) -> None:
     """Split zones that hold too much and merge those that hold too little."""
-    from triplewire.clock import SystemClock
-    from triplewire.lake.reads import reads
-    from triplewire.lake.relocations import balance as work
-    from triplewire.lake.rules import balance_of
+    from triplewire.model.clock import SystemClock
+    from triplewire.storage.lake.balance import parse_balance
+    from triplewire.storage.lake.read_counts import load_read_counts
+    from triplewire.storage.lake.rebalancing import rebalance as work
 
-    settings = balance_of(rules or settings_of(data).balance)
+    settings = parse_balance(rules or settings_of(data).balance)
     with _house(data, json=json) as house:
-        read = reads(house.table.with_name("reads"), SystemClock().now())
+        read = load_read_counts(house.table.with_name("reads"), SystemClock().now())
         made = work(house, settings, read, reorder=True)
         _tell({"steps": len(made.steps), "zones": len(made.after.zones)}, json=json)
 
@@ -86,11 +86,11 @@ def retain(
     json: Json = False,
 ) -> None:
     """Let go of events that are too old, or too many."""
-    from triplewire.lake.retentions import Retention
-    from triplewire.lake.retentions import retain as work
+    from triplewire.storage.lake.retention import LakeRetention
+    from triplewire.storage.lake.retention import apply_retention as work
 
     settings = settings_of(data)
-    retention = Retention.parsed(ages or settings.keep, size or settings.keep_bytes)
+    retention = LakeRetention.parsed(ages or settings.keep, size or settings.keep_bytes)
     with _house(data, json=json) as house:
         _tell({"quads": work(house, retention, datetime.now(UTC))}, json=json)
 
@@ -105,13 +105,12 @@ def vacuum(
     json: Json = False,
 ) -> None:
     """Delete files that only old versions need, and write down the table's log."""
-    from triplewire.lake.locks import housekeeping
-    from triplewire.lake.vacuums import checkpoint
-    from triplewire.lake.vacuums import vacuum as work
+    from triplewire.storage.lake.maintenance import checkpoint, hold_maintenance_lock
+    from triplewire.storage.lake.maintenance import vacuum as work
 
     settings = settings_of(data)
     kept = settings.travel_hours if hours is None else hours
-    with housekeeping(settings.lake.absolute(), wait=True):
+    with hold_maintenance_lock(settings.lake.absolute(), wait=True):
         gone = work(settings.lake.absolute(), kept)
         _tell({"files": len(gone), "checkpoint": checkpoint(settings.lake.absolute(), kept)}, json=json)
 
@@ -121,7 +120,7 @@ def versions(
     limit: Annotated[int, typer.Option(help="The newest of them.")] = 20, data: Data = None, json: Json = False
 ) -> None:
     """Tell which versions can be asked for with `--version` or `--as-of`."""
-    from triplewire.lake.versions import versions as listed
+    from triplewire.storage.lake.delta import list_versions as listed
 
     found = listed(settings_of(data).lake.absolute(), limit)
     if json:

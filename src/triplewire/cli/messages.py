@@ -9,7 +9,7 @@ import orjson
 from rich.console import Console
 from rich.markup import escape
 
-from triplewire.model.cargoes import cargo_of
+from triplewire.model.events import parse_payload
 
 _RESULTS = "application/sparql-results+json"
 
@@ -48,7 +48,7 @@ def _carried(message: dict[str, Any]) -> dict[str, Any] | None:
     if _RESULTS not in quads:
         return None
     told = "\n".join("\t".join(line.removesuffix(f" <{event}> .").split(" ", 2)) for line in quads.splitlines())
-    cargo = cargo_of(event, told)
+    cargo = parse_payload(event, told)
     if cargo is None or cargo.media_type != _RESULTS:
         return None
     results: dict[str, Any] = orjson.loads(cargo.body)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from triplewire.telemetry.flows import Flow
-from triplewire.telemetry.standings import Standing, document_of
+from triplewire.config.metrics import StreamTraffic
+from triplewire.config.status import EdgeStatus, parse_status
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Looks:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._pairs: dict[int, tuple[Standing, Standing]] = {}
+        self._pairs: dict[int, tuple[EdgeStatus, EdgeStatus]] = {}
 
     @property
     def settled(self) -> bool:
@@ -90,20 +90,20 @@ class Looks:
 
     def look(self, health: Mapping[str, Any], edges: Iterable[Mapping[str, Any]]) -> Overview:
         """An edge that has told nothing new keeps the rates that it had."""
-        told = [document_of(each) for each in edges]
+        told = [parse_status(each) for each in edges]
         self._pairs = {each.pid: _pair(self._pairs.get(each.pid), each) for each in told}
         pairs = [self._pairs[each.pid] for each in told]
         flows = (row for pair in pairs for row in _stream_rows(*pair))
         return Overview(self.url, health, [_edge_row(*pair) for pair in pairs], _by_stream(flows))
 
 
-def _pair(known: tuple[Standing, Standing] | None, now: Standing) -> tuple[Standing, Standing]:
+def _pair(known: tuple[EdgeStatus, EdgeStatus] | None, now: EdgeStatus) -> tuple[EdgeStatus, EdgeStatus]:
     if known is None:
         return now, now
     return known if known[1].at == now.at else (known[1], now)
 
 
-def _edge_row(before: Standing, now: Standing) -> EdgeRow:
+def _edge_row(before: EdgeStatus, now: EdgeStatus) -> EdgeRow:
     seconds = _seconds(before, now)
     sent, old = _sum(now.streams), _sum(before.streams)
     return EdgeRow(
@@ -120,10 +120,10 @@ def _edge_row(before: Standing, now: Standing) -> EdgeRow:
     )
 
 
-def _stream_rows(before: Standing, now: Standing) -> Iterable[StreamRow]:
+def _stream_rows(before: EdgeStatus, now: EdgeStatus) -> Iterable[StreamRow]:
     seconds, known = _seconds(before, now), {each.stream: each for each in before.streams}
     for flow in now.streams:
-        old = known.get(flow.stream, Flow(flow.stream))
+        old = known.get(flow.stream, StreamTraffic(flow.stream))
         yield StreamRow(
             flow.stream,
             flow.clients,
@@ -144,14 +144,14 @@ def _by_stream(rows: Iterable[StreamRow]) -> list[StreamRow]:
     return sorted(found.values(), key=lambda row: (-row.clients, -row.messages_s, row.stream))
 
 
-def _sum(flows: Iterable[Flow]) -> Flow:
-    total = Flow("")
+def _sum(flows: Iterable[StreamTraffic]) -> StreamTraffic:
+    total = StreamTraffic("")
     for each in flows:
         total += each
     return total
 
 
-def _seconds(before: Standing, now: Standing) -> float:
+def _seconds(before: EdgeStatus, now: EdgeStatus) -> float:
     return (now.at - before.at) / 1_000_000
 
 

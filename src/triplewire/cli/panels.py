@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from triplewire.cli.overviews import EdgeRow, Overview, StreamRow
-from triplewire.model import parse_token
+from triplewire.model import parse_position
 
 _CELLS = 6
 """Length of a bar of a whole core, or of all seats."""
@@ -47,7 +47,9 @@ def _head(overview: Overview) -> Text:
 def _lake(health: Mapping[str, Any]) -> dict[str, str]:
     """What the lake holds, by what the housekeeper told, and how many positions it has still to store."""
     stored = health.get("stored")
-    behind = {} if stored is None else {"to store": f"{max(0, parse_token(health['head']) - parse_token(stored)):,}"}
+    behind = (
+        {} if stored is None else {"to store": f"{max(0, parse_position(health['head']) - parse_position(stored)):,}"}
+    )
     lake = health.get("lake", {})
     if "files" not in lake:
         return behind

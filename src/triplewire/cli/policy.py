@@ -122,7 +122,7 @@ def explain(
 
 
 def _read(file: Path) -> str:
-    from triplewire.errors import BadRequest
+    from triplewire.model.errors import BadRequest
 
     try:
         return file.read_text()

@@ -12,10 +12,11 @@ import typer
 
 from triplewire.cli.options import DEFAULT_URL, Json, Url
 from triplewire.codec import SYNTAXES
-from triplewire.errors import UnknownMediaType
+from triplewire.model.errors import UnknownMediaType
 
 if TYPE_CHECKING:
     from triplewire.client import Client
+
 
 REFUSED = 3
 """The exit code where some items were refused, and the rest is in."""

@@ -22,7 +22,7 @@ from triplewire.cli.options import (
     Url,
     settings_of,
 )
-from triplewire.imports import hide
+from triplewire.config.settings import hide
 
 
 def add_to(app: typer.Typer) -> None:
@@ -56,11 +56,11 @@ def up(
     `triplewire restart` does."""
     from triplewire.cli.demo import run_demo
     from triplewire.compose.up import Up
-    from triplewire.telemetry.logs import write_logs
+    from triplewire.config.logs import configure_logging
 
     door = _door(tls_certificate, tls_key, open_)
     settings = settings_of(data, host, port, edges=edges, log_format=log_format, **door)
-    write_logs(settings.log_format, "up")
+    configure_logging(settings.log_format, "up")
     console = Console()
     broker = Up(settings)
     stop = _stop_flag()

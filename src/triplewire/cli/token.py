@@ -17,10 +17,11 @@ from rich.table import Table
 from triplewire.cli.documents import print_json
 from triplewire.cli.listings import listing
 from triplewire.cli.options import Data, Json, settings_of
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 if TYPE_CHECKING:
     from triplewire.control.tokens import Order, Tokens
+
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -150,9 +151,9 @@ def _saving(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 @contextmanager
 def _opened(data: Path | None) -> Iterator[Tokens]:
-    from triplewire.clock import SystemClock
     from triplewire.compose.doors import open_access
     from triplewire.control.tokens import Tokens
+    from triplewire.model.clock import SystemClock
 
     clock = SystemClock()
     access = open_access(settings_of(data), clock)
@@ -166,12 +167,12 @@ def _opened(data: Path | None) -> Iterator[Tokens]:
 def _witnessed(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]]:
     """Writes down what is done to the directory itself, before and after, as edges do; what is put into the dictionary
     meanwhile is told with it. Raises StorageFull, and then nothing is done."""
-    from triplewire.clock import SystemClock
     from triplewire.config import limits
     from triplewire.matching.expansion import timestamp
-    from triplewire.telemetry.audits import ACTS, Audits
+    from triplewire.model.clock import SystemClock
+    from triplewire.security.audit import ACTS, AuditLog
 
-    audits = Audits(settings_of(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(settings_of(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
     record = {"who": f"local:{getuser()}", "what": what, "on": on, "act": token_hex(8)}
 
     def write(outcome: str) -> None:

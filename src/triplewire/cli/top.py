@@ -13,7 +13,7 @@ from rich.live import Live
 from triplewire.cli.options import DEFAULT_URL, Json
 from triplewire.cli.overviews import Looks, Overview
 from triplewire.client import AsyncClient
-from triplewire.errors import TriplewireError
+from triplewire.model.errors import TriplewireError
 
 EXAMPLES = """
 [bold]Examples[/bold]

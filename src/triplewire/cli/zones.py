@@ -12,8 +12,8 @@ from rich.tree import Tree as Branch
 
 from triplewire.cli.documents import print_json
 from triplewire.cli.options import Data, Json, settings_of
-from triplewire.lake.surveys import Survey, described, readable
-from triplewire.lake.tilings import Cut, Tree, leaves_of
+from triplewire.storage.lake.survey import LakeSurvey, format_bound, survey_document
+from triplewire.storage.lake.zones import TreeCut, ZoneTree, list_zones
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -55,18 +55,18 @@ def zones(
     the zone, its quads, their share, bytes and files. It reads the lake itself: no broker needs to run.
     """
     from triplewire.compose.zones import surveyed
-    from triplewire.lake import drawings
+    from triplewire.storage.lake import survey
 
     found = surveyed(settings_of(data))
     if svg is not None:
-        svg.write_text(drawings.svg(found))
+        svg.write_text(survey.draw_svg(found))
     if json:
-        print_json(described(found))
+        print_json(survey_document(found))
     else:
         Console().print(drawn(found))
 
 
-def drawn(found: Survey) -> Group:
+def drawn(found: LakeSurvey) -> Group:
     """The map for a terminal."""
     fresh = found.fresh
     said = f"{len(found.zones.zones):,} zones, {found.quads:,.0f} quads, version {found.version}"
@@ -74,13 +74,13 @@ def drawn(found: Survey) -> Group:
     return Group(Text(said, "bold"), _branch(found, found.zones.tree), Text(last, "dim"), *_order(found))
 
 
-def _order(found: Survey) -> list[Text]:
+def _order(found: LakeSurvey) -> list[Text]:
     """What another order than that of terms costs."""
     return [Text(found.zones.transformation.costs, "yellow")] if found.zones.order != "none" else []
 
 
-def _branch(found: Survey, tree: Tree) -> Branch:
-    if not isinstance(tree, Cut):
+def _branch(found: LakeSurvey, tree: ZoneTree) -> Branch:
+    if not isinstance(tree, TreeCut):
         return Branch(_leaf(found, tree))
     branch = Branch(_cut(found, tree), guide_style="dim")
     for each in (tree.low, tree.high):
@@ -88,14 +88,14 @@ def _branch(found: Survey, tree: Tree) -> Branch:
     return branch
 
 
-def _cut(found: Survey, tree: Cut) -> Text:
-    share = sum(found.share(zone) for zone in {*leaves_of(tree)})
+def _cut(found: LakeSurvey, tree: TreeCut) -> Text:
+    share = sum(found.share(zone) for zone in {*list_zones(tree)})
     return Text.assemble(
-        (tree.dimension, STYLES[tree.dimension]), f" │ {readable(tree.bound)} ", (f"{share:.1%}", "dim")
+        (tree.dimension, STYLES[tree.dimension]), f" │ {format_bound(tree.bound)} ", (f"{share:.1%}", "dim")
     )
 
 
-def _leaf(found: Survey, zone: str) -> Text:
+def _leaf(found: LakeSurvey, zone: str) -> Text:
     held, share = found.holdings[zone], found.share(zone)
     fullest = max(found.share(each) for each in found.holdings)
     bar = "█" * round(_CELLS * share / fullest) if fullest else ""

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from triplewire.client.calls import Calls, Json
 from triplewire.codec import TURTLE
-from triplewire.model import Scope
+from triplewire.model import ErasureScope
 
 
 class Administration(Calls):
@@ -93,11 +93,11 @@ class Administration(Calls):
         """What is published from now on is not judged."""
         await self._call("DELETE", f"/streams/{stream}/shapes")
 
-    async def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
+    async def erase(self, scope: ErasureScope | str, name: str, by: str | None = None) -> Json:
         """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
         name an IRI as their `subject` or object. It is done when its `completed` says when."""
         given = {} if by is None else {"by": by}
-        if scope == Scope.EVENT:
+        if scope == ErasureScope.EVENT:
             asked: Json = await self._call("DELETE", f"/events/{quote(name, safe='')}", params=given)
         else:
             asked = await self._call("DELETE", "/events", params={str(scope): name, **given})

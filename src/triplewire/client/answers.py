@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import aiohttp
 
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _BINDINGS = re.compile(r'"bindings"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")

@@ -20,7 +20,7 @@ from triplewire.client.pages import Page
 from triplewire.client.publishings import MEDIA_TYPE, Item
 from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, TURTLE
-from triplewire.model import END, START, Addressed, Event, Kind, Scope
+from triplewire.model import END, START, ErasureScope, Event, Kind, StreamEvent
 
 Result = TypeVar("Result")
 
@@ -103,7 +103,7 @@ class Client:
         finally:
             self._run(opened.__aexit__(None, None, None))
 
-    def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
+    def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> Json:
         return self._run(self._client.publish_addressed(events, key))
 
     def consume(
@@ -228,7 +228,7 @@ class Client:
     def remove_policy(self) -> None:
         self._run(self._client.remove_policy())
 
-    def erase(self, scope: Scope | str, name: str, by: str | None = None) -> Json:
+    def erase(self, scope: ErasureScope | str, name: str, by: str | None = None) -> Json:
         return self._run(self._client.erase(scope, name, by))
 
     def erasure(self, id: str) -> Json:

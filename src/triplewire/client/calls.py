@@ -11,7 +11,7 @@ import orjson
 from triplewire.client.credentials import Credentials
 from triplewire.client.feeds import Transport
 from triplewire.client.problems import error_of
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=10)
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Calls:
-    """Talks to one edge over connections that it keeps open. Errors are those of `triplewire.errors`."""
+    """Talks to one edge over connections that it keeps open. Errors are those of `triplewire.model.errors`."""
 
     def __init__(
         self,

@@ -21,8 +21,8 @@ from triplewire.client.problems import error_of
 from triplewire.client.publishings import Items, Publishing
 from triplewire.client.sieves import Through
 from triplewire.codec import N_QUADS, encode, encode_addressed
-from triplewire.errors import Unavailable
-from triplewire.model import END, START, Addressed, Event, Kind, token
+from triplewire.model import END, START, Event, Kind, StreamEvent, format_position
+from triplewire.model.errors import Unavailable
 
 _FOREVER = aiohttp.ClientTimeout(total=None)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
@@ -50,7 +50,7 @@ def warn(gap: Json) -> None:
 
 
 class AsyncClient(Inquiries):
-    """Talks to one edge. Errors are those of `triplewire.errors`, made from the edge's problem documents.
+    """Talks to one edge. Errors are those of `triplewire.model.errors`, made from the edge's problem documents.
 
     To be used as `async with`; it keeps connections open between calls.
     """
@@ -119,7 +119,7 @@ class AsyncClient(Inquiries):
         finally:
             await made.close()
 
-    async def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> Json:
+    async def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> Json:
         """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published
         with the key is not published again, for as long as the log keeps it: the receipt is the first one's."""
         sent = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
@@ -168,7 +168,9 @@ class AsyncClient(Inquiries):
 
     async def page(self, after: int = START, upto: int = END, stream: str | None = None) -> pages.Page:
         """The first events at positions p with `after < p <= upto` that the log keeps, of one stream or of all."""
-        asked = {"after": token(after), "upto": token(upto)} | ({} if stream is None else {"stream": stream})
+        asked = {"after": format_position(after), "upto": format_position(upto)} | (
+            {} if stream is None else {"stream": stream}
+        )
         return pages.read(await self._send("GET", "/events", params=asked))
 
     async def subscribe(

@@ -13,7 +13,7 @@ from aiohttp import ClientHandlerType, hdrs
 from yarl import URL
 
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from triplewire.client import sockets
 from triplewire.client.courses import Course
 from triplewire.client.problems import error_of
 from triplewire.client.sse import Message, Parser
-from triplewire.errors import NotFound, TooMany, TriplewireError, Unavailable
+from triplewire.model.errors import NotFound, TooManyRequests, TriplewireError, Unavailable
 
 Transport = Literal["sse", "websocket"]
 
@@ -28,7 +28,7 @@ _SENT = ("closing", "move")
 """With which the server says where to go on, and when."""
 _LAST = ("slow",)
 """After which a client comes back."""
-_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooMany, Unavailable)
+_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooManyRequests, Unavailable)
 
 
 _ELSEWHERE = (301, 302, 303, 307, 308)

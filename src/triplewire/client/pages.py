@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from triplewire.model import parse_token
+from triplewire.model import parse_position
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class Page:
 
 def read(body: bytes) -> Page:
     table = pa.ipc.open_stream(body).read_all()
-    told = {name.decode(): parse_token(value.decode()) for name, value in table.schema.metadata.items()}
+    told = {name.decode(): parse_position(value.decode()) for name, value in table.schema.metadata.items()}
     return Page(table.replace_schema_metadata(), told["reached"], told.get("earliest"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from triplewire import errors
-from triplewire.errors import Place, TriplewireError
+from triplewire.model import errors
+from triplewire.model.errors import TextPosition, TriplewireError
 
 _SIMPLE: Mapping[str, type[errors.InputError]] = {
     "MalformedRdf": errors.MalformedRdf,
@@ -22,7 +22,7 @@ _STATUS: Mapping[int, type[TriplewireError]] = {
     404: errors.NotFound,
     409: errors.Conflict,
     410: errors.Gone,
-    429: errors.TooMany,
+    429: errors.TooManyRequests,
     503: errors.Unavailable,
     507: errors.StorageFull,
 }
@@ -47,8 +47,8 @@ def _of_status(status: int, detail: str) -> TriplewireError:
     return errors.BadRequest(text) if 400 <= status < 500 else errors.Unavailable(text)
 
 
-def _place(document: Mapping[str, Any]) -> Place | None:
-    return Place(document["line"], document["column"]) if {"line", "column"} <= set(document) else None
+def _place(document: Mapping[str, Any]) -> TextPosition | None:
+    return TextPosition(document["line"], document["column"]) if {"line", "column"} <= set(document) else None
 
 
 def _excerpt(document: Mapping[str, Any]) -> str:
@@ -72,7 +72,7 @@ def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 
 def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     field = str(document.get("field", ""))
-    return errors.Unfit(field, detail, place=_place(document), excerpt=_excerpt(document))
+    return errors.InvalidField(field, detail, place=_place(document), excerpt=_excerpt(document))
 
 
 def _shape_violation(detail: str, document: Mapping[str, Any]) -> TriplewireError:
@@ -98,7 +98,7 @@ def _hinted(detail: str) -> str:
 
 
 def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.IdTaken("", str(document.get("position", ""))), detail)
+    return _worded(errors.DuplicateId("", str(document.get("position", ""))), detail)
 
 
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
@@ -109,7 +109,7 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     "UnknownMediaType": _media_type,
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,
-    "TooMany": lambda detail, document: errors.TooMany(detail, float(document.get("retry_after", 1.0))),
+    "TooMany": lambda detail, document: errors.TooManyRequests(detail, float(document.get("retry_after", 1.0))),
     "IdTaken": _id_taken,
     "Unauthenticated": lambda detail, document: errors.Unauthenticated(_hinted(detail), given=True),
     "Forbidden": lambda detail, document: errors.Forbidden(detail, scope=str(document.get("scope", ""))),

@@ -13,8 +13,8 @@ import orjson
 from triplewire.client.problems import error_of
 from triplewire.codec import N_QUADS, nquads
 from triplewire.codec.headers import written
-from triplewire.errors import Unavailable
 from triplewire.model import Event
+from triplewire.model.errors import Unavailable
 
 Item = Event | Mapping[str, Any] | bytes
 """An event; an object as lines of JSON tell events, or of JSON-LD; or bytes of the body, as they are."""

@@ -26,8 +26,8 @@ from triplewire.codec.extensions import extension
 from triplewire.codec.headers import clean, instant, written
 from triplewire.codec.ids import check_id
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import Headers
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest
 
 VERSION = "1.0"
 TYPE = "dev.triplewire.event"
@@ -44,7 +44,7 @@ _SAFE = "-._~!$&()*+,;=@/"
 Attributes = Mapping[str, str]
 
 
-def attributes_of(event_id: str, headers: Headers, stream: str, **told: str) -> dict[str, str]:
+def attributes_of(event_id: str, headers: EventHeaders, stream: str, **told: str) -> dict[str, str]:
     """What is said of an event of a stream; `told` are attributes of ours, such as `twposition`."""
     source = headers.source or f"/streams/{stream}"
     reference = source if _REFERENCE.fullmatch(source) else quote(source, safe=_SAFE)
@@ -65,7 +65,7 @@ def attributes_of(event_id: str, headers: Headers, stream: str, **told: str) -> 
     return {name: value for name, value in said.items() if value is not None}
 
 
-def headers_of(attributes: Attributes) -> tuple[str, Headers]:
+def headers_of(attributes: Attributes) -> tuple[str, EventHeaders]:
     """The id of the event that is meant, and its headers; they may be stored and sent on. Raises BadRequest."""
     for name in ("specversion", "id", "source", "type"):
         if not attributes.get(name):
@@ -74,7 +74,7 @@ def headers_of(attributes: Attributes) -> tuple[str, Headers]:
         raise BadRequest(f"CloudEvents of version {VERSION} are taken, not {attributes['specversion'][:60]!r}")
     reference = clean("`source`", attributes["source"])
     application, time = attributes.get("twapplication"), attributes.get("time")
-    headers = Headers(
+    headers = EventHeaders(
         source=_source(attributes, reference),
         application=None if application is None else clean("`twapplication`", application),
         time=None if time is None else instant("`time`", time),

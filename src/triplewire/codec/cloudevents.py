@@ -21,9 +21,9 @@ from triplewire.codec.depths import check_nesting
 from triplewire.codec.syntaxes import N_QUADS
 from triplewire.codec.writers import nquads
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import BODY, cargo_of
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge
+from triplewire.model.events import BODY, parse_payload
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -50,7 +50,7 @@ class Meant:
     """What a CloudEvent means: an event's id and headers, and a body of a media type."""
 
     event_id: str
-    headers: Headers
+    headers: EventHeaders
     media_type: str
     body: bytes
 
@@ -58,7 +58,7 @@ class Meant:
 def cloud_event(event: Event, stream: str, **told: str) -> CloudEvent:
     """An event of a stream: its quads as N-Quads, or what it carries as it came. `told` are attributes of ours."""
     attributes = attributes_of(event.id, event.headers, stream, **told)
-    cargo = cargo_of(event.id, event.text) if BODY in event.text else None
+    cargo = parse_payload(event.id, event.text) if BODY in event.text else None
     if cargo is None:
         return CloudEvent(attributes, N_QUADS.media_type, nquads(event.id, event.text).encode())
     # Nothing at all is what an event without data is stored as.

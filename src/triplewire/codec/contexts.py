@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 _PAIR = 100
 """Bytes that a definition takes beside its texts, about."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge
+from triplewire.model.errors import BodyTooLarge
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from triplewire.codec.contexts import check_contexts
 from triplewire.codec.faults import fault_at
 from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax
 from triplewire.config import limits
-from triplewire.errors import InputError, Place
+from triplewire.model.errors import InputError, TextPosition
 
 _JSON = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
 
@@ -86,7 +86,7 @@ def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:
 
 def _too_deep(body: bytes, offset: int) -> InputError:
     before = body[:offset]
-    place = Place(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
+    place = TextPosition(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
     return InputError(f"the body is nested deeper than the limit of {limits.NESTING}, at {place}", place=place)
 
 
@@ -117,10 +117,10 @@ def _check_xml(body: bytes) -> None:
     try:
         parser.Parse(body, True)
     except expat.ExpatError as error:
-        place = Place(error.lineno, error.offset + 1)
+        place = TextPosition(error.lineno, error.offset + 1)
         raise fault_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
     except (LookupError, ValueError) as error:
-        raise fault_at(body, RDF_XML, f"its encoding is not taken: {error}", Place(1, 1)) from None
+        raise fault_at(body, RDF_XML, f"its encoding is not taken: {error}", TextPosition(1, 1)) from None
 
 
 def _check_element(attributes: int, base: int) -> None:

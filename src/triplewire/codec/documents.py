@@ -8,7 +8,7 @@ import pyoxigraph as ox
 
 from triplewire.codec.accepts import preferred
 from triplewire.codec.syntaxes import N_QUADS, N_TRIPLES, RDF_XML, SYNTAXES, Syntax
-from triplewire.errors import NotAcceptable
+from triplewire.model.errors import NotAcceptable
 
 PREFIXES = {
     "dcat": "http://www.w3.org/ns/dcat#",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import orjson
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OWN = ("event-id", "source-id", "syntax", "application-id", "timestamp", "body-length")

@@ -8,7 +8,7 @@ from io import BytesIO
 import pyoxigraph as ox
 
 from triplewire.codec.syntaxes import Syntax
-from triplewire.errors import MalformedRdf, Place
+from triplewire.model.errors import MalformedRdf, TextPosition
 
 _PREFIX = re.compile(r"^Parser error (?:at|between) line .*?: ")
 _SHOWN = 72
@@ -21,19 +21,19 @@ _IN_OUR_WORDS = {
 
 def malformed(body: bytes, syntax: Syntax, fault: SyntaxError, base_iri: str | None) -> MalformedRdf:
     """The error for a body that the parser refused, with its place and the text there."""
-    place = Place(fault.lineno, fault.offset or 1) if fault.lineno else _reached(body, syntax, base_iri)
+    place = TextPosition(fault.lineno, fault.offset or 1) if fault.lineno else _reached(body, syntax, base_iri)
     reason = _PREFIX.sub("", fault.msg)
     return fault_at(body, syntax, _IN_OUR_WORDS.get(reason, reason), place)
 
 
-def fault_at(body: bytes, syntax: Syntax, reason: str, place: Place | None) -> MalformedRdf:
+def fault_at(body: bytes, syntax: Syntax, reason: str, place: TextPosition | None) -> MalformedRdf:
     """The error for a reason and a place that are known."""
     if place is None:
         return MalformedRdf(f"this is not {syntax.name}: {reason}")
     return MalformedRdf(f"this is not {syntax.name}: {reason}, at {place}: {shown(body, place)}", place=place)
 
 
-def shown(body: bytes, place: Place) -> str:
+def shown(body: bytes, place: TextPosition) -> str:
     """The line at a place, cut to what stands around the column."""
     lines = body.split(b"\n", place.line)
     line = lines[place.line - 1].decode(errors="replace") if len(lines) >= place.line else ""
@@ -49,12 +49,12 @@ class _Lines(BytesIO):
         return self.readline(size)
 
 
-def _reached(body: bytes, syntax: Syntax, base_iri: str | None) -> Place | None:
+def _reached(body: bytes, syntax: Syntax, base_iri: str | None) -> TextPosition | None:
     """The line at which the parser gave up, for the parsers that do not say."""
     lines = _Lines(body)
     try:
         for _ in ox.parse(lines, format=syntax.format, base_iri=base_iri):
             pass
     except SyntaxError:
-        return Place(body.count(b"\n", 0, max(0, lines.tell() - 1)) + 1, 1)
+        return TextPosition(body.count(b"\n", 0, max(0, lines.tell() - 1)) + 1, 1)
     return None

@@ -8,7 +8,7 @@ from xml.parsers import expat
 import pyoxigraph as ox
 
 from triplewire.codec.syntaxes import JSON_LD, N_TRIPLES, RDF_XML, Syntax
-from triplewire.errors import NotAcceptable
+from triplewire.model.errors import NotAcceptable
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from triplewire.codec.extensions import from_json, to_json
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import Headers
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW, XSD, is_iri, is_literal, literal, parse_literal
 
 NAMES = ("stream", "source", "application", "time", "received", "extensions")
@@ -57,9 +57,9 @@ def instant(name: str, text: str) -> int:
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def above(own: Headers, others: Headers) -> Headers:
+def above(own: EventHeaders, others: EventHeaders) -> EventHeaders:
     """What an event says of itself, and else what is said of all of them."""
-    return Headers(
+    return EventHeaders(
         source=own.source if own.source is not None else others.source,
         application=own.application if own.application is not None else others.application,
         time=own.time if own.time is not None else others.time,
@@ -90,10 +90,10 @@ def format_headers(id: str, said: Said) -> str:
     return "".join(f"<{id}> <{TW}{name}> {each} .\n" for name, each in objects.items())
 
 
-def headers_of(said: Said, syntax: str = Headers.syntax) -> Headers:
+def headers_of(said: Said, syntax: str = EventHeaders.syntax) -> EventHeaders:
     """The headers of an event of which that is said. Raises BadRequest for extensions that may not be stored."""
     others = from_json("extensions", said.extensions)
-    return Headers(said.source, said.application, said.time, syntax, others)
+    return EventHeaders(said.source, said.application, said.time, syntax, others)
 
 
 def _header(subject: str, predicate: str, obj: str) -> tuple[str, str, str | int]:

@@ -1,6 +1,7 @@
 """Ids of events: absolute IRIs, which name the graph of the event's quads.
 
-Those that are made here are in the order of time (UUID version 7, RFC 9562), so that files which hold a stretch of time
+Those that are made here are in the order of time (UUID version 7, RFC 9562), so that files which hold a stretch of
+time
 hold a stretch of ids, and a look-up by id passes over the others.
 """
 
@@ -13,9 +14,9 @@ from uuid import UUID
 
 import pyoxigraph as ox
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
-from triplewire.errors import BadRequest
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import BadRequest
 
 _VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
 _FRACTIONS = 1 << 12

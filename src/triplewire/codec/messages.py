@@ -14,7 +14,7 @@ from triplewire.codec.cuts import Cut, LineCutter
 from triplewire.codec.statements import begin, ends
 from triplewire.codec.syntaxes import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.model.errors import BadRequest, BodyTooLarge
 
 LABEL = "1.2-messages"
 """The version in which messages are written."""

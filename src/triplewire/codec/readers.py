@@ -23,11 +23,12 @@ from triplewire.codec.headers import NOTHING, Said, headers_of, parse_headers
 from triplewire.codec.skolems import skolemize
 from triplewire.codec.syntaxes import Syntax
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge, InputError, MalformedRdf
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, MalformedRdf
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
 
 _QUAD = re.compile(
     r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
@@ -37,7 +38,7 @@ _QUAD = re.compile(
 _LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{limits.IRI_CHARACTERS}}}')
 """What may be an IRI, or a language, that is too long; or a part of a literal."""
 
-_NO_HEADERS = Headers()
+_NO_HEADERS = EventHeaders()
 
 _BLOCK = 10_000
 """Quads that are taken apart at once: enough to make a call cheap, few enough to keep its strings small."""
@@ -49,7 +50,7 @@ _Graphs = dict[str, dict[str, None]]
 def decode(
     body: bytes,
     syntax: Syntax,
-    headers: Headers = _NO_HEADERS,
+    headers: EventHeaders = _NO_HEADERS,
     *,
     event_id: str | None = None,
     base_iri: str | None = None,
@@ -75,7 +76,7 @@ def decode(
 
 
 def decode_message(
-    body: bytes, syntax: Syntax, headers: Headers = _NO_HEADERS, *, new_id: Callable[[], str] = ids.new_id
+    body: bytes, syntax: Syntax, headers: EventHeaders = _NO_HEADERS, *, new_id: Callable[[], str] = ids.new_id
 ) -> list[Event]:
     """The events of a message, which may be none; as `decode` gives them. Where all triples outside of its graphs say
     headers of its events they are taken as such.
@@ -117,7 +118,7 @@ def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[Said, Event]]:
         raise BadRequest(f"the graph {nameless} names no event; an event's id is an IRI")
     if not graphs:
         raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
-    events = _events(graphs, names, Headers(syntax=syntax.media_type))
+    events = _events(graphs, names, EventHeaders(syntax=syntax.media_type))
     return [_with_headers(event, said.get(event.id, NOTHING)) for event in events]
 
 
@@ -212,7 +213,7 @@ def _only_graph(graphs: _Graphs, event_id: str) -> str:
     return graph
 
 
-def _events(graphs: _Graphs, names: Mapping[str, str], headers: Headers) -> Iterator[Event]:
+def _events(graphs: _Graphs, names: Mapping[str, str], headers: EventHeaders) -> Iterator[Event]:
     for graph, lines in graphs.items():
         name = names[graph][1:-1]
         _check_size(name, lines)

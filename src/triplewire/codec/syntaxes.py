@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 from triplewire.codec.accepts import preferred
-from triplewire.errors import UnknownMediaType
+from triplewire.model.errors import UnknownMediaType
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from triplewire.codec.headers import above, clean, instant
 from triplewire.codec.readers import decode, decode_message
 from triplewire.codec.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, SYNTAXES, Syntax
 from triplewire.config import limits
-from triplewire.errors import BadRequest, UnknownMediaType
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import Cargo
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, UnknownMediaType
+from triplewire.model.events import OpaquePayload
 
 NewId = Callable[[], str]
 
@@ -35,7 +35,7 @@ class Wrapping:
     media_types: tuple[str, ...]
     endings: tuple[str, ...]
     cutter: Callable[[], Cutter]
-    read: Callable[[bytes, Headers, NewId], list[Event]]
+    read: Callable[[bytes, EventHeaders, NewId], list[Event]]
     heavy: bool = False
     """It takes so long that even little of it is not read on an event loop."""
 
@@ -44,17 +44,17 @@ class Wrapping:
         return self.media_types[0]
 
 
-def events_of(body: bytes, media_type: str, headers: Headers, event_id: str | None, new_id: NewId) -> list[Event]:
+def events_of(body: bytes, media_type: str, headers: EventHeaders, event_id: str | None, new_id: NewId) -> list[Event]:
     """What a body of a media type is: events, or the one that carries it where it is no RDF."""
     essence = media_type.partition(";")[0].strip().lower()
     syntax = next((each for each in SYNTAXES if essence in each.media_types), None)
     if syntax is not None:
         return decode(body, syntax, headers, event_id=event_id, new_id=new_id)
     id = new_id() if event_id is None else event_id
-    return [Event(id, Cargo(media_type, body).text(id), replace(headers, syntax=media_type))]
+    return [Event(id, OpaquePayload(media_type, body).text(id), replace(headers, syntax=media_type))]
 
 
-def _read_item(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+def _read_item(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     item = ztreamy.parse_item(data)
     kept = {name: value for name, value in item.headers.extensions.items() if name.lower() not in _ADDED}
     if any(name.lower() == _NOTICE for name in item.headers.extensions):
@@ -63,7 +63,7 @@ def _read_item(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
     return events_of(item.body, item.headers.syntax, said, item.event_id, new_id)
 
 
-def read_cloud(event: cloudevents.CloudEvent, headers: Headers, new_id: NewId) -> list[Event]:
+def read_cloud(event: cloudevents.CloudEvent, headers: EventHeaders, new_id: NewId) -> list[Event]:
     """The events of a CloudEvent, of which there is one; none for what an edge says of itself. Raises InputError."""
     found = cloudevents.meant(event)
     if found is None:
@@ -72,11 +72,11 @@ def read_cloud(event: cloudevents.CloudEvent, headers: Headers, new_id: NewId) -
     return events_of(found.body, media_type, above(found.headers, headers), found.event_id, new_id)
 
 
-def _read_structured(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+def _read_structured(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     return read_cloud(cloudevents.parse_structured(data), headers, new_id)
 
 
-def _read_line(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+def _read_line(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     try:
         said = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -86,13 +86,13 @@ def _read_line(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
     return _read_message(said, headers, new_id) if "body" in said else []
 
 
-def _read_message(said: dict[str, Any], headers: Headers, new_id: NewId) -> list[Event]:
+def _read_message(said: dict[str, Any], headers: EventHeaders, new_id: NewId) -> list[Event]:
     """An event as lines of JSON tell it to those who listen."""
     body, extensions = _text(said, "body"), said.get("headers") or {}
     if body is None or not isinstance(extensions, dict) or len(extensions) > limits.EXTENSIONS:
         raise BadRequest(f"`body` is a text, `headers` an object of at most {limits.EXTENSIONS} texts")
     time, source, application = (_text(said, name) for name in ("time", "source", "application"))
-    own = Headers(
+    own = EventHeaders(
         source=None if source is None else clean("`source`", source),
         application=None if application is None else clean("`application`", application),
         time=None if time is None else instant("`time`", time),
@@ -110,7 +110,7 @@ def _text(said: dict[str, Any], name: str) -> str | None:
     return found
 
 
-def _read_quads(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+def _read_quads(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     return decode(data, N_QUADS, headers, new_id=new_id)
 
 
@@ -136,7 +136,7 @@ QUADS = Wrapping("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadCutter, 
 """Quads as they come, where a body has no end: an event is whole when another begins."""
 
 
-def _read_frame(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+def _read_frame(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     found = decode_message(data, N_QUADS, headers, new_id=new_id)
     return [replace(each, headers=replace(each.headers, syntax=jelly.MEDIA_TYPE)) for each in found]
 
@@ -145,7 +145,7 @@ JELLY = Wrapping("frames of Jelly", (jelly.MEDIA_TYPE,), (".jelly",), jelly.Jell
 
 
 def _messages(syntax: Syntax) -> Wrapping:
-    def read(data: bytes, headers: Headers, new_id: NewId) -> list[Event]:
+    def read(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
         return decode_message(data, syntax, headers, new_id=new_id)
 
     by_lines = syntax in (N_QUADS, N_TRIPLES)

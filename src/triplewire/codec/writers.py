@@ -10,8 +10,8 @@ import pyoxigraph as ox
 from triplewire.codec.extensions import to_json
 from triplewire.codec.headers import Said, format_headers
 from triplewire.codec.syntaxes import N_QUADS, N_TRIPLES, RDF_XML, Syntax
-from triplewire.errors import BadRequest
-from triplewire.model import Addressed, Event
+from triplewire.model import Event, StreamEvent
+from triplewire.model.errors import BadRequest
 
 
 def nquads(event_id: str, text: str) -> str:
@@ -40,7 +40,7 @@ def encode(events: Iterable[Event], syntax: Syntax) -> bytes:
     return _rewritten(lines.encode(), plain, syntax)
 
 
-def encode_addressed(events: Iterable[Addressed]) -> bytes:
+def encode_addressed(events: Iterable[StreamEvent]) -> bytes:
     """The events as N-Quads, each after triples that say its stream and its headers."""
     return "".join(_addressed(each.stream, each.event) for each in events).encode()
 

@@ -1,6 +1,7 @@
 """Ztreamy items: headers and a body, one after the other, as figure 2 of the paper shows them.
 
-`Event-Id`, `Source-Id`, `Syntax`, `Application-Id`, `Timestamp` and `Body-Length`, then headers of the publisher's own;
+`Event-Id`, `Source-Id`, `Syntax`, `Application-Id`, `Timestamp` and `Body-Length`, then headers of the publisher's
+own;
 an empty line; as many bytes as `Body-Length` says.
 """
 
@@ -18,9 +19,9 @@ from triplewire.codec.ids import check_id
 from triplewire.codec.syntaxes import TURTLE
 from triplewire.codec.writers import ntriples
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge
-from triplewire.model import Headers
-from triplewire.model.cargoes import BODY, cargo_of
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge
+from triplewire.model.events import BODY, parse_payload
 
 MEDIA_TYPES = ("application/ztreamy-stream", "application/ztreamy-event", "application/x-ztreamy-event")
 MEDIA_TYPE = MEDIA_TYPES[0]
@@ -38,11 +39,11 @@ class Item:
     """One item, its headers checked: they may be stored and sent on. `event_id` is None where it has none."""
 
     event_id: str | None
-    headers: Headers
+    headers: EventHeaders
     body: bytes
 
 
-def encode_item(event_id: str, headers: Headers, body: bytes) -> bytes:
+def encode_item(event_id: str, headers: EventHeaders, body: bytes) -> bytes:
     """An item as bytes. `headers.syntax` is what the body is written in."""
     own = {
         "Event-Id": event_id,
@@ -57,11 +58,11 @@ def encode_item(event_id: str, headers: Headers, body: bytes) -> bytes:
     return b"%b\r\n%b" % (lines.encode(), body)
 
 
-def item_of(event_id: str, text: str, headers: Headers) -> bytes:
+def item_of(event_id: str, text: str, headers: EventHeaders) -> bytes:
     """An event as an item: its quads as Turtle, which readers of Ztreamy know, or what it carries as it came."""
-    cargo = cargo_of(event_id, text) if BODY in text else None
+    cargo = parse_payload(event_id, text) if BODY in text else None
     syntax, body = (TURTLE.media_type, ntriples(text).encode()) if cargo is None else (cargo.media_type, cargo.body)
-    said = Headers(headers.source, headers.application, headers.time, syntax, headers.extensions)
+    said = EventHeaders(headers.source, headers.application, headers.time, syntax, headers.extensions)
     return encode_item(event_id, said, body)
 
 
@@ -71,7 +72,7 @@ def parse_item(data: bytes) -> Item:
     if found is None:
         raise BadRequest("an item has headers, an empty line, and a body; this one has no empty line")
     given = _named(data[: found.start()])
-    headers = Headers(
+    headers = EventHeaders(
         source=_clean(given, "Source-Id"),
         application=_clean(given, "Application-Id"),
         time=_time(given),

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from triplewire.clock import Clock
 from triplewire.config import Settings
-from triplewire.config.settings import environment
+from triplewire.config.settings import to_environment
+from triplewire.model.clock import Clock
 
 LONGEST_PAUSE = 30.0
 """Seconds between two starts of a child that keeps failing; the first is after one second, then twice as long."""
@@ -46,7 +46,7 @@ class Child:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "triplewire", self.name],
-                env={**os.environ, **environment(replace(self.settings, supervisor=os.getpid()))},
+                env={**os.environ, **to_environment(replace(self.settings, supervisor=os.getpid()))},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

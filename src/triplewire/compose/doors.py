@@ -6,12 +6,12 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from triplewire.certificates import Certificates
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
-from triplewire.errors import BadRequest
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.tokens import tokens
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import BadRequest
+from triplewire.storage.registry.security import read_tokens
+from triplewire.storage.registry.sqlite import SqliteRegistry
 
 CHOICES = ("auto", "open", "closed")
 
@@ -46,7 +46,7 @@ def has_tokens(settings: Settings) -> bool:
         return False
     registry = open_access(settings, SystemClock())
     try:
-        return bool(tokens(registry))
+        return bool(read_tokens(registry))
     finally:
         registry.close()
 

@@ -15,12 +15,15 @@ from typing import Any
 
 import uvloop
 
-from triplewire.clock import SystemClock
 from triplewire.compose.doors import certificates_of, check_door, open_access
 from triplewire.compose.entrances import entrance_of
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
-from triplewire.config.settings import environment, orphaned
+from triplewire.config.logs import configure_logging
+from triplewire.config.metrics import Metrics
+from triplewire.config.settings import is_orphaned, to_environment
+from triplewire.config.status import read_heartbeat
+from triplewire.config.tracing import open_tracer
 from triplewire.control import issuances, policies, receipts, registrations, shapes
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.erasures import Erasures
@@ -42,28 +45,27 @@ from triplewire.edge.server import serve_on, signalled
 from triplewire.edge.shapes.gates import Gate
 from triplewire.edge.shapes.judges import Judges
 from triplewire.edge.telling.windows import Windows
-from triplewire.hooks import Networks, SqliteLedger
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.lake.retentions import Retention
-from triplewire.log import GroupCommit, GuardedLog, SqliteLog, SqliteOutbox, Watch
+from triplewire.history.dataset_statistics import StatisticsFile, dataset_statistics
+from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
+from triplewire.history.requests import QueryLimits
 from triplewire.matching.chronicles import Chronicle
-from triplewire.model import token
-from triplewire.query.censuses import census
-from triplewire.query.pools import Pool
-from triplewire.query.processes import Launch
-from triplewire.query.queries import Queries
-from triplewire.query.records import Records
-from triplewire.query.requests import Bounds
-from triplewire.registry import SqliteRegistry
-from triplewire.registry.erasures import pending
-from triplewire.registry.policies import Policies, Together
-from triplewire.registry.shapes import Shapes
+from triplewire.model import format_position
+from triplewire.model.clock import SystemClock
+from triplewire.security.webhooks import AllowedNetworks
 from triplewire.sockets import adopted, listening
-from triplewire.telemetry.heartbeats import last
-from triplewire.telemetry.logs import write_logs
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import opened
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.retention import LakeRetention
+from triplewire.storage.log.erasure_view import ErasureView
+from triplewire.storage.log.group_commit import GroupCommit
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.erasure import pending_erasures
+from triplewire.storage.registry.security import PolicyListeners, PolicyStore
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.streams import ShapesCache
+from triplewire.storage.sqlite import CommitWatch
+from triplewire.storage.webhooks import SqliteWebhookStore
 
 ORPHAN_SECONDS = 2.0
 
@@ -72,7 +74,7 @@ def run_edge(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, or until whoever started the process is gone. Raises BadRequest where everyone
     could come in, though nobody said that they may."""
     check_door(settings)
-    write_logs(settings.log_format, "edge")
+    configure_logging(settings.log_format, "edge")
     uvloop.run(_serve(settings))
 
 
@@ -98,7 +100,7 @@ def sockets_of(settings: Settings) -> list[socket]:
 
 async def _stop_without(settings: Settings) -> None:
     """A supervisor that was killed cannot stop its children: they notice, and stop as if they had been told to."""
-    while not orphaned(settings):
+    while not is_orphaned(settings):
         await asyncio.sleep(ORPHAN_SECONDS)
     signal.raise_signal(signal.SIGTERM)
 
@@ -116,7 +118,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         access = open_access(settings, clock)
         closing.callback(access.close)
         entrance = entrance_of(settings, access, clock)
-        log = GuardedLog(whole, partial(pending, registry))
+        log = ErasureView(whole, partial(pending_erasures, registry))
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
         slow = SqliteOutbox(settings.slow_outbox)
@@ -124,19 +126,19 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
         ongoing = SqliteOutbox(settings.ongoing_outbox)
         closing.callback(ongoing.close)
         lake = DeltaLake(settings.lake)
-        archive = LakeEntries(lake, pending=partial(pending, registry))
+        archive = LakeEntries(lake, pending=partial(pending_erasures, registry))
         queries = _queries(settings)
         closing.callback(queries.close)
         commits = GroupCommit(log)
         closing.callback(commits.close)
         metrics = Metrics()
-        traces = opened(settings.traces, "edge", settings.trace_ratio)
+        traces = open_tracer(settings.traces, "edge", settings.trace_ratio)
         if traces is not None:
             closing.callback(traces.close)
         metrics.cpu.watch("log", lambda: commits.counts.cpu)
         metrics.cpu.watch("all", time.process_time)
         chronicle = Chronicle(log, archive)
-        books, networks = SqliteLedger(settings.hooks), Networks.parsed(settings.hook_networks)
+        books, networks = SqliteWebhookStore(settings.hooks), AllowedNetworks.parsed(settings.hook_networks)
         closing.callback(books.close)
         subscriptions = Subscriptions(
             registry,
@@ -153,8 +155,8 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             beginnings=Beginnings(chronicle, clock),
             figures=partial(_figures, settings),
         )
-        followers = Together((subscriptions.sightings, continuous))
-        gate = Gate(Shapes(registry), Judges())
+        followers = PolicyListeners((subscriptions.sightings, continuous))
+        gate = Gate(ShapesCache(registry), Judges())
         gate.shapes.refresh()
         yield Parts(
             gate=gate,
@@ -163,23 +165,23 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             registry=registry,
             outbox=outbox,
             answers=queries,
-            log_watch=Watch(settings.log),
-            outbox_watch=Watch(settings.outbox),
+            log_watch=CommitWatch(settings.log),
+            outbox_watch=CommitWatch(settings.outbox),
             slow_outbox=slow,
-            slow_watch=Watch(settings.slow_outbox),
+            slow_watch=CommitWatch(settings.slow_outbox),
             ongoing_outbox=ongoing,
-            ongoing_watch=Watch(settings.ongoing_outbox),
-            heartbeat=partial(last, settings.heartbeat),
+            ongoing_watch=CommitWatch(settings.ongoing_outbox),
+            heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
-            census=lambda: census(lake.files().quads, Records(settings.statistics).read()),
-            ages=Retention.parsed(settings.keep, settings.keep_bytes).of,
+            census=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
+            ages=LakeRetention.parsed(settings.keep, settings.keep_bytes).of,
             routes=[
                 *routes(subscriptions, Ontologies(registry), insights),
                 *receipts.routes(Erasures(registry, clock)),
                 *registrations.routes(continuous),
-                *policies.routes(Policies(registry, followers)),
+                *policies.routes(PolicyStore(registry, followers)),
                 *issuances.routes(Tokens(access, clock)),
                 *shapes.routes(gate.shapes, gate.judges.check),
             ],
@@ -203,23 +205,23 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
 
 def _figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
     """What the pipeline tells of a continuous query in its heartbeat, if it does."""
-    told = last(settings.heartbeat).detail.get("ongoing", {})
+    told = read_heartbeat(settings.heartbeat).detail.get("ongoing", {})
     if "position" not in told:
         return None
-    return {"position": token(told["position"]), **told.get("figures", {}).get(id, {})}
+    return {"position": format_position(told["position"]), **told.get("figures", {}).get(id, {})}
 
 
-def _queries(settings: Settings) -> Queries:
+def _queries(settings: Settings) -> HistoryService:
     """Processes of their own, which read the same settings. The first of them starts while the edge already serves,
     the one with Spark when it is needed."""
-    bounds = Bounds.from_settings(settings)
-    queries = Queries(
-        duckdb=Pool(_launch("duckdb", settings), bounds, processes=settings.query_processes),
-        spark=Pool(_launch("spark", settings), bounds, processes=1),
+    bounds = QueryLimits.from_settings(settings)
+    queries = HistoryService(
+        duckdb=QueryWorkerPool(_launch("duckdb", settings), bounds, processes=settings.query_processes),
+        spark=QueryWorkerPool(_launch("spark", settings), bounds, processes=1),
     )
     queries.start()
     return queries
 
 
-def _launch(engine: str, settings: Settings) -> Launch:
-    return Launch((sys.executable, "-m", "triplewire.compose.query", engine), environment(settings))
+def _launch(engine: str, settings: Settings) -> WorkerCommand:
+    return WorkerCommand((sys.executable, "-m", "triplewire.compose.query", engine), to_environment(settings))

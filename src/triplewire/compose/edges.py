@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from triplewire.clock import Clock
 from triplewire.compose.children import STOP_SECONDS, Child, stop_all
 from triplewire.compose.scales import Range, Scale
 from triplewire.config import Settings, limits
-from triplewire.errors import Unavailable
+from triplewire.config.status import STATUS_SECONDS, EdgeStatus, read_statuses
+from triplewire.model.clock import Clock
+from triplewire.model.errors import Unavailable
 from triplewire.sockets import close, listening, steer
-from triplewire.telemetry.standings import STANDING_SECONDS, Standing, told
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +45,14 @@ class Farewell:
 class Edges:
     """All edges of one broker. `start`, then `look` again and again until `stop`."""
 
-    def __init__(self, settings: Settings, clock: Clock, read: Callable[[], Sequence[Standing]] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, read: Callable[[], Sequence[EdgeStatus]] | None = None
+    ) -> None:
         """`read` tells how edges stand; by default what they told. Raises BadRequest where the settings do not say how
         many there should be."""
         self._settings = settings
         self._clock = clock
-        self._read = read or partial(told, settings.standings, clock)
+        self._read = read or partial(read_statuses, settings.standings, clock)
         self._scale = Scale(Range.parsed(settings.edges, os.cpu_count() or 1), clock)
         self._berths: list[Berth] = []
         self._rolling: deque[Berth] = deque()
@@ -82,7 +84,7 @@ class Edges:
             child.watch()
         self._see_off()
         self._roll()
-        if not self.restarting and self._clock.ticks() - self._scaled >= STANDING_SECONDS:
+        if not self.restarting and self._clock.ticks() - self._scaled >= STATUS_SECONDS:
             self._scaled = self._clock.ticks()
             self._rescale()
 
@@ -165,7 +167,7 @@ class Edges:
         if sockets:
             steer(self._berths[0].sockets, 0)
 
-    def _standings(self) -> list[Standing]:
+    def _standings(self) -> list[EdgeStatus]:
         """Of those that are to stay, as far as they have told."""
         pids = {child.pid for child in self.children}
         return [each for each in self._read() if each.pid in pids]

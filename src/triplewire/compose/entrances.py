@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplewire.access.keys import Keys, Rules
-from triplewire.clock import Clock
 from triplewire.compose.doors import is_private
 from triplewire.config import Settings, limits
 from triplewire.edge.clients.clients import Clients
 from triplewire.edge.door import Authenticator, Guests, Witness
 from triplewire.edge.door.keysets import KeySetAuthenticator, source_of
 from triplewire.edge.door.tokens import TokenAuthenticator
-from triplewire.log import Watch
-from triplewire.registry.ports import Registry
-from triplewire.registry.tokens import Ring
-from triplewire.telemetry.audits import Audits
+from triplewire.model.clock import Clock
+from triplewire.security.audit import AuditLog
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import TokenCache
+from triplewire.storage.sqlite import CommitWatch
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Entrance:
 
 def entrance_of(settings: Settings, access: Registry, clock: Clock) -> Entrance:
     """As the settings say. Raises BadRequest."""
-    ring = Ring(access, Watch(settings.access).changed)
+    ring = TokenCache(access, CommitWatch(settings.access).changed)
     knows = TokenAuthenticator(ring, clock)
     authenticators = () if settings.door == "open" else (knows, *_signed(settings, clock))
     # A door that others reach is never open by itself: it does not start without tokens, and stays as it is.
@@ -41,7 +41,7 @@ def entrance_of(settings: Settings, access: Registry, clock: Clock) -> Entrance:
         authenticators,
         (lambda: not ring.newest()) if waits else (lambda: False),
         Guests(clock, ring.newest, knows.good),
-        Witness(Audits(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
+        Witness(AuditLog(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
     )
 
 

@@ -8,37 +8,36 @@ from functools import partial
 from pathlib import Path
 
 from triplewire.config import Settings
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.houses import House, Progress
-from triplewire.lake.locks import housekeeping
-from triplewire.lake.maps import ZoneMaps
-from triplewire.lake.retentions import Retention
-from triplewire.lake.rules import balance_of
 from triplewire.pipeline.housekeeper import Rules
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.tasks import run
+from triplewire.storage.lake.balance import parse_balance
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.maintenance import MaintenanceContext, MaintenanceProgress, hold_maintenance_lock
+from triplewire.storage.lake.retention import LakeRetention
+from triplewire.storage.lake.zones import ZoneLayoutStore
 
 
-def lake_house(table: Path) -> House:
+def lake_house(table: Path) -> MaintenanceContext:
     """Over the embedded twins, with nobody to work in it yet."""
-    return House(DeltaLake(table), table, ZoneMaps(table.parent / "zones"))
+    return MaintenanceContext(DeltaLake(table), table, ZoneLayoutStore(table.parent / "zones"))
 
 
 def rules(settings: Settings) -> Rules:
     """Raises InputError for settings that make no sense."""
-    retention = Retention.parsed(settings.keep, settings.keep_bytes)
-    return Rules(retention, balance_of(settings.balance), settings.travel_hours)
+    retention = LakeRetention.parsed(settings.keep, settings.keep_bytes)
+    return Rules(retention, parse_balance(settings.balance), settings.travel_hours)
 
 
 @contextmanager
-def keeping_house(settings: Settings, told: Callable[[Progress], None]) -> Iterator[House]:
+def keeping_house(settings: Settings, told: Callable[[MaintenanceProgress], None]) -> Iterator[MaintenanceContext]:
     """A house that this process alone keeps, on a Spark of its own. Waits for whoever keeps it now."""
     table = settings.lake.absolute()
-    with housekeeping(table, wait=True):
+    with hold_maintenance_lock(table, wait=True):
         spark = start_session("triplewire lake", settings.master, settings.driver_memory)
         try:
             tasks = spark.sparkContext.defaultParallelism
             made = lake_house(table)
-            yield House(made.lake, table, made.maps, partial(run, spark), tasks, told)
+            yield MaintenanceContext(made.lake, table, made.maps, partial(run, spark), tasks, told)
         finally:
             spark.stop()

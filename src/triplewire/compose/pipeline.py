@@ -6,13 +6,13 @@ import signal
 from dataclasses import replace
 from threading import Event as Flag
 
-from triplewire.clock import SystemClock
 from triplewire.compose.house import lake_house, rules
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
+from triplewire.config.logs import configure_logging
+from triplewire.model.clock import SystemClock
 from triplewire.pipeline.application import Application
 from triplewire.pipeline.ports import Ports
-from triplewire.telemetry.logs import write_logs
 
 
 def run_pipeline(settings: Settings) -> None:
@@ -22,7 +22,7 @@ def run_pipeline(settings: Settings) -> None:
 
 def run_application(settings: Settings, ports: Ports) -> None:
     """The same over any twins."""
-    write_logs(settings.log_format, "pipeline")
+    configure_logging(settings.log_format, "pipeline")
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

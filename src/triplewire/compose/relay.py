@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import uvloop
 
-from triplewire.clock import SystemClock
+from triplewire.model.clock import SystemClock
 from triplewire.relay import Declaration, Relay, Tally
 
 

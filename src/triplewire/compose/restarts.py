@@ -7,11 +7,10 @@ import signal
 import time
 from dataclasses import dataclass
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import Settings, limits
-from triplewire.errors import Unavailable
-from triplewire.telemetry.heartbeats import last
-from triplewire.telemetry.standings import told
+from triplewire.config.status import read_heartbeat, read_statuses
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import Unavailable
 
 _LOOK_SECONDS = 0.1
 
@@ -28,8 +27,8 @@ class Restart:
     def begun(cls, settings: Settings) -> Restart:
         """Ask the process that watches over the edges. Raises Unavailable where none does."""
         clock = SystemClock()
-        before = frozenset(each.pid for each in told(settings.standings, clock))
-        supervisor = last(settings.supervision).pid
+        before = frozenset(each.pid for each in read_statuses(settings.standings, clock))
+        supervisor = read_heartbeat(settings.supervision).pid
         try:
             if not supervisor:
                 raise ProcessLookupError
@@ -40,7 +39,7 @@ class Restart:
 
     def done(self) -> bool:
         """Whether others have taken the places of all of them."""
-        found = told(self.settings.standings, self.clock)
+        found = read_statuses(self.settings.standings, self.clock)
         return any(each.state == "ready" for each in found) and not self.before & {each.pid for each in found}
 
     def wait(self, seconds: float = limits.RESTART_SECONDS) -> None:

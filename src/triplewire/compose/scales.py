@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.telemetry.standings import Standing
+from triplewire.config.status import EdgeStatus
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest
 
 AUTO = "auto"
 
@@ -47,11 +47,11 @@ class Scale:
 
     range: Range
     clock: Clock
-    _before: dict[int, Standing] = field(default_factory=dict)
+    _before: dict[int, EdgeStatus] = field(default_factory=dict)
     _busy_since: float | None = None
     _calm_since: float | None = None
 
-    def wanted(self, standings: Sequence[Standing]) -> int:
+    def wanted(self, standings: Sequence[EdgeStatus]) -> int:
         """How many there should be, of those that are there now. To be asked about once a second."""
         count = len(standings)
         load = self._load(standings)
@@ -70,7 +70,7 @@ class Scale:
         self._busy_since = self._calm_since = None
         return count
 
-    def _load(self, standings: Sequence[Standing]) -> float:
+    def _load(self, standings: Sequence[EdgeStatus]) -> float:
         """The share of their cores that edges use, on the average, or that of their seats that are taken."""
         shares = [share_of(each, self._before.get(each.pid)) for each in standings]
         self._before = {each.pid: each for each in standings}
@@ -79,7 +79,7 @@ class Scale:
         return max(sum(shares) / len(shares) if shares else 0.0, taken)
 
 
-def share_of(now: Standing, before: Standing | None) -> float:
+def share_of(now: EdgeStatus, before: EdgeStatus | None) -> float:
     """Of a core, between two times that an edge told of itself; 0 where there is only one."""
     if before is None or now.at <= before.at:
         return 0.0

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from triplewire.clock import SystemClock
 from triplewire.compose.guards import open_log
 from triplewire.config import Settings
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.entries import LakeEntries
-from triplewire.log.outbox import SqliteOutbox
-from triplewire.log.sqlite import SqliteLog
+from triplewire.model.clock import SystemClock
 from triplewire.ongoing.windows.backgrounds import History
 from triplewire.pipeline.generations import Generations
 from triplewire.pipeline.ports import Ports, Stores
-from triplewire.registry.sqlite import SqliteRegistry
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
 
 
 def open_stores(settings: Settings) -> Stores:

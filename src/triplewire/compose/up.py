@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Event as Flag
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.compose.children import Child
 from triplewire.compose.doors import check_door
 from triplewire.compose.edges import Edges
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
-from triplewire.errors import Unavailable
-from triplewire.telemetry.heartbeats import Heartbeat, beat, last
+from triplewire.config.status import Heartbeat, read_heartbeat, write_heartbeat
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import Unavailable
 
 LOOK_SECONDS = 0.1
 
@@ -37,7 +37,7 @@ class Up:
         prepare_directory(self.settings.data)
         self.edges.start()
         self.pipeline.start()
-        beat(self.settings.supervision, self.clock, "ready")
+        write_heartbeat(self.settings.supervision, self.clock, "ready")
 
     def ready(self) -> bool:
         """Whether all edges and the pipeline of this start have said that they are ready."""
@@ -53,7 +53,7 @@ class Up:
                     raise Unavailable(f"the {child.name} does not start; see {child.output}:\n{child.last_words()}")
 
     def heartbeat(self) -> Heartbeat:
-        return last(self.settings.heartbeat)
+        return read_heartbeat(self.settings.heartbeat)
 
     def watch(self, stop: Flag) -> None:
         """Look after the children until `stop` is set."""

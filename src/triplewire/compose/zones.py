@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from triplewire.clock import SystemClock
 from triplewire.config import Settings
-from triplewire.errors import NotFound
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.maps import ZoneMaps
-from triplewire.lake.reads import reads
-from triplewire.lake.surveys import Survey, survey
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import NotFound
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.read_counts import load_read_counts
+from triplewire.storage.lake.survey import LakeSurvey, survey_lake
+from triplewire.storage.lake.zones import ZoneLayoutStore
 
 
-def surveyed(settings: Settings) -> Survey:
+def surveyed(settings: Settings) -> LakeSurvey:
     """Of the lake in a data directory. Raises NotFound if it has none."""
     snapshot = DeltaLake(settings.lake).files()
     if snapshot.version < 0:
         raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")
-    zones = ZoneMaps(settings.lake.with_name("zones")).read(snapshot.zones)
-    return survey(snapshot, zones, reads(settings.lake.with_name("reads"), SystemClock().now()))
+    zones = ZoneLayoutStore(settings.lake.with_name("zones")).read(snapshot.zones)
+    return survey_lake(snapshot, zones, load_read_counts(settings.lake.with_name("reads"), SystemClock().now()))

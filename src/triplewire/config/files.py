@@ -1,6 +1,8 @@
 """Durable files: atomic replacement, file locks, and the format of a data directory.
 
-Every file that is written whole is written by `replace_file`, and every lock between processes is a `file_lock`.
+Every file that is written whole is written by `replace_file` or `replacing`, and every lock between processes is a
+`file_lock`. This stands
+below storage, because process status and the audit log need it, too.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from triplewire.errors import BadRequest, Conflict
+from triplewire.model.errors import BadRequest, Conflict
 
 FORMAT = 2
 """The format of data directories that this version writes and reads. It changes whenever a file in them does."""

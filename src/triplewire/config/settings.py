@@ -1,11 +1,21 @@
-"""Settings: one frozen value that every process is started with."""
+"""Settings are one frozen value that every process is started with.
+
+A process can also hide a package from itself. PyArrow imports pandas, where it is installed, as soon as it sees a
+Python
+list, only to ask whether the list is a data frame. That takes half a second and 50 MB in every process. Spark's
+driver needs
+pandas; edges and workers do not, and hide it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from triplewire.config import limits
@@ -200,7 +210,7 @@ class Settings:
         return cls(**given)
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def to_environment(settings: Settings) -> dict[str, str]:
     """Settings as the variables from which another process reads them back."""
     values = {PREFIX + each.name.upper(): getattr(settings, each.name) for each in fields(settings)}
     return {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
@@ -216,6 +226,31 @@ def _value(name: str, text: str, kind: Callable[[str], Any]) -> Any:  # noqa: AN
         raise ValueError(f"{name}={text!r} is not {_KINDS.get(kind, 'right')}") from None  # type: ignore[call-overload]
 
 
-def orphaned(settings: Settings) -> bool:
+def is_orphaned(settings: Settings) -> bool:
     """Whether the process that watched over this one is gone."""
     return settings.supervisor not in (0, os.getppid())
+
+
+# Imports that a process can do without.
+#
+# PyArrow imports pandas, where it is installed, as soon as it sees a Python list, only to ask whether the list is one
+# of
+# its frames. That takes half a second and 50 MB in every process. Spark's driver cannot run without pandas; edges and
+# workers can, and hide it from themselves.
+
+
+class _Hiding(MetaPathFinder):
+    """Says of one package that it is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        if fullname.partition(".")[0] == self.package:
+            raise ModuleNotFoundError(f"{self.package} is hidden in this process", name=fullname)
+
+
+def hide(package: str) -> None:
+    """From now on this process cannot import the package. One that was imported already stays."""
+    if not any(isinstance(each, _Hiding) and each.package == package for each in sys.meta_path):
+        sys.meta_path.insert(0, _Hiding(package))

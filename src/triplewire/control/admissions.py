@@ -1,6 +1,7 @@
 """Admissions: who may ask what across events.
 
-A continuous query is asked of all that is published to the streams that it reads. Whoever does not see all of that, by
+A continuous query is asked of all that is published to the streams that it reads. Whoever does not see all of that,
+by
 the streams that are granted to them and by the policy, may not ask: what is hidden would be in its answers.
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 from triplewire.access import Policy, Principal, Sight, Verb, permit_of, sight_of
 from triplewire.access.owners import principal_of
 from triplewire.control.currents import Reads
-from triplewire.errors import Forbidden
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.errors import Forbidden
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.ongoing.windows.plans import plan
 
 

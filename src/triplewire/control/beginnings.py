@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from triplewire.clock import Clock
-from triplewire.errors import BadRequest, Unfit
 from triplewire.matching.retrospects import Events, since
-from triplewire.model import START, parse_token, token
+from triplewire.model import START, format_position, parse_position
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, InvalidField
 
 EARLIEST = "earliest"
 
@@ -35,14 +35,14 @@ class Beginning:
         if isinstance(given, str) and _MOMENT.fullmatch(given):
             return cls(moment=_moment(given))
         try:
-            return cls(position=parse_token(given if isinstance(given, str) else ""))
+            return cls(position=parse_position(given if isinstance(given, str) else ""))
         except BadRequest:
             raise _unfit(given) from None
 
 
 def written(position: int) -> str:
     """How a client is told of the position that it asked for, or that its time came to."""
-    return EARLIEST if position == START else token(position)
+    return EARLIEST if position == START else format_position(position)
 
 
 class Beginnings:
@@ -58,11 +58,14 @@ class Beginnings:
         and before which none was. Raises Unfit for what lies in the future."""
         if beginning.moment is not None:
             if beginning.moment > self._clock.now():
-                raise Unfit("from", "from must be a time of the past; what is to come needs no from")
+                raise InvalidField("from", "from must be a time of the past; what is to come needs no from")
             return self._first(beginning.moment)
         position, head = beginning.position or START, self._events.head()
         if position > head:
-            raise Unfit("from", f"from must be a position that there is, up to {token(head)}, not {token(position)}")
+            raise InvalidField(
+                "from",
+                f"from must be a position that there is, up to {format_position(head)}, not {format_position(position)}",
+            )
         return position
 
     def _sought(self, moment: int) -> int:
@@ -77,5 +80,5 @@ def _moment(text: str) -> int:
         raise _unfit(text) from None
 
 
-def _unfit(given: object) -> Unfit:
-    return Unfit("from", f"from must be {_ACCEPTED}, not {given!r}")
+def _unfit(given: object) -> InvalidField:
+    return InvalidField("from", f"from must be {_ACCEPTED}, not {given!r}")

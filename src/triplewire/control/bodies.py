@@ -9,7 +9,7 @@ from aiohttp import web
 
 from triplewire.codec.depths import check_nesting
 from triplewire.control.replies import JSON
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 
 
 async def body_of(request: web.Request, what: str, most: int) -> bytes:

@@ -1,5 +1,6 @@
 """Bulks: many subscriptions, or queries, in one body, a line of JSON for each, and a line of the answer for each of
-these."""
+these.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from aiohttp import web
 from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.control.wishes import Wish
-from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError, Unfit
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, TriplewireError
 from triplewire.problems import described
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -118,7 +119,7 @@ def wish(value: object) -> Wish:
     """What a line asks for, for a subscription. Raises what `Wish.from_json` raises, and Unfit."""
     found = Wish.from_json(value)
     if found.webhook is not None and found.webhook.fresh:
-        raise Unfit("webhook", "the answer to lines tells no secrets: give each webhook one")
+        raise InvalidField("webhook", "the answer to lines tells no secrets: give each webhook one")
     return found
 
 
@@ -155,7 +156,7 @@ def _told(outcomes: Iterable[tuple[int, Outcome]]) -> bytes:
         orjson.dumps(
             {"line": number, "error": described(each)}
             if isinstance(each, TriplewireError)
-            else {"line": number, "id": each[0], "position": token(each[1])},
+            else {"line": number, "id": each[0], "position": format_position(each[1])},
             option=orjson.OPT_APPEND_NEWLINE,
         )
         for number, each in outcomes

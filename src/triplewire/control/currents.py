@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from triplewire.config import limits
-from triplewire.errors import Unfit
-from triplewire.registry.ports import Registry
-from triplewire.registry.queries import queries_into
+from triplewire.model.errors import InvalidField
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import queries_publishing_to
 
 Reads = tuple[str, ...] | None
 """Names of streams; None is all of them."""
@@ -48,7 +48,7 @@ class Currents:
         way = None if current.into is None else self._way(current.into, current.reads)
         if way is not None:
             hint = "; name the streams that it reads" if current.reads is None else ""
-            raise Unfit("into", f"the query would read what it publishes: {way}{hint}")
+            raise InvalidField("into", f"the query would read what it publishes: {way}{hint}")
 
     def _is_known(self, stream: str, but: str) -> bool:
         return self.published(stream) or any(each.id != but for each in self._into(stream))
@@ -64,12 +64,14 @@ class Currents:
             fresh = [each for each in reads if each not in passed]
             passed.update(fresh)
             if len(passed) > limits.QUERY_STREAMS:
-                raise Unfit("into", f"more than {limits.QUERY_STREAMS} streams lead to the query by way of others")
+                raise InvalidField(
+                    "into", f"more than {limits.QUERY_STREAMS} streams lead to the query by way of others"
+                )
             ahead += [(each.reads, f"query {each.id} → {name} → {way}") for name in fresh for each in self._into(name)]
         return None
 
     def _into(self, stream: str) -> Iterator[Current]:
-        for change in self.registry.list(queries_into(stream)):
+        for change in self.registry.list(queries_publishing_to(stream)):
             reads: Sequence[str] | None = (change.value or {}).get("reads")
             yield Current(change.key, None if reads is None else tuple(reads), stream)
         yield from (each for each in self.fresh if each.into == stream)

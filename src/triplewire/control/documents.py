@@ -9,13 +9,11 @@ import orjson
 from triplewire.control.beginnings import written
 from triplewire.control.wishes import Wish
 from triplewire.matching.expansion import timestamp
-from triplewire.model import Subscription, token
-from triplewire.model.queries import ContinuousQuery
-from triplewire.registry.hooks import Hook
-from triplewire.registry.lanes import Lane
-from triplewire.registry.ontologies import Loaded
-from triplewire.registry.subscriptions import asked_of
-from triplewire.registry.templates import Template
+from triplewire.model import Subscription, format_position
+from triplewire.model.subscriptions import ContinuousQuery
+from triplewire.storage.registry.ontologies import LoadedOntology
+from triplewire.storage.registry.subscriptions import Lane, QueryTemplate, narrowing_fields
+from triplewire.storage.webhooks import Webhook
 
 
 def subscription(made: Subscription) -> dict[str, Any]:
@@ -26,11 +24,11 @@ def subscription(made: Subscription) -> dict[str, Any]:
         **orjson.loads(made.filter or "{}"),
         "kind": made.kind.value,
         "stream": None,
-        **asked_of(made),
+        **narrowing_fields(made),
         **_instance(made),
         **_given(ttl=made.ttl, entailment=made.entailment),
         "created": timestamp(made.created),
-        "since": token(made.made),
+        "since": format_position(made.made),
         **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
     }
@@ -50,7 +48,7 @@ def query(found: ContinuousQuery) -> dict[str, Any]:
         **_given(streams=found.streams, within=found.within, span=found.span),
         **published,
         "created": timestamp(found.created),
-        "since": token(found.since),
+        "since": format_position(found.since),
         **({} if found.begins is None else {"from": written(found.begins)}),
         "answers": f"/queries/{found.id}/answers",
     }
@@ -62,29 +60,29 @@ def made(found: Subscription, wish: Wish) -> dict[str, Any]:
     return told if wish.webhook is None else {**told, "webhook": wish.webhook.told()}
 
 
-def webhook(hook: Hook) -> dict[str, Any]:
+def webhook(hook: Webhook) -> dict[str, Any]:
     return {"url": hook.url, "state": hook.state.value, **_given(attempts=hook.attempts)}
 
 
 def lane(slow: Lane) -> dict[str, Any]:
     """Why a subscription is told later than others: since when, and the CPU time that an event took it then."""
-    return {"name": "slow", "since": token(slow.since), "milliseconds_per_event": round(slow.cost * 1_000, 3)}
+    return {"name": "slow", "since": format_position(slow.since), "milliseconds_per_event": round(slow.cost * 1_000, 3)}
 
 
-def template(found: Template) -> dict[str, Any]:
+def template(found: QueryTemplate) -> dict[str, Any]:
     return {
         "name": found.name,
-        "version": token(found.version),
+        "version": format_position(found.version),
         "sparql": found.sparql,
         "parameters": {name: {"type": type} for name, type in found.parameters.items()},
     }
 
 
-def ontology(loaded: Loaded) -> dict[str, Any]:
+def ontology(loaded: LoadedOntology) -> dict[str, Any]:
     """What is told of an ontology beside its triples."""
     return {
         "name": loaded.name,
-        "version": token(loaded.version),
+        "version": format_position(loaded.version),
         "triples": loaded.triples,
         "classes": loaded.classes,
         "properties": loaded.properties,
@@ -95,7 +93,7 @@ def _instance(made: Subscription) -> dict[str, Any]:
     if made.template is None:
         return {}
     name, version = made.template
-    return {"template": name, "version": token(version), "values": dict(made.values)}
+    return {"template": name, "version": format_position(version), "values": dict(made.values)}
 
 
 def _given(**fields: object) -> dict[str, Any]:

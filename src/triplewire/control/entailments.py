@@ -16,19 +16,26 @@ from typing import Any
 
 from triplewire.config import limits
 from triplewire.control.wishes import Wish
-from triplewire.errors import Conflict, QueryLimit, TriplewireError, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import NONE, narrowed
 from triplewire.matching.shapes import Lifted
 from triplewire.matching.texts import Texts, lifted_as, query_of
 from triplewire.model import Subscription
-from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded
-from triplewire.registry.ontologies import from_change as loaded_by
-from triplewire.registry.ports import Registry
-from triplewire.registry.sights import Sights
-from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, revised, to_value
+from triplewire.model.errors import Conflict, InvalidField, QueryLimit, TriplewireError
 from triplewire.sparql.entailments import entailed
 from triplewire.sparql.ontologies import Ontology, ontology_of
+from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION, ONTOLOGY, LoadedOntology
+from triplewire.storage.registry.ontologies import ontology_from_change as loaded_by
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import VisibilityStore
+from triplewire.storage.registry.subscriptions import (
+    ENTAILED,
+    SHAPE,
+    SUBSCRIPTION,
+    revise_subscription,
+    subscription_from_change,
+    subscription_to_value,
+)
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -40,7 +47,7 @@ class Entailments:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._sights = Sights(registry)
+        self._sights = VisibilityStore(registry)
         self._turn = Lock()
         self._version = -1
         self._ontology = ontology_of(())
@@ -50,7 +57,7 @@ class Entailments:
 
     def version(self) -> int:
         """Where an ontology was changed last."""
-        newest = self._registry.get(VERSION, NEWEST)
+        newest = self._registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
         return 0 if newest is None else newest.position
 
     def loaded(self) -> tuple[int, ...]:
@@ -67,9 +74,9 @@ class Entailments:
         try:
             return self._current(version)[1].lift(asked)
         except QueryLimit as error:
-            raise Unfit("entailment", f"entailment is not possible: {error}") from None
+            raise InvalidField("entailment", f"entailment is not possible: {error}") from None
 
-    def following(self, name: str, loaded: Loaded | None) -> list[Entry]:
+    def following(self, name: str, loaded: LoadedOntology | None) -> list[Entry]:
         """What is to be put with a change to an ontology, so that the subscriptions follow it.
 
         Raises Conflict, with the subscription, where one cannot.
@@ -95,7 +102,7 @@ class Entailments:
         for marker in self._registry.list(ENTAILED):
             change = self._registry.get(SUBSCRIPTION, marker.key)
             if change is not None:
-                yield from_change(change)
+                yield subscription_from_change(change)
 
     def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[Entry]:
         try:
@@ -106,7 +113,11 @@ class Entailments:
             return
         if self._registry.get(SHAPE, lifted.shape.key) is None:
             yield SHAPE, lifted.shape.key, lifted.shape.to_value()
-        yield SUBSCRIPTION, found.id, to_value(revised(found, lifted.shape.key, lifted.constants, found.sight))
+        yield (
+            SUBSCRIPTION,
+            found.id,
+            subscription_to_value(revise_subscription(found, lifted.shape.key, lifted.constants, found.sight)),
+        )
 
     def _current(self, version: int) -> tuple[Ontology, Texts]:
         """The ontologies together, and what was lifted by them. Those of a version, or of one after it."""
@@ -117,7 +128,7 @@ class Entailments:
                 self._version = version
             return self._ontology, self._texts
 
-    def _loaded(self) -> list[Loaded]:
+    def _loaded(self) -> list[LoadedOntology]:
         return [loaded_by(change) for change in self._registry.list(ONTOLOGY)]
 
 
@@ -144,7 +155,7 @@ def _texts(ontology: Ontology) -> Texts:
     )
 
 
-def _ontology(loaded: list[Loaded]) -> Ontology:
+def _ontology(loaded: list[LoadedOntology]) -> Ontology:
     ordered = sorted(loaded, key=lambda each: each.name)
     lines = (line.split("\t") for each in ordered for line in each.text.split("\n"))
     return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from uuid import uuid4
 
-from triplewire.clock import Clock
 from triplewire.codec import check_id
 from triplewire.config import limits
-from triplewire.errors import BadRequest, NotFound
-from triplewire.model import Scope
-from triplewire.registry.erasures import ERASURE, Receipt, asked, from_change
-from triplewire.registry.ports import Registry
+from triplewire.model import ErasureScope
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, NotFound
+from triplewire.storage.registry.erasure import ERASURE, ErasureReceipt, receipt_from_change, request_entries
+from triplewire.storage.registry.ports import Registry
 
 BY = "by"
 _FORBIDDEN = "\"'\\"
@@ -23,7 +23,7 @@ _FORBIDDEN = "\"'\\"
 class Wanted:
     """What is to be erased, and who says so."""
 
-    scope: Scope
+    scope: ErasureScope
     name: str
     by: str | None = None
 
@@ -31,27 +31,31 @@ class Wanted:
     def of_event(cls, id: str, query: Mapping[str, str]) -> Wanted:
         """From an address and its parameters. Raises BadRequest."""
         _check(query, {BY})
-        return cls(Scope.EVENT, check_id(id), _text(BY, query.get(BY)))
+        return cls(ErasureScope.EVENT, check_id(id), _text(BY, query.get(BY)))
 
     @classmethod
     def of_many(cls, query: Mapping[str, str]) -> Wanted:
         """From parameters. Raises BadRequest unless they name a source or a subject, one of them."""
-        _check(query, {Scope.SOURCE, Scope.SUBJECT, BY})
-        source, subject = _text(Scope.SOURCE, query.get(Scope.SOURCE)), query.get(Scope.SUBJECT)
+        _check(query, {ErasureScope.SOURCE, ErasureScope.SUBJECT, BY})
+        source, subject = _text(ErasureScope.SOURCE, query.get(ErasureScope.SOURCE)), query.get(ErasureScope.SUBJECT)
         by = _text(BY, query.get(BY))
         if (source is None) == (subject is None):
             raise BadRequest(
                 "give ?source= or ?subject=, one of them; DELETE /events/{id} erases one event, "
                 "and there is no way to erase all at once"
             )
-        return cls(Scope.SOURCE, source, by) if source is not None else cls(Scope.SUBJECT, _iri(subject or ""), by)
+        return (
+            cls(ErasureScope.SOURCE, source, by)
+            if source is not None
+            else cls(ErasureScope.SUBJECT, _iri(subject or ""), by)
+        )
 
 
 @dataclass(frozen=True)
 class Page:
     """Some receipts, and the position after which the next of them are; None at the end."""
 
-    receipts: Sequence[Receipt]
+    receipts: Sequence[ErasureReceipt]
     next: int | None
 
 
@@ -62,25 +66,25 @@ class Erasures:
         self._registry = registry
         self._clock = clock
 
-    def ask(self, wanted: Wanted) -> Receipt:
+    def ask(self, wanted: Wanted) -> ErasureReceipt:
         """The receipt, once the erasure is durable. From then on nobody is shown what it names."""
         now = self._clock.now()
         digest = sha256(wanted.name.encode()).hexdigest()
-        receipt = Receipt(uuid4().hex, wanted.scope, digest, now, wanted.by).done("hidden", now)
-        position, _ = self._registry.put(asked(receipt, wanted.name))
+        receipt = ErasureReceipt(uuid4().hex, wanted.scope, digest, now, wanted.by).done("hidden", now)
+        position, _ = self._registry.put(request_entries(receipt, wanted.name))
         return replace(receipt, position=position)
 
-    def find(self, id: str) -> Receipt:
+    def find(self, id: str) -> ErasureReceipt:
         """Raises NotFound for one that is not there."""
         change = self._registry.get(ERASURE, id)
         if change is None:
             raise NotFound(f"there is no receipt {id}")
-        return from_change(change)
+        return receipt_from_change(change)
 
     def page(self, after: int, limit: int) -> Page:
         """Those that changed after a position, in the order of their last change."""
         found = self._registry.list(ERASURE, after=after, limit=limit)
-        return Page([from_change(each) for each in found], found[-1].position if len(found) == limit else None)
+        return Page([receipt_from_change(each) for each in found], found[-1].position if len(found) == limit else None)
 
 
 def _check(query: Mapping[str, str], known: set[str]) -> None:

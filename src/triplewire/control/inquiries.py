@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
-from triplewire.errors import BadRequest, BodyTooLarge, Unfit
-from triplewire.model.queries import Late, Time
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
+from triplewire.model.subscriptions import LatePolicy, TimeDomain
 from triplewire.sparql.syntax.durations import microseconds
+from triplewire.storage.registry.streams import check_stream_name
 
 UNBOUNDED = ("semantics", "streams", "within", "span", "from")
 """What is said of queries without windows."""
@@ -26,7 +26,7 @@ _MOST = limits.QUERY_WINDOW_DAYS * 86_400
 _SPAN = 2**53
 _NUMBERS = ("within", "span", "lateness")
 
-Choice = TypeVar("Choice", Late, Time)
+Choice = TypeVar("Choice", LatePolicy, TimeDomain)
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Inquiry:
     within: float | None = None
     span: int | None = None
     begins: Beginning | None = None
-    time: Time = Time.ARRIVAL
+    time: TimeDomain = TimeDomain.ARRIVAL
     lateness: float = 0.0
-    late: Late = Late.DROP
+    late: LatePolicy = LatePolicy.DROP
     into: str | None = None
     given: frozenset[str] = frozenset()
     """The fields that were there."""
@@ -54,7 +54,7 @@ class Inquiry:
             raise BadRequest('a continuous query is a JSON object such as {"query": "SELECT …"}')
         for field in value:
             if field not in FIELDS:
-                raise Unfit(field, f"a continuous query has no {field}; it has {', '.join(FIELDS)}")
+                raise InvalidField(field, f"a continuous query has no {field}; it has {', '.join(FIELDS)}")
         begins = value.get("from")
         return cls(
             text=_text(value.get("query")),
@@ -64,9 +64,9 @@ class Inquiry:
             within=_seconds("within", value.get("within")),
             span=_span(value.get("span")),
             begins=None if begins is None else Beginning.from_json(begins),
-            time=_one_of("time", value.get("time"), Time.ARRIVAL),
+            time=_one_of("time", value.get("time"), TimeDomain.ARRIVAL),
             lateness=_seconds("lateness", value.get("lateness"), least=0.0) or 0.0,
-            late=_one_of("late", value.get("late"), Late.DROP),
+            late=_one_of("late", value.get("late"), LatePolicy.DROP),
             into=None if value.get("into") is None else _stream("into", value["into"]),
             given=frozenset(name for name in FIELDS if value.get(name) is not None),
         )
@@ -77,11 +77,11 @@ class Inquiry:
         value: dict[str, Any] = {}
         for name, given in parameters:
             if name == "query":
-                raise Unfit("query", "the query is the body; it is not said in the address")
+                raise InvalidField("query", "the query is the body; it is not said in the address")
             if name == "streams":
                 value.setdefault(name, []).append(given)
             elif name in value:
-                raise Unfit(name, f"{name} is given twice; give it once")
+                raise InvalidField(name, f"{name} is given twice; give it once")
             else:
                 value[name] = _number(given) if name in _NUMBERS else given
         return cls.from_json({**value, "query": text})
@@ -97,7 +97,7 @@ def _number(text: str) -> object:
 
 def _text(given: object) -> str:
     if not isinstance(given, str) or not given.strip():
-        raise Unfit("query", "query must hold the text of a query, in SPARQL or, with windows, in RSP-QL")
+        raise InvalidField("query", "query must hold the text of a query, in SPARQL or, with windows, in RSP-QL")
     if len(given) * 4 > limits.QUERY_BYTES and len(given.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)
     return given
@@ -108,13 +108,13 @@ def _name(given: object) -> str | None:
         return None
     most = limits.HEADER_CHARACTERS
     if not isinstance(given, str) or not given or len(given) > most or not given.isprintable():
-        raise Unfit("name", f"name is printable text of 1 to {most} characters, not {given!r}")
+        raise InvalidField("name", f"name is printable text of 1 to {most} characters, not {given!r}")
     return given
 
 
 def _distinct(given: object) -> bool:
     if given not in (None, _BAG, _SET):
-        raise Unfit(
+        raise InvalidField(
             "semantics",
             f"semantics must be {_BAG}, an answer for every combination of triples, or {_SET}, each answer once, "
             f"not {given!r}",
@@ -127,19 +127,19 @@ def _streams(given: object) -> tuple[str, ...] | None:
         return None
     named = [given] if isinstance(given, str) else given
     if not isinstance(named, list) or not named:
-        raise Unfit("streams", f"streams must be a list of names, not {given!r}")
+        raise InvalidField("streams", f"streams must be a list of names, not {given!r}")
     if len(named) > limits.NARROWING_VALUES:
-        raise Unfit("streams", f"streams lists {len(named)} names, over the limit of {limits.NARROWING_VALUES}")
+        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {limits.NARROWING_VALUES}")
     return tuple(sorted({_stream("streams", each) for each in named}))
 
 
 def _stream(field: str, given: object) -> str:
     if not isinstance(given, str):
-        raise Unfit(field, f"{field} must name a stream, not {given!r}")
+        raise InvalidField(field, f"{field} must name a stream, not {given!r}")
     try:
-        return stream_name(given)
+        return check_stream_name(given)
     except BadRequest as error:
-        raise Unfit(field, str(error)) from None
+        raise InvalidField(field, str(error)) from None
 
 
 def _seconds(field: str, given: object, least: float = 0.001) -> float | None:
@@ -154,7 +154,7 @@ def _seconds(field: str, given: object, least: float = 0.001) -> float | None:
         found = given
     if found is None or not least <= found <= _MOST:
         accepted = f"seconds from {least:g} to {_MOST}, or a duration such as PT10M"
-        raise Unfit(field, f"{field} must be {accepted}, not {given!r}")
+        raise InvalidField(field, f"{field} must be {accepted}, not {given!r}")
     return float(found)
 
 
@@ -162,7 +162,7 @@ def _span(given: object) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _SPAN:
-        raise Unfit("span", f"span must be a number of positions from 1 to {_SPAN}, not {given!r}")
+        raise InvalidField("span", f"span must be a number of positions from 1 to {_SPAN}, not {given!r}")
     return given
 
 
@@ -171,5 +171,5 @@ def _one_of(field: str, given: object, default: Choice) -> Choice:
         return default
     known: Mapping[str, Choice] = {each.value: each for each in type(default)}
     if not isinstance(given, str) or given not in known:
-        raise Unfit(field, f"{field} must be one of {', '.join(known)}, not {given!r}")
+        raise InvalidField(field, f"{field} must be one of {', '.join(known)}, not {given!r}")
     return known[given]

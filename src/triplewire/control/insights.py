@@ -1,5 +1,6 @@
 """Insights: what a subscription would have matched, and why one matched an event or not. Both read the log, and take
-some seconds at worst: call them from a thread."""
+some seconds at worst: call them from a thread.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from triplewire.access import EVERYONE, Principal, Sight
-from triplewire.clock import Clock
 from triplewire.control.entailments import asked_by
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.errors import BadRequest
 from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked
 from triplewire.matching.explanations import explain
@@ -21,12 +20,14 @@ from triplewire.matching.rehearsals import Rehearsal, rehearse
 from triplewire.matching.retrospects import Events, Seen, at, newest
 from triplewire.matching.steps import Explanation
 from triplewire.matching.texts import query_of
-from triplewire.model import Subscription, parse_token, token
-from triplewire.registry.ontologies import ONTOLOGY, from_change
-from triplewire.registry.ports import Change, Registry
+from triplewire.model import Subscription, format_position, parse_position
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest
 from triplewire.sparql import Query
 from triplewire.sparql.entailments import entailed
 from triplewire.sparql.ontologies import Ontology, ontology_of
+from triplewire.storage.registry.ontologies import ONTOLOGY, ontology_from_change
+from triplewire.storage.registry.ports import Registry, RegistryChange
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,12 @@ class Insight:
     def value(self) -> dict[str, Any]:
         """As JSON."""
         about = {"subscription": self.subscription.id, "event": self.entry["event"]}
-        return {**about, "position": token(self.entry["position"]), "held": self.held, **self.explanation.value()}
+        return {
+            **about,
+            "position": format_position(self.entry["position"]),
+            "held": self.held,
+            **self.explanation.value(),
+        }
 
     def text(self) -> str:
         """For people."""
@@ -87,7 +93,7 @@ class Insights:
         """What is in sight of it. One of which nothing is is not found, in the words for one that is not there."""
         seen = Seen(self._log, sight)
         try:
-            position = parse_token(event)
+            position = parse_position(event)
         except BadRequest:
             return newest(seen, event)
         return at(seen, position)
@@ -99,6 +105,6 @@ def _meant(asked: Asked, ontology: Ontology) -> Query:
     return narrowed(meant, asked.narrowing, solutions=asked.solutions)
 
 
-def _ontology(loaded: Sequence[Change]) -> Ontology:
-    lines = (line.split("\t") for change in loaded for line in from_change(change).text.split("\n"))
+def _ontology(loaded: Sequence[RegistryChange]) -> Ontology:
+    lines = (line.split("\t") for change in loaded for line in ontology_from_change(change).text.split("\n"))
     return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)

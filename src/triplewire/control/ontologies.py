@@ -9,10 +9,18 @@ from triplewire.codec import Syntax, decode
 from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.control.entailments import Entailments
-from triplewire.errors import BodyTooLarge, InputError, NotFound
-from triplewire.registry.ontologies import NEWEST, ONTOLOGY, VERSION, Loaded, from_change, ontology_name, to_value
-from triplewire.registry.ports import Registry
+from triplewire.model.errors import BodyTooLarge, InputError, NotFound
 from triplewire.sparql.ontologies import ontology_of
+from triplewire.storage.registry.ontologies import (
+    NEWEST_ONTOLOGIES,
+    ONTOLOGIES_VERSION,
+    ONTOLOGY,
+    LoadedOntology,
+    check_ontology_name,
+    ontology_from_change,
+    ontology_to_value,
+)
+from triplewire.storage.registry.ports import Registry
 
 
 class Ontologies:
@@ -22,56 +30,58 @@ class Ontologies:
         self._registry = registry
         self._entailments = Entailments(registry)
 
-    def load(self, name: str, body: bytes, syntax: Syntax) -> Loaded:
+    def load(self, name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
         """All triples of the body, of whatever graph, in place of what had the name. Blank nodes become IRIs.
 
         Raises BadRequest for a name that is none, MalformedRdf, InputError for what is over a limit, or Conflict if a
         subscription cannot follow it.
         """
-        drafted = _drafted(ontology_name(name), body, syntax)
+        drafted = _drafted(check_ontology_name(name), body, syntax)
         version = self._put(name, drafted)
         return replace(drafted, version=version)
 
-    def find(self, name: str) -> Loaded:
+    def find(self, name: str) -> LoadedOntology:
         """Raises NotFound for one that is not there."""
         change = self._registry.get(ONTOLOGY, name)
         if change is None:
             raise NotFound(f"there is no ontology {name}")
-        return from_change(change)
+        return ontology_from_change(change)
 
-    def all(self) -> Sequence[Loaded]:
+    def all(self) -> Sequence[LoadedOntology]:
         """In the order in which they were loaded."""
-        return [from_change(change) for change in self._registry.list(ONTOLOGY)]
+        return [ontology_from_change(change) for change in self._registry.list(ONTOLOGY)]
 
     def remove(self, name: str) -> None:
         """Raises NotFound for one that is not there."""
         self.find(name)
         self._put(name, None)
 
-    def _put(self, name: str, loaded: Loaded | None) -> int:
+    def _put(self, name: str, loaded: LoadedOntology | None) -> int:
         """The position of the change. Subscriptions that follow ontologies do so from there on."""
-        value = None if loaded is None else to_value(loaded)
+        value = None if loaded is None else ontology_to_value(loaded)
         following = self._entailments.following(name, loaded)
-        _, version, *_ = self._registry.put([(VERSION, NEWEST, {}), (ONTOLOGY, name, value), *following])
+        _, version, *_ = self._registry.put(
+            [(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES, {}), (ONTOLOGY, name, value), *following]
+        )
         self._entailments.settle()
         return version
 
 
-def written(loaded: Loaded, syntax: Syntax) -> bytes:
+def written(loaded: LoadedOntology, syntax: Syntax) -> bytes:
     """The ontology as a document. Raises NotAcceptable for terms that the syntax cannot write."""
     around = frame(syntax)
     lines = loaded.text.replace("\t", " ").replace("\n", " .\n") + " .\n"
     return around.head + inside(lines.encode(), syntax) + around.tail
 
 
-def _drafted(name: str, body: bytes, syntax: Syntax) -> Loaded:
+def _drafted(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
     if len(body) > limits.ONTOLOGY_BYTES:
         raise BodyTooLarge("the ontology", limits.ONTOLOGY_BYTES)
     lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
     if len(lines) > limits.ONTOLOGY_TRIPLES:
         raise InputError(f"the ontology has {len(lines)} triples, over the limit of {limits.ONTOLOGY_TRIPLES}")
     ontology = ontology_of(_triple(line) for line in lines)
-    return Loaded(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
+    return LoadedOntology(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
 
 
 def _triple(line: str) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from triplewire.registry.ports import Change, Registry
+from triplewire.storage.registry.ports import Registry, RegistryChange
 
 Thing = TypeVar("Thing")
 
@@ -19,7 +19,9 @@ class Page(Generic[Thing]):
     next: int | None
 
 
-def paged(registry: Registry, kind: str, own: str | None, after: int, limit: int) -> tuple[list[Change], int | None]:
+def paged(
+    registry: Registry, kind: str, own: str | None, after: int, limit: int
+) -> tuple[list[RegistryChange], int | None]:
     """The first of a kind after a position, and from where on there are more. `own` is the kind of the entries by which
     those of somebody are found; None is for all of them."""
     found = registry.list(own or kind, after=after, limit=limit + 1)

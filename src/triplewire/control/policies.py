@@ -12,14 +12,14 @@ from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.catalogue import governing
 from triplewire.control.replies import reply
-from triplewire.errors import BadRequest, BodyTooLarge, NotFound, UnknownMediaType
-from triplewire.model import parse_token, token
-from triplewire.registry.policies import Enacted, Policies
+from triplewire.model import format_position, parse_position
+from triplewire.model.errors import BadRequest, BodyTooLarge, NotFound, UnknownMediaType
+from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 
 _TYPES = (governing.TOML, "text/plain")
 
 
-def routes(policies: Policies) -> list[web.RouteDef]:
+def routes(policies: PolicyStore) -> list[web.RouteDef]:
     served = _Policies(policies)
     return [
         web.get("/policy", served.find),
@@ -29,9 +29,9 @@ def routes(policies: Policies) -> list[web.RouteDef]:
     ]
 
 
-def document(enacted: Enacted) -> dict[str, Any]:
+def document(enacted: PolicyVersion) -> dict[str, Any]:
     """What is told of a version beside its text; one without rules says that there was no policy from then on."""
-    told = {"version": token(enacted.version)}
+    told = {"version": format_position(enacted.version)}
     policy = enacted.policy
     return {**told, "rules": None if policy is None else _rules(len(policy.see.rules), len(policy.publish.rules))}
 
@@ -43,17 +43,17 @@ def _rules(see: int, publish: int) -> dict[str, int]:
 class _Policies:
     """The registry waits for disks: in threads."""
 
-    def __init__(self, policies: Policies) -> None:
+    def __init__(self, policies: PolicyStore) -> None:
         self._policies = policies
 
     @serves(governing.FIND_POLICY)
     async def find(self, request: web.Request) -> web.Response:
         found = await asyncio.to_thread(self._found, request.query.get("version"))
-        headers = {"ETag": f'"{token(found.version)}"'}
+        headers = {"ETag": f'"{format_position(found.version)}"'}
         return web.Response(text=found.text, content_type=governing.TOML, headers=headers)
 
-    def _found(self, version: str | None) -> Enacted:
-        found = self._policies.current() if version is None else self._policies.version(parse_token(version))
+    def _found(self, version: str | None) -> PolicyVersion:
+        found = self._policies.current() if version is None else self._policies.version(parse_position(version))
         if found.text is None:
             raise NotFound("there is no policy in force" if version is None else "there was no policy from there on")
         return found

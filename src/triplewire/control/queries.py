@@ -1,5 +1,6 @@
 """Continuous queries: registering, seeing and ending them. Pure over the registry port; it blocks, so call it from a
-thread."""
+thread.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from typing import Any
 
 from triplewire.access import EVERYONE, Policy, Principal, Verb
 from triplewire.access.owners import may_see, owner_of
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.control import admissions, windows
 from triplewire.control.beginnings import Beginnings
@@ -19,24 +19,25 @@ from triplewire.control.currents import Current, Currents, Reads
 from triplewire.control.inquiries import UNBOUNDED, WINDOWED, Inquiry
 from triplewire.control.pages import Page, paged
 from triplewire.control.structures import Structures
-from triplewire.errors import (
+from triplewire.model import START
+from triplewire.model.clock import Clock
+from triplewire.model.errors import (
     BadRequest,
     Forbidden,
     InputError,
+    InvalidField,
     NotFound,
     QueryLimit,
     TriplewireError,
     Unavailable,
-    Unfit,
 )
-from triplewire.model import START
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.subscriptions import ContinuousQuery, query_to_value
 from triplewire.ongoing.structures import STRUCTURE, Structure, grouped
-from triplewire.registry.policies import Enacted, Policies
-from triplewire.registry.ports import Registry
-from triplewire.registry.queries import QUERY, from_change, queries_into, queries_of, to_value
-from triplewire.registry.streams import stream_name
 from triplewire.sparql.registrations import Registration, parse_registration
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import PolicyStore, PolicyVersion
+from triplewire.storage.registry.streams import check_stream_name
+from triplewire.storage.registry.subscriptions import QUERY, queries_owned_by, queries_publishing_to, query_from_change
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 Figures = Callable[[str], Mapping[str, Any] | None]
@@ -64,7 +65,7 @@ class Queries:
         self._clock = clock
         self._new_id = new_id
         self._beginnings = beginnings
-        self._policies = Policies(registry)
+        self._policies = PolicyStore(registry)
         self._currents = Currents(registry, published)
         self._structures = Structures()
         self._known: set[str] = set()
@@ -94,16 +95,16 @@ class Queries:
     def find(self, id: str, by: Principal = EVERYONE) -> ContinuousQuery:
         """Raises NotFound for one that is not there or was ended, or is somebody else's."""
         change = self._registry.get(QUERY, id)
-        found = None if change is None else from_change(change)
+        found = None if change is None else query_from_change(change)
         if found is None or not may_see(by, found.owner):
             raise NotFound(f"there is no query {id}")
         return found
 
     def page(self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE) -> Page[ContinuousQuery]:
         """Those registered after a position, as far as they are there for who asks."""
-        own = None if by.may(Verb.ADMIN) else queries_of(by.name)
+        own = None if by.may(Verb.ADMIN) else queries_owned_by(by.name)
         changes, following = paged(self._registry, QUERY, own, after, limit)
-        return Page([from_change(each) for each in changes], following)
+        return Page([query_from_change(each) for each in changes], following)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """From here on nothing counts for it. Raises NotFound for one that is not there, or is somebody else's."""
@@ -122,7 +123,7 @@ class Queries:
     def _all(self) -> Iterator[ContinuousQuery]:
         after: int = START
         while changes := self._registry.list(QUERY, after=after, limit=limits.BULK_LINES):
-            yield from map(from_change, changes)
+            yield from map(query_from_change, changes)
             after = changes[-1].position
 
     def _once(self, by: Principal) -> _Once:
@@ -163,7 +164,9 @@ class Queries:
         _check_fields(inquiry, WINDOWED, "windows, and the query has none")
         taken, begins = self._structures.take(inquiry.text), self._begins(inquiry)
         if inquiry.into is not None and taken.form != "construct":
-            raise Unfit("into", "solutions are listened to; what CONSTRUCT or windows find is published into a stream")
+            raise InvalidField(
+                "into", "solutions are listened to; what CONSTRUCT or windows find is published into a stream"
+            )
         lifted = taken.lifted
         if inquiry.distinct and not lifted.structure.distinct:
             lifted = replace(lifted, structure=replace(lifted.structure, distinct=True))
@@ -183,7 +186,9 @@ class Queries:
     def _windowed(self, inquiry: Inquiry, registration: Registration, query: ContinuousQuery) -> _Draft:
         _check_fields(inquiry, UNBOUNDED, "a query without windows; these say it themselves")
         if registration.name is not None and inquiry.name is not None and _segment(inquiry.name) != registration.name:
-            raise Unfit("name", f"the query registers itself as {registration.name}, and name says {inquiry.name}")
+            raise InvalidField(
+                "name", f"the query registers itself as {registration.name}, and name says {inquiry.name}"
+            )
         plan = windows.planned(inquiry.text, registration)
         if plan.background:
             dataset, published = registration.query.dataset, self._currents.published
@@ -196,20 +201,20 @@ class Queries:
         if inquiry.begins is None:
             return None
         if self._beginnings is None:
-            raise Unfit("from", "from is not possible here: no events are kept")
+            raise InvalidField("from", "from is not possible here: no events are kept")
         return self._beginnings.position(inquiry.begins)
 
     def _registered(self, drafts: Sequence[_Draft], once: _Once) -> list[int]:
         """The positions of the drafts, which are queries now."""
         structures = {each.structure.key: each.structure for each in drafts if each.structure is not None}
         missing = [*self._missing(structures)]
-        entries = [*missing, *((QUERY, each.query.id, to_value(each.query)) for each in drafts)]
+        entries = [*missing, *((QUERY, each.query.id, query_to_value(each.query)) for each in drafts)]
         beside = (entry for each in drafts for entry in each.beside())
         positions = self._registry.put([*entries, *beside])[len(missing) : len(entries)]
         self._remember(structures)
         try:
             self._check_again(drafts, once)
-        except (Unavailable, Unfit):
+        except (Unavailable, InvalidField):
             # Nobody knows of them yet.
             self._registry.put([entry for each in drafts for entry in _ended(each.query)])
             raise
@@ -250,9 +255,9 @@ class _Draft:
     def beside(self) -> Iterator[Entry]:
         """What is stored beside it, so that it is found."""
         if self.query.owner is not None:
-            yield queries_of(self.query.owner.name), self.query.id, {}
+            yield queries_owned_by(self.query.owner.name), self.query.id, {}
         if self.query.into is not None:
-            yield queries_into(self.query.into), self.query.id, {"reads": self.reads}
+            yield queries_publishing_to(self.query.into), self.query.id, {"reads": self.reads}
 
 
 @dataclass(frozen=True)
@@ -260,7 +265,7 @@ class _Once:
     """What is looked up once for many: who asks, by which policy, and what flows where."""
 
     by: Principal
-    enacted: Enacted
+    enacted: PolicyVersion
     currents: Currents
     now: int
 
@@ -284,22 +289,22 @@ def _into(inquiry: Inquiry, query: ContinuousQuery) -> str:
 def _segment(name: str) -> str:
     """The last part of a name, as that of a stream. Raises Unfit."""
     try:
-        return stream_name(re.split("[/#]", name)[-1])
+        return check_stream_name(re.split("[/#]", name)[-1])
     except BadRequest as error:
-        raise Unfit("name", f"what is found is published to the stream that name ends in, and {error}") from None
+        raise InvalidField("name", f"what is found is published to the stream that name ends in, and {error}") from None
 
 
 def _check_fields(inquiry: Inquiry, fields: Sequence[str], of: str) -> None:
     for name in fields:
         if name in inquiry.given:
-            raise Unfit(name, f"{name} is said of {of}")
+            raise InvalidField(name, f"{name} is said of {of}")
 
 
-def _unread(stream: str) -> Unfit:
-    return Unfit("streams", f"nobody ever published to {stream}, and no other query does")
+def _unread(stream: str) -> InvalidField:
+    return InvalidField("streams", f"nobody ever published to {stream}, and no other query does")
 
 
 def _ended(query: ContinuousQuery) -> list[Entry]:
-    owned: list[Entry] = [] if query.owner is None else [(queries_of(query.owner.name), query.id, None)]
-    into: list[Entry] = [] if query.into is None else [(queries_into(query.into), query.id, None)]
+    owned: list[Entry] = [] if query.owner is None else [(queries_owned_by(query.owner.name), query.id, None)]
+    into: list[Entry] = [] if query.into is None else [(queries_publishing_to(query.into), query.id, None)]
     return [(QUERY, query.id, None), *owned, *into]

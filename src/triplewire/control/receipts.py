@@ -12,8 +12,8 @@ from triplewire.contract.catalogue import running
 from triplewire.control.erasures import Erasures, Wanted
 from triplewire.control.replies import page_size, reply
 from triplewire.matching.expansion import timestamp
-from triplewire.model import parse_token, token
-from triplewire.registry.erasures import STEPS, Receipt
+from triplewire.model import format_position, parse_position
+from triplewire.storage.registry.erasure import STEPS, ErasureReceipt
 
 
 def routes(erasures: Erasures) -> list[web.RouteDef]:
@@ -26,7 +26,7 @@ def routes(erasures: Erasures) -> list[web.RouteDef]:
     ]
 
 
-def document(receipt: Receipt) -> dict[str, Any]:
+def document(receipt: ErasureReceipt) -> dict[str, Any]:
     """What is told of an erasure: never what it erases, but for a digest of its name."""
     return {
         "id": receipt.id,
@@ -34,14 +34,14 @@ def document(receipt: Receipt) -> dict[str, Any]:
         "sha256": receipt.digest,
         "by": receipt.by,
         "requested": timestamp(receipt.requested),
-        "position": token(receipt.position),
+        "position": format_position(receipt.position),
         "steps": [_step(receipt, each) for each in STEPS],
         "counts": dict(receipt.counts),
         "completed": None if receipt.completed is None else timestamp(receipt.completed),
     }
 
 
-def _step(receipt: Receipt, step: str) -> dict[str, Any]:
+def _step(receipt: ErasureReceipt, step: str) -> dict[str, Any]:
     at = receipt.steps.get(step)
     waiting = {"step": step, "state": "waiting", "at": None}
     return waiting if at is None else {"step": step, "state": "done", "at": timestamp(at)}
@@ -71,7 +71,7 @@ class _Receipts:
 
     @serves(running.ERASURES)
     async def page(self, request: web.Request) -> web.Response:
-        cursor = parse_token(request.query.get("cursor", "earliest"))
+        cursor = parse_position(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._erasures.page, cursor, page_size(request))
-        following = None if page.next is None else token(page.next)
+        following = None if page.next is None else format_position(page.next)
         return reply({"erasures": [document(each) for each in page.receipts], "next": following})

@@ -1,5 +1,6 @@
 """`/queries`: the routes of continuous queries, but for their answers. Errors are raised; whoever serves them says
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from triplewire.control.bodies import body_of, json_of
 from triplewire.control.inquiries import Inquiry
 from triplewire.control.queries import Queries
 from triplewire.control.replies import JSON, page_size, reply
-from triplewire.errors import BadRequest
-from triplewire.model import parse_token, token
+from triplewire.model import format_position, parse_position
+from triplewire.model.errors import BadRequest
 
 _TEXTS = (continuing.SPARQL, continuing.TEXT)
 
@@ -57,9 +58,9 @@ class _Queries:
 
     @serves(continuing.PAGE)
     async def page(self, request: web.Request) -> web.Response:
-        cursor = parse_token(request.query.get("cursor", "earliest"))
+        cursor = parse_position(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._queries.page, cursor, page_size(request), caller(request))
-        following = None if page.next is None else token(page.next)
+        following = None if page.next is None else format_position(page.next)
         return reply({"queries": [documents.query(each) for each in page.things], "next": following})
 
     @serves(continuing.FIND)

@@ -6,7 +6,7 @@ import orjson
 from aiohttp import web
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 JSON = "application/json"
 

@@ -22,9 +22,9 @@ from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.replies import JSON, page_size, reply
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.errors import BadRequest, NotAcceptable
 from triplewire.matching.expansion import timestamp
-from triplewire.model import Subscription, parse_token, token
+from triplewire.model import Subscription, format_position, parse_position
+from triplewire.model.errors import BadRequest, NotAcceptable
 
 
 def routes(subscriptions: Subscriptions, ontologies: Ontologies, insights: Insights) -> list[web.RouteDef]:
@@ -76,9 +76,9 @@ class _Subscriptions:
 
     @serves(subscribing.PAGE)
     async def page(self, request: web.Request) -> web.Response:
-        cursor = parse_token(request.query.get("cursor", "earliest"))
+        cursor = parse_position(request.query.get("cursor", "earliest"))
         page = await asyncio.to_thread(self._subscriptions.page, cursor, page_size(request), caller(request))
-        following = None if page.next is None else token(page.next)
+        following = None if page.next is None else format_position(page.next)
         return reply({"subscriptions": [documents.subscription(each) for each in page.things], "next": following})
 
     @serves(subscribing.FIND)
@@ -146,7 +146,7 @@ class _Ontologies:
         if syntax is None:
             raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
         body = await asyncio.to_thread(written, loaded, syntax)
-        headers = {"ETag": f'"{token(loaded.version)}"', "Vary": "Accept"}
+        headers = {"ETag": f'"{format_position(loaded.version)}"', "Vary": "Accept"}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
     @serves(querying.REMOVE_ONTOLOGY)

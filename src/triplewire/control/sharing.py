@@ -7,8 +7,8 @@ from hashlib import blake2b
 from threading import Lock
 
 from triplewire.model import END
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION
 
 _WINDOW = 10_000
 """Positions whose changes are read at once: some 20 MB."""
@@ -46,7 +46,7 @@ class Sharing:
             self._take(self._registry.changes(self._position, upto))
             self._position = upto
 
-    def _take(self, changes: Iterable[Change]) -> None:
+    def _take(self, changes: Iterable[RegistryChange]) -> None:
         for change in changes:
             self._position = max(self._position, change.position)
             if change.kind == SUBSCRIPTION:

@@ -1,6 +1,7 @@
 """Sights: what the owners of subscriptions see, from version to version of the policy.
 
-A subscription is compiled for what its owner sees when it is made, and again whenever the policy changes that: then it
+A subscription is compiled for what its owner sees when it is made, and again whenever the policy changes that: then
+it
 is put anew under its id, in the transaction of the change, so that each event is matched by what was in sight at its
 position.
 """
@@ -17,15 +18,20 @@ from triplewire.access.owners import principal_of
 from triplewire.access.sights import BLIND, Sight
 from triplewire.config import limits
 from triplewire.control.entailments import Entailments, asked_by
-from triplewire.errors import TriplewireError
 from triplewire.matching.shapes import Lifted, Shape
 from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription
-from triplewire.registry.policies import Policies
-from triplewire.registry.ports import Registry
-from triplewire.registry.sights import SIGHT, Sights, name_of
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change, revised, to_value
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import VISIBILITY, PolicyStore, VisibilityStore, visibility_name
+from triplewire.storage.registry.subscriptions import (
+    SHAPE,
+    SUBSCRIPTION,
+    revise_subscription,
+    subscription_from_change,
+    subscription_to_value,
+)
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -41,7 +47,7 @@ class Seen:
 
     @property
     def name(self) -> str | None:
-        return None if self.sight is None else name_of(self.sight)
+        return None if self.sight is None else visibility_name(self.sight)
 
 
 class Sightings:
@@ -49,8 +55,8 @@ class Sightings:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._policies = Policies(registry)
-        self._sights = Sights(registry)
+        self._policies = PolicyStore(registry)
+        self._sights = VisibilityStore(registry)
         self._entailments = Entailments(registry)
         self._texts = Texts()
         self._symmetries = Symmetries()
@@ -72,7 +78,7 @@ class Sightings:
         """What is to be put for those of which the registry does not know."""
         for sight in dict.fromkeys(sights):
             if sight is not None and self._sights.missing(sight):
-                yield SIGHT, name_of(sight), sight.to_json()
+                yield VISIBILITY, visibility_name(sight), sight.to_json()
 
     def following(self, policy: Policy | None) -> list[Entry]:
         """What is to be put with a change of policy, so that the subscriptions follow it."""
@@ -84,7 +90,13 @@ class Sightings:
                 sights.append(seen.sight)
                 shapes |= {} if lifted is None else {lifted.shape.key: lifted.shape}
                 shape, constants = (found.shape, found.constants) if lifted is None else _asking(lifted)
-                revisions.append((SUBSCRIPTION, found.id, to_value(revised(found, shape, constants, seen.name))))
+                revisions.append(
+                    (
+                        SUBSCRIPTION,
+                        found.id,
+                        subscription_to_value(revise_subscription(found, shape, constants, seen.name)),
+                    )
+                )
         fresh = ((key, each) for key, each in shapes.items() if self._registry.get(SHAPE, key) is None)
         return [*self.missing(sights), *((SHAPE, key, each.to_value()) for key, each in fresh), *revisions]
 
@@ -108,7 +120,7 @@ class Sightings:
     def _all(self) -> Iterator[Subscription]:
         after: int = START
         while changes := self._registry.list(SUBSCRIPTION, after=after, limit=limits.BULK_LINES):
-            yield from map(from_change, changes)
+            yield from map(subscription_from_change, changes)
             after = changes[-1].position
 
 

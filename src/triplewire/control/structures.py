@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplewire.errors import Unsupported
 from triplewire.matching.cuts import Asked
 from triplewire.matching.texts import Recipes
+from triplewire.model.errors import Unsupported
 from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
 from triplewire.sparql.registrations import parse_registration

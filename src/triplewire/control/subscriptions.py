@@ -10,7 +10,6 @@ from typing import Any
 
 from triplewire.access import EVERYONE, Principal, Verb
 from triplewire.access.owners import may_see, owner_of
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.entailments import Entailments
@@ -20,22 +19,42 @@ from triplewire.control.sights import Seen, Sightings
 from triplewire.control.templates import Templates, filled
 from triplewire.control.webhooks import Webhooks
 from triplewire.control.wishes import Instance, Wish
-from triplewire.errors import Conflict, InputError, NotFound, QueryLimit, TriplewireError, Unavailable, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.shapes import Shape
 from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import Texts
-from triplewire.model import START, Subscription, token
-from triplewire.registry import hooks, lanes, leases
-from triplewire.registry.hooks import HOOK, Hook, State
-from triplewire.registry.lanes import LANE, Lane
-from triplewire.registry.leases import EXPIRY, LEASE, Lease
-from triplewire.registry.ports import Registry
-from triplewire.registry.subscriptions import ENTAILED, SHAPE, SUBSCRIPTION, from_change, owned_by, to_value
-from triplewire.registry.templates import Template
+from triplewire.model import START, Subscription, format_position
+from triplewire.model.clock import Clock
+from triplewire.model.errors import (
+    Conflict,
+    InputError,
+    InvalidField,
+    NotFound,
+    QueryLimit,
+    TriplewireError,
+    Unavailable,
+)
+from triplewire.storage import webhooks
+from triplewire.storage.registry import subscriptions
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import (
+    ENTAILED,
+    EXPIRY,
+    LANE,
+    LEASE,
+    SHAPE,
+    SUBSCRIPTION,
+    Lane,
+    Lease,
+    QueryTemplate,
+    subscription_from_change,
+    subscription_to_value,
+    subscriptions_owned_by,
+)
+from triplewire.storage.webhooks import WEBHOOK, Webhook, WebhookState
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
-Find = Callable[[str], Template]
+Find = Callable[[str], QueryTemplate]
 
 
 class Subscriptions:
@@ -101,22 +120,22 @@ class Subscriptions:
         if wish.begins is None:
             return None
         if self._beginnings is None:
-            raise Unfit("from", "from is not possible here: no events are kept")
+            raise InvalidField("from", "from is not possible here: no events are kept")
         return self._beginnings.position(wish.begins)
 
     def find(self, id: str, by: Principal = EVERYONE) -> Subscription:
         """Raises NotFound for one that is not there or was ended, or is somebody else's."""
         change = self._registry.get(SUBSCRIPTION, id)
-        found = None if change is None else from_change(change)
+        found = None if change is None else subscription_from_change(change)
         if found is None or not may_see(by, found.owner):
             raise NotFound(f"there is no subscription {id}")
         return found
 
     def page(self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE) -> Page[Subscription]:
         """Those made after a position, as far as they are there for who asks."""
-        own = None if by.may(Verb.ADMIN) else owned_by(by.name)
+        own = None if by.may(Verb.ADMIN) else subscriptions_owned_by(by.name)
         changes, following = paged(self._registry, SUBSCRIPTION, own, after, limit)
-        return Page([from_change(each) for each in changes], following)
+        return Page([subscription_from_change(each) for each in changes], following)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """From here on it sees no more events. Raises NotFound for one that is not there, or is somebody else's."""
@@ -124,31 +143,33 @@ class Subscriptions:
         leased: list[Entry] = [] if found.ttl is None else [(LEASE, id, None)]
         entailed: list[Entry] = [] if found.entailment is None else [(ENTAILED, id, None)]
         hook = self.hook(id)
-        hooked: list[Entry] = [] if hook is None else [(HOOK, id, hooks.to_value(replace(hook, state=State.ENDED)))]
-        owned: list[Entry] = [] if found.owner is None else [(owned_by(found.owner.name), id, None)]
+        hooked: list[Entry] = (
+            [] if hook is None else [(WEBHOOK, id, webhooks.webhook_to_value(replace(hook, state=WebhookState.ENDED)))]
+        )
+        owned: list[Entry] = [] if found.owner is None else [(subscriptions_owned_by(found.owner.name), id, None)]
         self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed, *owned, *hooked])
 
-    def hook(self, id: str) -> Hook | None:
+    def hook(self, id: str) -> Webhook | None:
         """Where its notifications are sent; None for one that is listened to."""
-        change = self._registry.get(HOOK, id)
-        return None if change is None else hooks.from_change(change)
+        change = self._registry.get(WEBHOOK, id)
+        return None if change is None else webhooks.webhook_from_change(change)
 
     def lane(self, subscription: Subscription) -> Lane | None:
         """The lane in which it is matched apart from others; None for the one of all."""
         change = self._registry.get(LANE, subscription.shape)
-        return None if change is None else lanes.from_change(change)
+        return None if change is None else subscriptions.lane_from_change(change)
 
     def lease(self, id: str) -> Lease | None:
         """Until when a subscription stays if nobody listens to it; None for one that stays."""
         change = self._registry.get(LEASE, id)
-        return None if change is None else leases.from_change(change)
+        return None if change is None else subscriptions.lease_from_change(change)
 
     def _registered(self, drafts: Sequence[_Draft]) -> list[int]:
         """The positions of the drafts, which are subscriptions now."""
         shapes = {each.shape.key: each.shape for each in drafts}
         missing = [*self._missing(shapes), *self.sightings.missing([each.seen.sight for each in drafts])]
         self._keep_secrets(drafts)
-        made = [(SUBSCRIPTION, each.made.id, to_value(each.made)) for each in drafts]
+        made = [(SUBSCRIPTION, each.made.id, subscription_to_value(each.made)) for each in drafts]
         positions = self._registry.put([*missing, *made, *_beside(drafts)])[len(missing) : len(missing) + len(drafts)]
         self._remember(shapes)
         versions = {each.version for each in drafts} - {None}
@@ -165,11 +186,11 @@ class Subscriptions:
         if self._webhooks is not None:
             self._webhooks.keep({each.hook.id: each.secret for each in drafts if each.hook is not None})
 
-    def _hooked(self, made: Subscription, wish: Wish) -> Hook | None:
+    def _hooked(self, made: Subscription, wish: Wish) -> Webhook | None:
         if wish.webhook is None:
             return None
         if self._webhooks is None:
-            raise Unfit("webhook", "webhook is not possible here: nobody delivers")
+            raise InvalidField("webhook", "webhook is not possible here: nobody delivers")
         return self._webhooks.hook(made.id, wish.webhook, made.created)
 
     def _missing(self, shapes: Mapping[str, Shape]) -> Iterator[Entry]:
@@ -244,7 +265,7 @@ class _Draft:
     seen: Seen
     version: int | None = None
     """Of the ontologies by which it was lifted; None for one that goes by none."""
-    hook: Hook | None = None
+    hook: Webhook | None = None
     secret: str = field(default="", repr=False)
 
 
@@ -254,21 +275,21 @@ def _beside(drafts: Sequence[_Draft]) -> Iterator[Entry]:
         if each.made.entailment is not None:
             yield ENTAILED, each.made.id, {}
         if each.hook is not None:
-            yield HOOK, each.hook.id, hooks.to_value(each.hook)
+            yield WEBHOOK, each.hook.id, webhooks.webhook_to_value(each.hook)
         if each.made.owner is not None:
-            yield owned_by(each.made.owner.name), each.made.id, {}
+            yield subscriptions_owned_by(each.made.owner.name), each.made.id, {}
         if each.made.ttl is not None:
             lease = Lease.begun(each.made.id, each.made.ttl, each.made.created)
-            yield LEASE, lease.id, leases.to_value(lease)
-            yield EXPIRY, leases.expiry(lease.until, lease.id), {}
+            yield LEASE, lease.id, subscriptions.lease_to_value(lease)
+            yield EXPIRY, subscriptions.expiry_key(lease.until, lease.id), {}
 
 
-def _template(wanted: Instance, find: Find) -> Template:
+def _template(wanted: Instance, find: Find) -> QueryTemplate:
     template = find(wanted.template)
     if wanted.version not in (None, template.version):
-        raise Conflict(f"template {template.name} is of version {token(template.version)} by now")
+        raise Conflict(f"template {template.name} is of version {format_position(template.version)} by now")
     return template
 
 
-def _asked(wish: Wish, wanted: Instance, template: Template) -> Asked:
+def _asked(wish: Wish, wanted: Instance, template: QueryTemplate) -> Asked:
     return replace(wish.asked, text=template.sparql, values=filled(template, wanted.values))

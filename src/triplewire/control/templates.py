@@ -8,14 +8,20 @@ from typing import Any
 
 from triplewire.config import limits
 from triplewire.control.terms import IRI, LITERAL, TERM, TYPES, term_of
-from triplewire.errors import BadRequest, BodyTooLarge, NotFound, TriplewireError, Unfit
 from triplewire.matching.instances import instance
 from triplewire.matching.shapes import lift
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, NotFound, TriplewireError
 from triplewire.model.terms import XSD, literal
-from triplewire.registry.ports import Registry
-from triplewire.registry.templates import TEMPLATE, Template, from_change, template_name, to_value
 from triplewire.sparql import parse_query
 from triplewire.sparql.syntax.tokens import Source
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import (
+    TEMPLATE,
+    QueryTemplate,
+    check_template_name,
+    template_from_change,
+    template_to_value,
+)
 
 _SAMPLES = {
     IRI: "<urn:example>",
@@ -35,25 +41,25 @@ class Templates:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def put(self, name: str, value: object) -> Template:
+    def put(self, name: str, value: object) -> QueryTemplate:
         """In place of what had the name; instances that were made of that stay as they are.
 
         Raises Unfit for a field that does not fit, SparqlSyntax or Unsupported for a text that no instance could have.
         """
-        drafted = _drafted(template_name(name), value)
-        (version,) = self._registry.put([(TEMPLATE, name, to_value(drafted))])
+        drafted = _drafted(check_template_name(name), value)
+        (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
         return replace(drafted, version=version)
 
-    def find(self, name: str) -> Template:
+    def find(self, name: str) -> QueryTemplate:
         """Raises NotFound for one that is not there."""
         change = self._registry.get(TEMPLATE, name)
         if change is None:
             raise NotFound(f"there is no template {name}")
-        return from_change(change)
+        return template_from_change(change)
 
-    def all(self) -> Sequence[Template]:
+    def all(self) -> Sequence[QueryTemplate]:
         """In the order in which they were put."""
-        return [from_change(change) for change in self._registry.list(TEMPLATE)]
+        return [template_from_change(change) for change in self._registry.list(TEMPLATE)]
 
     def remove(self, name: str) -> None:
         """Its instances stay. Raises NotFound for one that is not there."""
@@ -61,16 +67,16 @@ class Templates:
         self._registry.put([(TEMPLATE, name, None)])
 
 
-def filled(template: Template, values: Mapping[str, Any]) -> Values:
+def filled(template: QueryTemplate, values: Mapping[str, Any]) -> Values:
     """The terms of an instance, by parameter, in order. Raises Unfit for a value that is missing, unknown or no term
     of its type."""
     for name in values:
         if name not in template.parameters:
             known = ", ".join(template.parameters) or "none"
-            raise Unfit("values", f"values has {name}, which is no parameter of {template.name}; it has {known}")
+            raise InvalidField("values", f"values has {name}, which is no parameter of {template.name}; it has {known}")
     for name in template.parameters:
         if name not in values:
-            raise Unfit("values", f"values has no {name}, which is a parameter of {template.name}")
+            raise InvalidField("values", f"values has no {name}, which is a parameter of {template.name}")
     return tuple((name, _term(name, values[name], type)) for name, type in template.parameters.items())
 
 
@@ -78,21 +84,21 @@ def _term(name: str, value: object, type: str) -> str:
     try:
         return term_of(value, type)
     except ValueError as error:
-        raise Unfit("values", f"values has {name}: {error}") from None
+        raise InvalidField("values", f"values has {name}: {error}") from None
 
 
-def _drafted(name: str, value: object) -> Template:
+def _drafted(name: str, value: object) -> QueryTemplate:
     if not isinstance(value, dict):
         raise BadRequest('a template is a JSON object such as {"sparql": "SELECT … $sensor …"}')
     for field in value:
         if field not in ("sparql", "parameters"):
-            raise Unfit(field, f"a template has no {field}; it has sparql, parameters")
+            raise InvalidField(field, f"a template has no {field}; it has sparql, parameters")
     text = value.get("sparql")
     if not isinstance(text, str) or not text.strip():
-        raise Unfit("sparql", "sparql must hold the text of a query with $parameters")
+        raise InvalidField("sparql", "sparql must hold the text of a query with $parameters")
     if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)
-    template = Template(name, text, _parameters(text, value.get("parameters")))
+    template = QueryTemplate(name, text, _parameters(text, value.get("parameters")))
     _tried(template)
     return template
 
@@ -101,22 +107,24 @@ def _parameters(text: str, given: object) -> dict[str, str]:
     """The names with a dollar in the text, in their order, and the types that are stated."""
     names = [token.text[1:] for token in Source(text).tokens() if token.kind == "variable" and token.text[0] == "$"]
     if given is not None and not isinstance(given, dict):
-        raise Unfit("parameters", 'parameters must be an object such as {"sensor": {"type": "iri"}}')
+        raise InvalidField("parameters", 'parameters must be an object such as {"sensor": {"type": "iri"}}')
     stated = {name: _type(name, each) for name, each in (given or {}).items()}
     for name in stated:
         if name not in names:
-            raise Unfit("parameters", f"parameters has {name}, but there is no ${name} in the query")
+            raise InvalidField("parameters", f"parameters has {name}, but there is no ${name} in the query")
     return {name: stated.get(name, TERM) for name in dict.fromkeys(names)}
 
 
 def _type(name: str, value: object) -> str:
     type = value.get("type", TERM) if isinstance(value, dict) and set(value) <= {"type"} else None
     if type not in TYPES:
-        raise Unfit("parameters", f'parameters has {name}: it must be {{"type": …}} with one of {", ".join(TYPES)}')
+        raise InvalidField(
+            "parameters", f'parameters has {name}: it must be {{"type": …}} with one of {", ".join(TYPES)}'
+        )
     return str(type)
 
 
-def _tried(template: Template) -> None:
+def _tried(template: QueryTemplate) -> None:
     """Raises what keeps every instance from being made. A parameter of any type may be an IRI, or something else."""
     samples = {name: _SAMPLES.get(type) or literal("1", XSD + type) for name, type in template.parameters.items()}
     query, free = parse_query(template.sparql), [name for name, type in template.parameters.items() if type == TERM]

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Unfit
-from triplewire.hooks.networks import Networks
-from triplewire.hooks.ports import Secrets
-from triplewire.hooks.signatures import check_secret, new_secret
-from triplewire.hooks.targets import target_of
-from triplewire.registry.hooks import Hook
+from triplewire.model.errors import BadRequest, InvalidField
+from triplewire.security.webhooks import AllowedNetworks, check_secret, new_secret, parse_target
+from triplewire.storage.webhooks import SecretStore
+from triplewire.storage.webhooks import Webhook as Webhook_webhooks
 
 FIELDS = ("url", "secret", "attempts")
 
@@ -31,10 +29,10 @@ class Webhook:
     def from_json(cls, value: object) -> Webhook:
         """Raises Unfit, which never repeats a secret."""
         if not isinstance(value, dict) or not isinstance(value.get("url"), str):
-            raise Unfit("webhook", 'webhook is an object with an address: {"url": "https://example.org/hook"}')
+            raise InvalidField("webhook", 'webhook is an object with an address: {"url": "https://example.org/hook"}')
         for name in value:
             if name not in FIELDS:
-                raise Unfit("webhook", f"a webhook has no {name}; it has {', '.join(FIELDS)}")
+                raise InvalidField("webhook", f"a webhook has no {name}; it has {', '.join(FIELDS)}")
         given = value.get("secret")
         secret = new_secret() if given is None else _secret(given)
         return cls(value["url"], secret, _attempts(value.get("attempts")), given is None)
@@ -49,16 +47,16 @@ class Webhook:
 class Webhooks:
     """Where secrets are kept, and who may be called."""
 
-    secrets: Secrets
-    networks: Networks
+    secrets: SecretStore
+    networks: AllowedNetworks
 
-    def hook(self, id: str, wanted: Webhook, created: int) -> Hook:
+    def hook(self, id: str, wanted: Webhook, created: int) -> Webhook_webhooks:
         """Of a subscription. Raises Unfit for an address that may not be called."""
         try:
-            target = target_of(wanted.url, self.networks)
+            target = parse_target(wanted.url, self.networks)
         except BadRequest as error:
-            raise Unfit("webhook", f"url: {error}") from None
-        return Hook(id, target.url, attempts=wanted.attempts, created=created)
+            raise InvalidField("webhook", f"url: {error}") from None
+        return Webhook_webhooks(id, target.url, attempts=wanted.attempts, created=created)
 
     def keep(self, secrets: Mapping[str, str]) -> None:
         """Before the hooks are there."""
@@ -70,12 +68,12 @@ def _secret(given: object) -> str:
     try:
         return check_secret(given if isinstance(given, str) else "")
     except BadRequest as error:
-        raise Unfit("webhook", str(error)) from None
+        raise InvalidField("webhook", str(error)) from None
 
 
 def _attempts(given: object) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= limits.HOOK_ATTEMPTS_MOST:
-        raise Unfit("webhook", f"attempts must be a whole number from 1 to {limits.HOOK_ATTEMPTS_MOST}")
+        raise InvalidField("webhook", f"attempts must be a whole number from 1 to {limits.HOOK_ATTEMPTS_MOST}")
     return given

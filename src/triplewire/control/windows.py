@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from triplewire.errors import Unfit, Unsupported
+from triplewire.model.errors import InvalidField, Unsupported
 from triplewire.ongoing.windows.plans import Plan, plan
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Registry
 from triplewire.sparql.algebra import Dataset
 from triplewire.sparql.marks import unsupported
 from triplewire.sparql.registrations import Registration
 from triplewire.sparql.syntax.tokens import Source, Token
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import Registry
 
 _NAMED = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
 
@@ -41,7 +41,7 @@ def check_background(text: str, dataset: Dataset, registry: Registry, published:
             raise placed(text, what, lambda _, token: token.text == name)  # noqa: B023 - it is called at once
 
 
-def nowhere(text: str, stream: str) -> Unfit:
+def nowhere(text: str, stream: str) -> InvalidField:
     """Nothing was ever published to the stream of a window."""
     named = re.compile(rf"<?(.*[/:])?{re.escape(stream)}>?")
 
@@ -51,10 +51,10 @@ def nowhere(text: str, stream: str) -> Unfit:
     return placed(text, f"nobody ever published to {stream}, and no other query does", is_it)
 
 
-def placed(text: str, message: str, is_it: Callable[[Token, Token], bool]) -> Unfit:
+def placed(text: str, message: str, is_it: Callable[[Token, Token], bool]) -> InvalidField:
     """What is wrong with a word, which is known by the one before it and itself; with its place, if it is there."""
     source = Source(text)
     offset = next((token.offset for before, token in pairwise(source.tokens()) if is_it(before, token)), None)
     if offset is None:
-        return Unfit("query", message)
-    return Unfit("query", message, place=source.place(offset), excerpt=source.excerpt(offset))
+        return InvalidField("query", message)
+    return InvalidField("query", message, place=source.place(offset), excerpt=source.excerpt(offset))

@@ -12,13 +12,13 @@ from triplewire import filters
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
 from triplewire.control.webhooks import Webhook
-from triplewire.errors import BadRequest, BodyTooLarge, Unfit
 from triplewire.matching.cuts import Asked
 from triplewire.matching.narrowings import Narrowing
-from triplewire.model import Kind, parse_token
+from triplewire.model import Kind, parse_position
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import Names
-from triplewire.registry.streams import stream_name
-from triplewire.registry.subscriptions import NARROWING
+from triplewire.storage.registry.streams import check_stream_name
+from triplewire.storage.registry.subscriptions import NARROWING
 
 RDFS = "rdfs"
 FILTER = ("filter", "filters", "prefixes")
@@ -73,7 +73,7 @@ class Wish:
             raise BadRequest('a subscription is a JSON object such as {"sparql": "SELECT …", "kind": "signal"}')
         for field in value:
             if field not in FIELDS:
-                raise Unfit(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
+                raise InvalidField(field, f"a subscription has no {field}; it has {', '.join(FIELDS)}")
         given: dict[str, Any] = {name: _names(name, value[name]) for name in NARROWING if value.get(name) is not None}
         instance, filter = _instance(value), _filter(value)
         text = _sparql(value, alone=bool(given)) if instance is None and filter is None else None
@@ -99,10 +99,10 @@ def _filter(value: Mapping[str, Any]) -> str | None:
         return None
     (first, *_) = given
     if first == "prefixes":
-        raise Unfit("prefixes", "prefixes stands beside filter or filters, which are not there")
+        raise InvalidField("prefixes", "prefixes stands beside filter or filters, which are not there")
     for other in ("sparql", "template"):
         if value.get(other) is not None:
-            raise Unfit(first, f"{first} stands in the place of {other}, not beside it")
+            raise InvalidField(first, f"{first} stands in the place of {other}, not beside it")
     return orjson.dumps(given).decode()
 
 
@@ -111,14 +111,14 @@ def _instance(value: Mapping[str, Any]) -> Instance | None:
     if name is None:
         for field in ("values", "version"):
             if value.get(field) is not None:
-                raise Unfit(field, f"{field} stands beside template, which is not there")
+                raise InvalidField(field, f"{field} stands beside template, which is not there")
         return None
     if value.get("sparql") is not None:
-        raise Unfit("template", "template stands in the place of sparql, not beside it")
+        raise InvalidField("template", "template stands in the place of sparql, not beside it")
     if not isinstance(name, str):
-        raise Unfit("template", f"template must be the name of one, not {name!r}")
+        raise InvalidField("template", f"template must be the name of one, not {name!r}")
     if values is not None and not isinstance(values, dict):
-        raise Unfit("values", f"values must be an object with a value for each parameter, not {values!r}")
+        raise InvalidField("values", f"values must be an object with a value for each parameter, not {values!r}")
     return Instance(name, values or {}, None if version is None else _version(version))
 
 
@@ -127,7 +127,7 @@ def _ttl(value: Mapping[str, Any]) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not least <= given <= most:
-        raise Unfit("ttl", f"ttl must be a number of seconds from {least:g} to {most:g}, not {given!r}")
+        raise InvalidField("ttl", f"ttl must be a number of seconds from {least:g} to {most:g}, not {given!r}")
     return given
 
 
@@ -136,17 +136,17 @@ def _entailment(value: Mapping[str, Any]) -> str | None:
     if given is None:
         return None
     if given != RDFS:
-        raise Unfit("entailment", f"entailment must be {RDFS}, not {given!r}")
+        raise InvalidField("entailment", f"entailment must be {RDFS}, not {given!r}")
     if value.get("sparql") is None and value.get("template") is None:
-        raise Unfit("entailment", "entailment says how a query is meant, and there is none")
+        raise InvalidField("entailment", "entailment says how a query is meant, and there is none")
     return RDFS
 
 
 def _version(given: object) -> int:
     try:
-        return parse_token(given if isinstance(given, str) else "")
+        return parse_position(given if isinstance(given, str) else "")
     except BadRequest:
-        raise Unfit("version", f"version must be that of a template, not {given!r}") from None
+        raise InvalidField("version", f"version must be that of a template, not {given!r}") from None
 
 
 def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
@@ -155,7 +155,7 @@ def _sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
         return None
     if not isinstance(text, str) or not text.strip():
         others = ", ".join(("filter", "filters", "template", *NARROWING))
-        raise Unfit("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
+        raise InvalidField("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
     if len(text) * 4 > limits.QUERY_BYTES and len(text.encode(errors="replace")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)
     return text
@@ -166,7 +166,7 @@ def _kind(value: Mapping[str, Any]) -> Kind:
     if given is None:
         return Kind.SIGNAL
     if not isinstance(given, str) or given not in _KINDS:
-        raise Unfit("kind", f"kind must be one of {', '.join(_KINDS)}, not {given!r}")
+        raise InvalidField("kind", f"kind must be one of {', '.join(_KINDS)}, not {given!r}")
     return _KINDS[given]
 
 
@@ -178,9 +178,9 @@ def _names(field: str, given: object) -> str | tuple[str, ...]:
     if isinstance(given, str):
         return _name(field, given)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
-        raise Unfit(field, f"{field} must be a text or a list of some, not {given!r}")
+        raise InvalidField(field, f"{field} must be a text or a list of some, not {given!r}")
     if len(given) > limits.NARROWING_VALUES:
-        raise Unfit(field, f"{field} lists {len(given)} texts, over the limit of {limits.NARROWING_VALUES}")
+        raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {limits.NARROWING_VALUES}")
     return tuple(sorted({_name(field, each) for each in given}))
 
 
@@ -188,15 +188,17 @@ def _name(field: str, text: str) -> str:
     if field == "stream":
         return _stream(text)
     if not text or len(text) > limits.HEADER_CHARACTERS or not text.isprintable():
-        raise Unfit(field, f"{field} is printable text of 1 to {limits.HEADER_CHARACTERS} characters, not {text!r}")
+        raise InvalidField(
+            field, f"{field} is printable text of 1 to {limits.HEADER_CHARACTERS} characters, not {text!r}"
+        )
     return text
 
 
 def _stream(text: str) -> str:
     try:
-        return stream_name(text)
+        return check_stream_name(text)
     except BadRequest as error:
-        raise Unfit("stream", str(error)) from None
+        raise InvalidField("stream", str(error)) from None
 
 
 def _several(names: Names) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from triplewire.edge.descriptions import description
 from triplewire.edge.ports import Answer, Answers
 from triplewire.edge.questions import accepted, question
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, TriplewireError
-from triplewire.query.requests import QueryRequest
-from triplewire.registry.policies import Policies
+from triplewire.history.requests import HistoryRequest
+from triplewire.model.errors import BadRequest, TriplewireError
+from triplewire.storage.registry.security import PolicyStore
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class Questions:
     """Takes queries over HTTP."""
 
-    def __init__(self, answers: Answers, policies: Policies, workers: Workers, *, federated: bool = False) -> None:
+    def __init__(self, answers: Answers, policies: PolicyStore, workers: Workers, *, federated: bool = False) -> None:
         """`federated` says whether SERVICE may ask any endpoint."""
         self._answers = answers
         self._policies = policies
@@ -51,7 +51,7 @@ class Questions:
             raise BadRequest("there is no query; give it as ?query=, as a form field, or as the body")
         return await self._answer(request, asked)
 
-    async def _answer(self, request: web.Request, asked: QueryRequest) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
         policy = (await self._workers.run(self._policies.current)).policy
         sight = sight_of(caller(request), Verb.QUERY, policy)
         answer = await self._answers.ask(asked if sight is None else replace(asked, sight=sight))

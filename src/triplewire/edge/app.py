@@ -15,6 +15,8 @@ from aiohttp.typedefs import Middleware
 from triplewire.access import EVERYONE
 from triplewire.access.owners import principal_of
 from triplewire.config import limits
+from triplewire.config.metrics import NOTIFICATIONS, TrafficCollector
+from triplewire.config.status import STATUS_SECONDS
 from triplewire.edge import index, tracings
 from triplewire.edge.answers import Questions
 from triplewire.edge.clients.origins import Origins
@@ -78,13 +80,11 @@ from triplewire.edge.telling.ways import Ways
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.tracings import Delivered, TracedCommits
 from triplewire.edge.workers import Workers
-from triplewire.errors import TriplewireError
 from triplewire.model import START
-from triplewire.registry.erasures import latest
-from triplewire.registry.hooks import Hook
-from triplewire.registry.policies import Policies
-from triplewire.telemetry.flows import NOTIFICATIONS, FlowCollector
-from triplewire.telemetry.standings import STANDING_SECONDS
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.registry.erasure import latest_erasure_change
+from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.webhooks import Webhook
 
 logger = logging.getLogger(__name__)
 
@@ -97,9 +97,9 @@ class Edge:
         self.readers = Workers(2, "edge-read")
         self.decoders = Workers(1, "edge-decode")
         self.historians = Workers(limits.PASTS_AT_ONCE, "edge-past")
-        self.policies = Policies(parts.registry)
+        self.policies = PolicyStore(parts.registry)
         load = Load()
-        memories = Memories(parts.recall, parts.clock, partial(latest, parts.registry))
+        memories = Memories(parts.recall, parts.clock, partial(latest_erasure_change, parts.registry))
         self.backlog = backlog = Backlog(parts.log, parts.archive, memories)
         self.resumptions = Resumptions(backlog, parts.clock, self.readers, self.historians)
         self.views = Views(self.policies)
@@ -147,7 +147,7 @@ class Edge:
             self.gauges.watch(room, lambda tap: tap.stream)
         for found in (self.matches.room, self.slow.room, self.ongoing.room):
             self.gauges.watch(found, lambda _: NOTIFICATIONS)
-        parts.metrics.registry.register(FlowCollector(self.gauges.told))
+        parts.metrics.registry.register(TrafficCollector(self.gauges.told))
         self.standings = Standings(
             parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
         )
@@ -249,7 +249,7 @@ class Edge:
         with suppress(TimeoutError):
             await self.reception.seats.emptied()
 
-    async def _told(self, hook: Hook, position: int | None) -> Subject[Any]:
+    async def _told(self, hook: Webhook, position: int | None) -> Subject[Any]:
         """What a hook is told, after a position. Raises NotFound."""
         if hook.stream is None:
             # Whoever may not see the subscription does not have it delivered either: the hook is its owner's.
@@ -299,7 +299,7 @@ class Edge:
         rooms = (self.events.room, self.matches.room, self.slow.room, self.ongoing.room)
         balance = Balance(rooms, self.standings.neighbours, self.parts.clock.ticks)
         while True:
-            await asyncio.sleep(STANDING_SECONDS)
+            await asyncio.sleep(STATUS_SECONDS)
             balance.step()
 
     def _seats(self) -> float:

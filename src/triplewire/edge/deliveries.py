@@ -19,7 +19,7 @@ from triplewire.edge.past.resumptions import Asked, Resumptions
 from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
-from triplewire.errors import NotFound
+from triplewire.model.errors import NotFound
 
 
 class Deliveries:

@@ -6,8 +6,8 @@ import pyarrow as pa
 from aiohttp import web
 
 from triplewire.codec import check_id
+from triplewire.history.formats import choose_format
 from triplewire.model.terms import RDF_TYPE, iri
-from triplewire.query.formats import choose
 
 _SD = "http://www.w3.org/ns/sparql-service-description#"
 _FORMATS = (
@@ -26,7 +26,7 @@ Triple = tuple[str, str, str]
 
 def description(request: web.Request, accept: str | None, *, federated: bool) -> web.Response:
     """In the syntax that the client likes best. Raises NotAcceptable."""
-    chosen = choose("construct", accept, request.query.get("format"))
+    chosen = choose_format("construct", accept, request.query.get("format"))
     endpoint = check_id(str(request.url.with_query(None).with_fragment(None)))
     columns = [list(column) for column in zip(*triples(endpoint, federated=federated), strict=True)]
     batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], ["s", "p", "o"])

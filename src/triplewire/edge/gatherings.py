@@ -22,8 +22,8 @@ from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.sockets import upgrades
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
-from triplewire.errors import BadRequest
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import BadRequest
+from triplewire.storage.registry.streams import check_stream_name
 
 KINDS = ("subscription", "query", "stream")
 
@@ -63,8 +63,8 @@ class Gatherings:
     async def find(self, by: Principal, kind: str, name: str, asked: Asked | None) -> Subject[Any]:
         """A subject by its kind and name. Raises NotFound, Forbidden or BadRequest."""
         if kind == "stream":
-            by.require(Verb.CONSUME, stream_name(name))
-            return await self._streams.subject(stream_name(name), asked, by)
+            by.require(Verb.CONSUME, check_stream_name(name))
+            return await self._streams.subject(check_stream_name(name), asked, by)
         by.require(Verb.SUBSCRIBE)
         if kind == "query":
             return await self._outcomes.subject(name, asked, by)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from triplewire.config import limits
+from triplewire.config.metrics import StreamTraffic, select_busiest, sum_by_stream
 from triplewire.edge.telling.rooms import Room
 from triplewire.edge.telling.wires import Wire
-from triplewire.telemetry.flows import Flow, busiest, together
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -49,8 +49,8 @@ class Gauges:
         self._clock = clock
         self._worked = worked
         self._rooms: list[tuple[Room[Any], Callable[[Any], str]]] = []
-        self._gone: OrderedDict[str, Flow] = OrderedDict()
-        self._flows: list[Flow] = []
+        self._gone: OrderedDict[str, StreamTraffic] = OrderedDict()
+        self._flows: list[StreamTraffic] = []
         self._not_before = 0.0
 
     def watch(self, room: Room[Key], name: Callable[[Key], str]) -> None:
@@ -58,36 +58,36 @@ class Gauges:
         self._rooms.append((room, name))
         room.closed = lambda key, channel: self._retire(flow_of(name(key), channel))
 
-    def flows(self) -> list[Flow]:
+    def flows(self) -> list[StreamTraffic]:
         """By stream, of those that are listened to or were of late. To be asked on the loop."""
         if self._clock() >= self._not_before:
             began = self._worked()
-            self._flows = together((*self._live(), *self._gone.values()))
+            self._flows = sum_by_stream((*self._live(), *self._gone.values()))
             self._not_before = self._clock() + _PATIENCE * (self._worked() - began)
         return self._flows
 
-    def told(self) -> list[Flow]:
+    def told(self) -> list[StreamTraffic]:
         """The busiest of them, as they were read last. To be asked in any thread."""
-        return busiest(self._flows, limits.METRICS_STREAMS)
+        return select_busiest(self._flows, limits.METRICS_STREAMS)
 
-    def _live(self) -> Iterator[Flow]:
+    def _live(self) -> Iterator[StreamTraffic]:
         for room, name in self._rooms:
             for key in room:
                 for channel in room.channels(key):
                     yield flow_of(name(key), channel, channel)
 
-    def _retire(self, flow: Flow) -> None:
+    def _retire(self, flow: StreamTraffic) -> None:
         """Keep what a channel that is closed has counted, for as many streams as are remembered."""
-        before = self._gone.pop(flow.stream, Flow(flow.stream))
+        before = self._gone.pop(flow.stream, StreamTraffic(flow.stream))
         self._gone[flow.stream] = replace(before + flow, clients=0, waiting=0, window=0.0)
         while len(self._gone) > limits.REMEMBERED_STREAMS:
             self._gone.popitem(last=False)
 
 
-def flow_of(stream: str, channel: Counted, listeners: Iterable[Listening] = ()) -> Flow:
+def flow_of(stream: str, channel: Counted, listeners: Iterable[Listening] = ()) -> StreamTraffic:
     """What a channel has counted, and what waits for the slowest of the listeners."""
     waiting = max((listener.wire.waiting() for listener in listeners), default=0)
-    return Flow(
+    return StreamTraffic(
         stream,
         len(channel),
         channel.messages,

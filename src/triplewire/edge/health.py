@@ -11,18 +11,18 @@ import orjson
 from aiohttp import web
 
 from triplewire.access import Verb
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.config.metrics import CONTENT_TYPE, Metrics, merge_expositions
+from triplewire.config.status import Heartbeat
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import running
 from triplewire.edge.company.standings import Standings
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
-from triplewire.log.ports import Outbox
-from triplewire.model import Reached, token
-from triplewire.telemetry.heartbeats import Heartbeat
-from triplewire.telemetry.metrics import CONTENT_TYPE, Metrics, side_by_side
+from triplewire.model import LimitReached, format_position
+from triplewire.model.clock import Clock
+from triplewire.storage.log.ports import Outbox
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Sources:
         lanes = {"slow": self._behind(slow, head)} if slow else {}
         lanes |= {"ongoing": self._behind(self.ongoing.head(), head)} if ongoing else {}
         lake = beat.detail.get("lake", {})
-        reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in Reached}
+        reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in LimitReached}
         pipeline, told = self._pipeline(beat), _queries(ongoing)
         return Reading(head, matched, stored, age is not None, age or 0.0, pipeline, reached, lanes, lake, told)
 
@@ -168,7 +168,7 @@ class Health:
         if self._standings.place.folder is None:
             return own
         others = await self._workers.run(self._standings.others)
-        return side_by_side(name, own.decode(), {each.name: each.metrics for each in others})
+        return merge_expositions(name, own.decode(), {each.name: each.metrics for each in others})
 
 
 def _queries(told: Mapping[str, Any]) -> dict[str, float]:
@@ -185,9 +185,9 @@ def _document(reading: Reading) -> dict[str, Any]:
     return {
         "status": reading.status,
         "pipeline": reading.pipeline,
-        "head": token(reading.head),
-        "matched": token(reading.matched),
-        "stored": None if reading.stored is None else token(reading.stored),
+        "head": format_position(reading.head),
+        "matched": format_position(reading.matched),
+        "stored": None if reading.stored is None else format_position(reading.stored),
         "lag": reading.lag,
         "lag_seconds": round(reading.age, 3),
     }
@@ -197,7 +197,7 @@ def _inside(reading: Reading, listeners: dict[str, int]) -> dict[str, Any]:
     return {
         "listeners": listeners,
         "lanes": {
-            name: {"matched": token(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}
+            name: {"matched": format_position(each.matched), "lag": each.lag, "lag_seconds": round(each.age, 3)}
             for name, each in reading.lanes.items()
         },
         "queries": dict(reading.queries),

@@ -30,9 +30,9 @@ from triplewire.edge.telling.rooms import History, Room
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.telling.windows import Windows
-from triplewire.errors import NotFound
 from triplewire.model import START
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.errors import NotFound
+from triplewire.model.subscriptions import ContinuousQuery
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -17,9 +17,9 @@ from triplewire.contract.catalogue import consuming
 from triplewire.edge.past.gaps import Gap, gap_after
 from triplewire.edge.ports import Entries
 from triplewire.edge.workers import Workers
-from triplewire.model import END, MATTER, START, parse_token, token
-from triplewire.registry.policies import Policies
-from triplewire.registry.streams import stream_name
+from triplewire.model import END, MATCHED_COLUMNS, START, format_position, parse_position
+from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.registry.streams import check_stream_name
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -37,7 +37,7 @@ class Pages:
     """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends, and by what
     they see who ask."""
 
-    def __init__(self, log: Entries, policies: Policies, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
+    def __init__(self, log: Entries, policies: PolicyStore, workers: Workers, size: int = limits.PAGE_BYTES) -> None:
         self._log = log
         self._policies = policies
         self._workers = workers
@@ -70,14 +70,14 @@ class Pages:
 
 def _wanted(request: web.Request) -> Wanted:
     asked = request.query
-    after = parse_token(asked["after"]) if "after" in asked else START
-    upto = parse_token(asked["upto"]) if "upto" in asked else END
-    return Wanted(after, upto, stream_name(asked["stream"]) if "stream" in asked else None)
+    after = parse_position(asked["after"]) if "after" in asked else START
+    upto = parse_position(asked["upto"]) if "upto" in asked else END
+    return Wanted(after, upto, check_stream_name(asked["stream"]) if "stream" in asked else None)
 
 
 def _written(entries: pa.Table, reached: int, gap: Gap | None) -> bytes:
-    told = {"reached": token(reached)} | ({} if gap is None else {"earliest": token(gap.earliest)})
-    table = entries.select(MATTER).replace_schema_metadata(told)
+    told = {"reached": format_position(reached)} | ({} if gap is None else {"earliest": format_position(gap.earliest)})
+    table = entries.select(MATCHED_COLUMNS).replace_schema_metadata(told)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from aiohttp import web
 
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
+from triplewire.config.status import Heartbeat
+from triplewire.config.tracing import Tracer
 from triplewire.edge.clients.allowances import Allowances
 from triplewire.edge.company.identities import new_identity
 from triplewire.edge.company.pressures import Pressure
@@ -21,14 +23,12 @@ from triplewire.edge.ports import Answers, Commits, Entries, Watching
 from triplewire.edge.shapes.gates import Gate
 from triplewire.edge.sieves import Filters
 from triplewire.edge.telling.windows import Windows
-from triplewire.log import MemoryOutbox
-from triplewire.log.ports import Outbox
+from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.matching.chronicles import Archive
-from triplewire.query.censuses import Census
-from triplewire.registry.ports import Registry
-from triplewire.telemetry.heartbeats import Heartbeat
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import Traces
+from triplewire.model.clock import Clock
+from triplewire.storage.log.ports import Outbox
+from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.registry.ports import Registry
 
 
 class Idle:
@@ -97,9 +97,9 @@ class Parts:
     """Sends those away who came in and are welcome no more."""
     witness: Witness | None = None
     """Writes down who did what."""
-    census: Callable[[], Census | None] = lambda: None
+    census: Callable[[], DatasetStatistics | None] = lambda: None
     """What was counted of all that is kept."""
-    traces: Traces | None = None
+    traces: Tracer | None = None
     """Where spans are told; None where nobody hears them."""
     place: Place = field(default_factory=Place)
     """Where it stands among the edges over the same stores."""

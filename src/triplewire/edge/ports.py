@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from triplewire.log.ports import Bound, Measured, Publication
-from triplewire.query.requests import QueryRequest
+from triplewire.history.requests import HistoryRequest
+from triplewire.storage.log.ports import MeasuredLog, Publication, SegmentedLog
 
 
 class Commits(Protocol):
@@ -21,7 +21,7 @@ class Commits(Protocol):
         """The same for several at once."""
 
 
-class Entries(Bound, Measured, Protocol):
+class Entries(SegmentedLog, MeasuredLog, Protocol):
     """A log that also finds single entries: for matches that are to be expanded, and for who resumes from an event."""
 
     def find(self, event: str, stream: str | None = None) -> int | None:
@@ -59,5 +59,5 @@ class Answer(Protocol):
 class Answers(Protocol):
     """SPARQL over history."""
 
-    async def ask(self, request: QueryRequest) -> Answer:
+    async def ask(self, request: HistoryRequest) -> Answer:
         """An answer that has begun. Raises InputError, QueryLimit or Unavailable."""

@@ -11,9 +11,9 @@ import orjson
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire import errors
+from triplewire.config.metrics import Metrics
+from triplewire.model import errors
 from triplewire.problems import described, document
-from triplewire.telemetry.metrics import Metrics
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 1

@@ -1,6 +1,7 @@
 """Protocols: what is no request that a handler could have is told as a problem, too.
 
-The web framework answers such bytes with a text that repeats them, and writes them to the log: they may hold a token.
+The web framework answers such bytes with a text that repeats them, and writes them to the log: they may hold a
+token.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.typedefs import Handler
 
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge.clients.patience import LASTING, Lapse, Patience, Sight
 from triplewire.edge.problems import MEDIA_TYPE, problem
+from triplewire.model.clock import Clock
 from triplewire.problems import document
 
 logger = logging.getLogger(__name__)

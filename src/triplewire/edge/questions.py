@@ -9,8 +9,8 @@ from multidict import MultiDict
 
 from triplewire.codec import check_id
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType, Unsupported
-from triplewire.query.requests import QueryRequest
+from triplewire.history.requests import HistoryRequest
+from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType, Unsupported
 
 QUERY = "application/sparql-query"
 FORM = "application/x-www-form-urlencoded"
@@ -23,7 +23,7 @@ _DIGITS = 18
 """Of the number of a version: more than a long holds are those of none."""
 
 
-async def question(request: web.Request) -> QueryRequest | None:
+async def question(request: web.Request) -> HistoryRequest | None:
     """The query of a request; None if it asks nothing. Raises InputError."""
     said = await _parameters(request)
     if "update" in said:
@@ -35,7 +35,7 @@ async def question(request: web.Request) -> QueryRequest | None:
         raise BadRequest("the query is empty; give it as ?query=, as a form field, or as the body")
     if len(_encoded(text, "query")) > limits.QUERY_BYTES:
         raise BodyTooLarge("the query", limits.QUERY_BYTES)
-    return QueryRequest(
+    return HistoryRequest(
         text,
         accept=accepted(request),
         format=_single(said, "format"),

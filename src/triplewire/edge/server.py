@@ -10,10 +10,10 @@ from socket import socket
 from aiohttp import web
 
 from triplewire.certificates import Certificates
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
 from triplewire.edge.company.drains import DRAIN, accepted, emptied
 from triplewire.edge.protocols import Runner
+from triplewire.model.clock import Clock, SystemClock
 from triplewire.sockets import BACKLOG, close, listening
 
 

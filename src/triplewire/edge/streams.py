@@ -19,7 +19,7 @@ from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.telling.windows import Windows
-from triplewire.registry.streams import stream_name
+from triplewire.storage.registry.streams import check_stream_name
 
 
 class Streams:
@@ -47,7 +47,7 @@ class Streams:
     @serves(consuming.CONSUME)
     async def consume(self, request: web.Request) -> web.StreamResponse:
         """Messages until the client goes. Whatever is published after the answer began is among them."""
-        stream, by = stream_name(request.match_info["stream"]), caller(request)
+        stream, by = check_stream_name(request.match_info["stream"]), caller(request)
         arrived = None
         if await self._taps.sight(by) is None:
             # Others are not led elsewhere, where nobody knows what they see here, and do not come from there.

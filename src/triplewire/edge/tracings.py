@@ -14,12 +14,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.config.limits import TRACED_EVENTS
+from triplewire.config.tracing import HEADER, TraceParent, Tracer, current_span, now_ns, parse_parents
 from triplewire.contract import operation_of
 from triplewire.edge.ports import Commits
-from triplewire.log.ports import Publication
 from triplewire.model import Event
-from triplewire.telemetry.parents import HEADER, Parent, current, parents
-from triplewire.telemetry.traces import Traces, now
+from triplewire.storage.log.ports import Publication
 
 
 @dataclass(frozen=True)
@@ -27,14 +26,14 @@ class TracedCommits:
     """Commits of which the traces of their events tell."""
 
     commits: Commits
-    traces: Traces
+    traces: Tracer
 
     async def append(self, publication: Publication) -> Sequence[int]:
         (positions,) = await self.append_each([publication])
         return positions
 
     async def append_each(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
-        parent, began = current(), now()
+        parent, began = current_span(), now_ns()
         marked = publications if parent is None else [_marked(each, parent) for each in publications]
         positions = await self.commits.append_each(marked)
         events = [event for each in marked for event in each.events]
@@ -42,11 +41,11 @@ class TracedCommits:
         return positions
 
 
-def _marked(publication: Publication, parent: Parent) -> Publication:
+def _marked(publication: Publication, parent: TraceParent) -> Publication:
     return replace(publication, events=[_under(event, parent) for event in publication.events])
 
 
-def _under(event: Event, parent: Parent) -> Event:
+def _under(event: Event, parent: TraceParent) -> Event:
     """What a publisher says of one event goes before what it says of the request."""
     if HEADER in event.headers.extensions:
         return event
@@ -54,12 +53,12 @@ def _under(event: Event, parent: Parent) -> Event:
     return replace(event, headers=replace(event.headers, extensions=extensions))
 
 
-def _parents(events: Sequence[Event]) -> list[Parent]:
-    told = (Parent.parsed(event.headers.extensions.get(HEADER)) for event in events[:TRACED_EVENTS])
+def _parents(events: Sequence[Event]) -> list[TraceParent]:
+    told = (TraceParent.parsed(event.headers.extensions.get(HEADER)) for event in events[:TRACED_EVENTS])
     return [each for each in dict.fromkeys(told) if each is not None and each.sampled]
 
 
-def middleware(traces: Traces) -> Middleware:
+def middleware(traces: Tracer) -> Middleware:
     """A span for each request, but for those whose answer has no end."""
 
     @web.middleware
@@ -88,10 +87,10 @@ def _attributes(request: web.Request) -> dict[str, str]:
 class Delivered:
     """Tells what feeds hand out."""
 
-    traces: Traces
+    traces: Tracer
 
     def told(self, extensions: Sequence[str | None], began: int, messages: int) -> None:
         """Events with these headers were handed to listeners, as so many messages."""
-        found = parents(extensions, TRACED_EVENTS)
+        found = parse_parents(extensions, TRACED_EVENTS)
         if found and messages:
             self.traces.tell("deliver", found, began, {"triplewire.messages": messages})

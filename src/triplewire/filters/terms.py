@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from triplewire.codec.terms import checked_iri, checked_literal
-from triplewire.errors import Unfit
 from triplewire.filters.relations import Operand
+from triplewire.model.errors import InvalidField
 from triplewire.model.terms import XSD, is_literal
 from triplewire.sparql import Family, family_of
 
@@ -33,13 +33,13 @@ class Terms:
         if isinstance(value, dict) and set(value) == {"@id"}:
             value = value["@id"]
         if not isinstance(value, str):
-            raise Unfit(place, f"{place} must be an IRI, not {value!r}")
+            raise InvalidField(place, f"{place} must be an IRI, not {value!r}")
         prefix, colon, local = value.partition(":")
         try:
             return checked_iri(self.prefixes[prefix] + local if colon and prefix in self.prefixes else value)
         except ValueError:
             hint = f"; there is no prefix {prefix!r}" if colon and "/" not in value else ""
-            raise Unfit(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
+            raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
 
     def operand(self, value: object, kind: Operand, place: str) -> tuple[str, ...]:
         """What a relation takes, of its kind. Raises Unfit."""
@@ -47,12 +47,12 @@ class Terms:
             return self._fact(value, place)
         term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
         if kind is not Operand.TERM and family_of(term) not in _FAMILIES[kind]:
-            raise Unfit(place, f"{place} must be {kind.value}, not {term}")
+            raise InvalidField(place, f"{place} must be {kind.value}, not {term}")
         return (term,)
 
     def _fact(self, value: object, place: str) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) != 2:
-            raise Unfit(place, f"{place} must be {Operand.FACT.value}, not {value!r}")
+            raise InvalidField(place, f"{place} must be {Operand.FACT.value}, not {value!r}")
         return self.name(value[0], f"{place}[0]"), self._named(value[1], f"{place}[1]")
 
     def _named(self, value: object, place: str) -> str:
@@ -73,7 +73,7 @@ class Terms:
                 return self.name(address, place)
             case {"@value": str(lexical), **others}:
                 return self._literal(lexical, others, place)
-        raise Unfit(place, f"{place} must be {_FORMS}, not {value!r}")
+        raise InvalidField(place, f"{place} must be {_FORMS}, not {value!r}")
 
     def _literal(self, lexical: str, others: Mapping[object, object], place: str) -> str:
         match others:
@@ -83,13 +83,13 @@ class Terms:
             case {"@language": str(tag), **rest} if not rest:
                 return self._checked(lambda: checked_literal(lexical, language=tag), place)
         if others:
-            raise Unfit(place, f"{place} must be {_FORMS}, not one with {', '.join(map(str, others))}")
+            raise InvalidField(place, f"{place} must be {_FORMS}, not one with {', '.join(map(str, others))}")
         return checked_literal(lexical)
 
     def _checked(self, make: Callable[[], str], place: str) -> str:
         try:
             term = make()
         except ValueError as error:
-            raise Unfit(place, f"{place}: {error}") from None
+            raise InvalidField(place, f"{place}: {error}") from None
         assert is_literal(term)
         return term

@@ -18,8 +18,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.log.ports import Measured
-from triplewire.model import MATTER, START
+from triplewire.model import MATCHED_COLUMNS, START
+from triplewire.storage.log.ports import MeasuredLog
 
 
 class Archive(Protocol):
@@ -60,7 +60,7 @@ class Page:
 class Chronicle:
     """The log and, if there is one, the archive behind it."""
 
-    log: Measured
+    log: MeasuredLog
     archive: Archive | None = None
     size: int = limits.PAST_BYTES
     """The bytes of text from which on a page of the log ends."""
@@ -76,14 +76,14 @@ class Chronicle:
             page = self.page(after, upto, limit)
             found.append(page.entries)
             after, limit = page.reached, limit - page.entries.num_rows
-        return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATTER)
+        return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATCHED_COLUMNS)
 
     def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> Page:
         """The first of these, at most `limit`, in bounded time. Events that do not have each of the predicates may be
         left out."""
         # The log first: what it lets go of meanwhile is in the archive when that is looked at.
         enough = self.log.reach(after, upto, self.size)
-        entries = self.log.read(after, enough, limit).select(MATTER)
+        entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
         begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
         end = min(upto, begin - 1, known)

@@ -1,8 +1,10 @@
 """The evaluator: the complete tier of matching.
 
 Any subscription is SQL: one query for each shape, self-joins inside the event, and a join with the table of
-constants of the shape's subscriptions. DuckDB runs it over a whole batch of events at once. What it finds is then held
-against the positions between which each subscription holds, so that a batch is matched against the registry as it was
+constants of the shape's subscriptions. DuckDB runs it over a whole batch of events at once. What it finds is then
+held
+against the positions between which each subscription holds, so that a batch is matched against the registry as it
+was
 at each of its events.
 """
 
@@ -26,11 +28,11 @@ from triplewire.matching.shapes import Shape
 from triplewire.matching.sights import redacted
 from triplewire.matching.tables import Making, Table, plainly
 from triplewire.model import MATCHES
-from triplewire.model.cargoes import without_cargoes
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
+from triplewire.model.events import drop_opaque_payloads
 from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_from_change
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Evaluator:
     def __post_init__(self) -> None:
         self._ontologies = self._closures or Closures(self._duck)
 
-    def apply(self, changes: Iterable[Change], upto: int) -> None:
+    def apply(self, changes: Iterable[RegistryChange], upto: int) -> None:
         """Take in registry changes, in order; afterwards the evaluator speaks for positions up to `upto`."""
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
@@ -76,7 +78,7 @@ class Evaluator:
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
         shapes, or of some. What is no RDF matches nothing."""
-        entries = without_cargoes(entries)
+        entries = drop_opaque_payloads(entries)
         asked = self._shapes if shapes is None else {key: self._shapes[key] for key in shapes}
         live = {key: each for key, each in asked.items() if each.prepare()}
         if not live or not entries.num_rows:
@@ -100,12 +102,12 @@ class Evaluator:
             self._shapes[shape].remove([since for since, its in gone.items() if its == shape])
         return max((self._ended.pop(since)[1] for since in gone), default=0)
 
-    def _change_member(self, change: Change) -> None:
+    def _change_member(self, change: RegistryChange) -> None:
         if change.key in self._members:
             shape, since = self._members.pop(change.key)
             self._ended[since] = (shape, change.position)
         if change.value is not None:
-            subscription = from_change(change)
+            subscription = subscription_from_change(change)
             self._shapes[subscription.shape].add(subscription)
             self._members[change.key] = (subscription.shape, subscription.since)
 

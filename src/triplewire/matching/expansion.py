@@ -13,8 +13,7 @@ from typing import Any
 from triplewire.codec import N_TRIPLES, ntriples
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
-from triplewire.model.results import document, verdict
-from triplewire.model.terms import XSD, iri, literal
+from triplewire.model.terms import XSD, boolean_document, iri, literal, results_document
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.graphs import built
 
@@ -26,15 +25,15 @@ def bindings(
     shape: Shape, constants: tuple[str, ...], entry: Mapping[str, Any], solutions: Sequence[int]
 ) -> dict[str, Any]:
     """The solutions of one match as a SPARQL 1.1 JSON results document. `entry` is a row of an `ENTRIES` table."""
-    return document(shape.query.projection, _expanded(shape, entry, solutions))
+    return results_document(shape.query.projection, _expanded(shape, entry, solutions))
 
 
 def tabulated(shape: Shape, terms: Sequence[str | None]) -> dict[str, Any]:
     """The same for solutions that are terms already: of each its rank, and a term for each variable."""
     assert isinstance(shape.query, Query)
     if shape.query.form == "ask":
-        return verdict(True)
-    return document(shape.query.projection, _ranked(shape, terms))
+        return boolean_document(True)
+    return results_document(shape.query.projection, _ranked(shape, terms))
 
 
 def graph(

@@ -1,6 +1,7 @@
 """Explanations: which part of a query made an event match, or which one it failed.
 
-Each part of the query is asked of the event by itself. What is only patterns and filters is told as it was written, one
+Each part of the query is asked of the event by itself. What is only patterns and filters is told as it was written,
+one
 after the other; anything else operator by operator.
 """
 
@@ -11,18 +12,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
-from triplewire.clock import Clock
 from triplewire.matching.evidence import found, refused
 from triplewire.matching.steps import Explanation, Step
 from triplewire.matching.trials import Trial
 from triplewire.matching.wholes import check
-from triplewire.registry.ports import Change
+from triplewire.model.clock import Clock
 from triplewire.sparql import Conjunction, Expression, Pattern, Query, conjunction
 from triplewire.sparql.algebra import Basic, Extend, Filter, Graph, Join, LeftJoin, Minus, Operator, Reach, Union
 from triplewire.sparql.entailments import entailed
 from triplewire.sparql.graphs import selecting
 from triplewire.sparql.ontologies import Ontology
 from triplewire.sparql.outlines import expression_text, inside, pattern_text, says
+from triplewire.storage.registry.ports import RegistryChange
 
 Within: TypeAlias = Callable[[Operator], Operator]
 """Puts an operator where the one that is explained stands: into its graph."""
@@ -36,7 +37,7 @@ def explain(
     entry: Mapping[str, Any],
     *,
     ontology: Ontology = _NOTHING,
-    ontologies: Sequence[Change] = (),
+    ontologies: Sequence[RegistryChange] = (),
     clock: Clock | None = None,
 ) -> Explanation:
     """What becomes of an event, a row of an `ENTRIES` table. What follows from it by the ontology counts; `ontologies`

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.model.terms import is_iri
 from triplewire.sparql import Apply, Const, Node, Pattern, Query, Var
 from triplewire.sparql.algebra import Extend, Graph, Group, Reach, Select, Values

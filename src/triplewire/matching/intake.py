@@ -16,10 +16,9 @@ from triplewire.matching.index.tables import CALL, DECIDED, GONE, UNDECIDED
 from triplewire.matching.journals import Entry
 from triplewire.matching.known import Known
 from triplewire.native.arrays import Int64
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 Target = tuple[str, bool]
 """A program, as its shape and whether it is the guard of it."""
@@ -35,7 +34,7 @@ class Joining:
     memberships: list[Membership] = field(default_factory=list)
 
 
-def take(store: Store, known: Mapping[str, Known], changes: Sequence[Change], upto: int) -> None:
+def take(store: Store, known: Mapping[str, Known], changes: Sequence[RegistryChange], upto: int) -> None:
     """Have the index know some changes, all that there are up to a position, and speak for that position. Raises
     StorageFull; then it knows none of them."""
     if changes:
@@ -48,7 +47,7 @@ def take(store: Store, known: Mapping[str, Known], changes: Sequence[Change], up
 class Intake:
     """What some changes come to. It is worked out first and written then, so that nothing is left half written."""
 
-    def __init__(self, store: Store, known: dict[str, Known], changes: Sequence[Change]) -> None:
+    def __init__(self, store: Store, known: dict[str, Known], changes: Sequence[RegistryChange]) -> None:
         self._store = store
         self._known = known
         self._changes = changes
@@ -74,7 +73,7 @@ class Intake:
             last = self._changes[-1]
             store.know(upto, last.position, fingerprint(last))
 
-    def _look_at(self, place: int, change: Change) -> None:
+    def _look_at(self, place: int, change: RegistryChange) -> None:
         if change.kind == SUBSCRIPTION:
             self._called.append(place)
             self._states.append(self._state(change, len(self._called) - 1))
@@ -85,7 +84,7 @@ class Intake:
             self._fresh.append(self._known[change.key])
             self._journal[place] = Entry.SHAPE.at(change.position)
 
-    def _state(self, change: Change, number: int) -> int:
+    def _state(self, change: RegistryChange, number: int) -> int:
         """What becomes of a subscription, which joins a group if there is one for it."""
         if change.value is None:
             return GONE
@@ -130,7 +129,7 @@ class Intake:
         self._journal[self._called] = np.where(entry > 0, Entry.SHAPE.at(1) * calls["at"] + entry, 0)
 
 
-def fingerprint(change: Change) -> int:
+def fingerprint(change: RegistryChange) -> int:
     """What a change is told by, should the registry be another one."""
     text = orjson.dumps([change.position, change.kind, change.key, change.value])
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

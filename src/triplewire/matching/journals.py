@@ -14,10 +14,9 @@ import numpy as np
 
 from triplewire.config.limits import INDEX_CHANGES
 from triplewire.native.arrays import Int64
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 _NEAR = 64
 """Positions between two changes that are read together with what lies between them."""
@@ -50,24 +49,24 @@ _KINDS = {
 class Changes(Protocol):
     """That of a registry which matching needs."""
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
         """Those at positions p with `after < p <= upto`, in order; or the first of them."""
 
 
-def looked_up(registry: Changes, numbers: Int64) -> Iterator[Change]:
+def looked_up(registry: Changes, numbers: Int64) -> Iterator[RegistryChange]:
     """The changes that entries stand for, in order. Who has ended is told so, whatever came in its place."""
     positions = numbers // len(Entry)
     for number, change in zip(numbers.tolist(), _at(registry, positions, numbers % len(Entry)), strict=True):
         gone = number % len(Entry) == Entry.ENDED
-        yield Change(change.position, change.kind, change.key, None) if gone else change
+        yield RegistryChange(change.position, change.kind, change.key, None) if gone else change
 
 
-def made_at(registry: Changes, positions: Int64) -> Iterator[Change]:
+def made_at(registry: Changes, positions: Int64) -> Iterator[RegistryChange]:
     """The subscriptions that were made at these positions, in order."""
     return _at(registry, positions, np.full(len(positions), Entry.MADE))
 
 
-def _at(registry: Changes, positions: Int64, entries: Int64) -> Iterator[Change]:
+def _at(registry: Changes, positions: Int64, entries: Int64) -> Iterator[RegistryChange]:
     """Neighbours are read together."""
     gaps = np.flatnonzero(np.diff(positions) > _NEAR) + 1
     for start, stop in pairwise([0, *gaps.tolist(), len(positions)]):

@@ -11,7 +11,7 @@ from triplewire.matching.index import Guards, Memberships
 from triplewire.matching.index.store import Addition
 from triplewire.matching.shapes import Shape
 from triplewire.matching.singles import Single, single_of
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ports import RegistryChange
 
 
 class _Undecided(Memberships):
@@ -38,7 +38,7 @@ class Known:
     """A shape as it was registered. What follows from it is made when it is first asked for: most workers only need
     to know that it is there."""
 
-    change: Change
+    change: RegistryChange
 
     @cached_property
     def memberships(self) -> Memberships:

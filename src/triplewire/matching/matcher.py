@@ -9,9 +9,11 @@ events ───┤                                                            �
 ```
 
 The index is that of the machine: its files are shared by all workers, and whoever first needs to know of a later
-position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides about
+position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides
+about
 the few events that the index leaves: those with long numbers, times without a zone, escapes, and those that have
-something out of the sight of whoever subscribed. Subscriptions that are more than the index decides are for the other,
+something out of the sight of whoever subscribed. Subscriptions that are more than the index decides are for the
+other,
 on the events that have what they surely require: see `remainders`.
 """
 
@@ -46,10 +48,9 @@ from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.remainders import Remainders
 from triplewire.matching.sights import veiled
 from triplewire.model import MATCHES
-from triplewire.model.cargoes import without_cargoes
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+from triplewire.model.events import drop_opaque_payloads
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 _POSITION = attrgetter("position")
 
@@ -82,7 +83,7 @@ class Matcher:
         self._begin()
 
     @classmethod
-    def of(cls, changes: Iterable[Change]) -> Matcher:
+    def of(cls, changes: Iterable[RegistryChange]) -> Matcher:
         """One that shares with nobody, and knows these changes alone."""
         return cls.alone(Told(sorted(changes, key=lambda each: each.position)))
 
@@ -106,7 +107,7 @@ class Matcher:
         members are there. Of shapes that had left for the slow lane only what the index finds is told. Raises
         StorageFull where the index cannot grow; what it knows already, it still tells. Raises Exhausted for a shape
         that takes more than there is patience for, if that is bounded. What is no RDF matches nothing."""
-        entries = without_cargoes(entries)
+        entries = drop_opaque_payloads(entries)
         while entries.num_rows:
             try:
                 return self._in_stages(entries)
@@ -179,7 +180,7 @@ class Matcher:
         """Programs that decide what is asked of a part of an event, where most events are in sight as a whole."""
         self._entries = 0
         """Of the journal that were read."""
-        self._pending = deque[Change]()
+        self._pending = deque[RegistryChange]()
         """For the evaluator, when it gets there."""
         self._lanes: dict[str, int] = {}
         """Where shapes left for the slow lane."""
@@ -205,7 +206,7 @@ class Matcher:
                 self._pending.append(change)
         self._entries += len(numbers)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: RegistryChange) -> None:
         known = self._known[change.key] = Known(change)
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
@@ -219,7 +220,7 @@ class Matcher:
 
     def _catch_up(self, upto: int, first: int) -> None:
         """Bring the evaluator up to a position, if it is not as far yet, for events from the first on."""
-        news = list[Change]()
+        news = list[RegistryChange]()
         while self._pending and self._pending[0].position <= upto:
             change = self._pending.popleft()
             if change.kind != SUBSCRIPTION:
@@ -252,10 +253,10 @@ class Matcher:
 class Told:
     """Changes without a registry, in order. More may be put at their end."""
 
-    def __init__(self, changes: Sequence[Change]) -> None:
+    def __init__(self, changes: Sequence[RegistryChange]) -> None:
         self._changes = changes
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[Change]:
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
         """Those of one position are not told apart, so there may be a few more than `most`."""
         first, last = (bisect_right(self._changes, each, key=_POSITION) for each in (after, upto))
         if most is not None and first + most < last:

@@ -9,10 +9,10 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa
 
-from triplewire.errors import InputError
-from triplewire.registry.ontologies import ONTOLOGY, Loaded, from_change
-from triplewire.registry.ports import Change
+from triplewire.model.errors import InputError
 from triplewire.sparql.closures import Row, closure
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_from_change
+from triplewire.storage.registry.ports import RegistryChange
 
 logger = logging.getLogger(__name__)
 
@@ -28,19 +28,19 @@ class Closures:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._loaded: dict[str, Loaded] = {}
+        self._loaded: dict[str, LoadedOntology] = {}
         self._stale = False
         self.rows: Sequence[Row] = ()
         """What the table holds."""
         self._duck.execute(_TABLE)
 
-    def apply(self, change: Change) -> bool:
+    def apply(self, change: RegistryChange) -> bool:
         """Take in a change; whether it concerns an ontology, so that `prepare` has something to do."""
         if change.kind != ONTOLOGY:
             return False
         self._loaded.pop(change.key, None)
         if change.value is not None:
-            self._loaded[change.key] = from_change(change)
+            self._loaded[change.key] = ontology_from_change(change)
         self._stale = True
         return True
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.bounds import Bound, bound_of
 from triplewire.matching.shapes import Shape
-from triplewire.model import Reached
+from triplewire.model import LimitReached
 from triplewire.sparql import (
     Conjunction,
     Param,
@@ -189,7 +189,7 @@ def _limited(column: str, width: int) -> tuple[str, str]:
     most = SOLUTIONS * max(1, width)
     return (
         f"CASE WHEN len({column}) <= {most} THEN {column} END",
-        f"CASE WHEN len({column}) > {most} THEN '{Reached.SOLUTIONS}' END",
+        f"CASE WHEN len({column}) > {most} THEN '{LimitReached.SOLUTIONS}' END",
     )
 
 

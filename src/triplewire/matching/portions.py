@@ -7,7 +7,8 @@ batch ──▶ events with bearable joins ──── all at once ────
        limit ◀── too much, or too many? ── one subscription ◀── in halves ◀── too much? ─┘
 ```
 
-So a subscription that is too much on an event is found, and told so; all others are answered as if it were not there.
+So a subscription that is too much on an event is found, and told so; all others are answered as if it were not
+there.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ import pyarrow.compute as pc
 
 from triplewire.allowances import TOO_MUCH, Allowance
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
 from triplewire.matching.plans import OF_EVENTS
 from triplewire.matching.tables import Table
-from triplewire.model import MATCHES, Reached
+from triplewire.model import MATCHES, LimitReached
+from triplewire.model.errors import QueryLimit
 from triplewire.sparql import explode, involved, to_sql
 
 _FOUND = """CREATE OR REPLACE TEMP TABLE found (
@@ -176,11 +177,11 @@ class Portions:
             with Allowance(self.duck, self.patience.pair):
                 self._tell(shape, made, shape.probe(made))
         except TOO_MUCH:
-            self.duck.execute(_ALONE, [made, Reached.WORK.value])
+            self.duck.execute(_ALONE, [made, LimitReached.WORK.value])
 
     def _tell(self, shape: Table, made: int, count: int) -> None:
         if count > limits.SOLUTIONS:
-            self.duck.execute(_ALONE, [made, Reached.SOLUTIONS.value])
+            self.duck.execute(_ALONE, [made, LimitReached.SOLUTIONS.value])
         elif count and shape.lists:
             shape.match_some("found", [made])
         elif count:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import sqlglot
 
 from triplewire.access.sights import Sight
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.expansion import timestamp
@@ -20,10 +19,11 @@ from triplewire.matching.plans import plan_of
 from triplewire.matching.retrospects import Events, Seen, backwards, since
 from triplewire.matching.shapes import Lifted, Shape, lift
 from triplewire.matching.solos import solo
-from triplewire.model import START, Kind, Subscription, token
-from triplewire.registry.ports import Change
+from triplewire.model import START, Kind, Subscription, format_position
+from triplewire.model.clock import Clock
 from triplewire.sparql import Query
 from triplewire.sparql.outlines import outline
+from triplewire.storage.registry.ports import RegistryChange
 
 _HOUR = 3_600_000_000
 _UNSIGNED = 2**64 - 1
@@ -73,7 +73,7 @@ def rehearse(
     kind: Kind,
     log: Events,
     clock: Clock,
-    ontologies: Sequence[Change] = (),
+    ontologies: Sequence[RegistryChange] = (),
     begins: int | None = None,
     sight: Sight | None = None,
 ) -> Rehearsal:
@@ -116,7 +116,7 @@ class _Tally:
         self.examples += found.to_pylist()[::-1][:wanted]
 
 
-def _evaluator(lifted: Lifted, ontologies: Sequence[Change]) -> Evaluator:
+def _evaluator(lifted: Lifted, ontologies: Sequence[RegistryChange]) -> Evaluator:
     """One that knows this one subscription."""
     return solo(Subscription("", None, Kind.SIGNAL, lifted.shape.key, lifted.constants), lifted.shape, ontologies)
 
@@ -130,7 +130,7 @@ def _indexed(lifted: Lifted) -> dict[str, Any] | None:
     limit = program.threshold
     threshold = None if limit is None else f"{limit.op.name.lower()} {lifted.constants[limit.parameter]}"
     counts = {"patterns": len(program.rows), "tests": len(program.steps)}
-    return {"group": token(membership.group & _UNSIGNED), **counts, "threshold": threshold}
+    return {"group": format_position(membership.group & _UNSIGNED), **counts, "threshold": threshold}
 
 
 def _sql(shape: Shape) -> str:
@@ -142,6 +142,6 @@ def _example(entry: dict[str, Any]) -> dict[str, str]:
     return {
         "event": entry["event"],
         "stream": entry["stream"],
-        "position": token(entry["position"]),
+        "position": format_position(entry["position"]),
         "time": timestamp(entry["time"]),
     }

@@ -28,12 +28,14 @@ from triplewire.matching.ontologies import Closures
 from triplewire.matching.portions import PATIENT, Patience
 from triplewire.matching.singles import Batch, Ontologies, Parsed
 from triplewire.matching.singles.batches import Pair
-from triplewire.model import MATTER, Subscription
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SUBSCRIPTION, from_change
+from triplewire.model import MATCHED_COLUMNS, Subscription
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
 
 _NAME = "urn:nothing"
-NOTHING = Parsed({**dict.fromkeys(MATTER), "position": 0, "event": _NAME, "text": "\t".join([f"<{_NAME}>"] * 3)})
+NOTHING = Parsed(
+    {**dict.fromkeys(MATCHED_COLUMNS), "position": 0, "event": _NAME, "text": "\t".join([f"<{_NAME}>"] * 3)}
+)
 """An event of which nobody knows anything."""
 
 
@@ -62,9 +64,9 @@ class Remainders:
         """The CPU seconds that shapes took, until somebody clears it."""
         return self._evaluator.spent
 
-    def apply(self, changes: Iterable[Change], shapes: Mapping[str, Known], upto: int) -> None:
+    def apply(self, changes: Iterable[RegistryChange], shapes: Mapping[str, Known], upto: int) -> None:
         """Take in changes of the registry, in order. `shapes` are all that there are, by key."""
-        news = list[Change]()
+        news = list[RegistryChange]()
         for change in changes:
             if change.kind == SUBSCRIPTION:
                 self._end(change)
@@ -131,9 +133,9 @@ class Remainders:
         told = zip(found["position"].to_pylist(), found["subscription"].to_pylist(), strict=True)
         return found.filter(pa.array([each in asked for each in told], pa.bool_()))
 
-    def _add(self, change: Change, known: Known) -> Sequence[Change]:
+    def _add(self, change: RegistryChange, known: Known) -> Sequence[RegistryChange]:
         """A subscription comes; with the change that tells of its shape, if that is not known here."""
-        subscription = from_change(change)
+        subscription = subscription_from_change(change)
         if known.guards.program is not None:
             group = known.guards.of(subscription.constants).group
             self._behind[group][subscription.since] = subscription
@@ -145,7 +147,7 @@ class Remainders:
         self._shapes[known.change.key] = known
         return (known.change,)
 
-    def _end(self, change: Change) -> None:
+    def _end(self, change: RegistryChange) -> None:
         if change.key in self._groups:
             group, since = self._groups.pop(change.key)
             self._ended.append((change.position, group, since))

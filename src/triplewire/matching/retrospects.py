@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from triplewire.access.sights import Sight
 from triplewire.config import limits
-from triplewire.errors import NotFound
 from triplewire.matching.sights import redacted
+from triplewire.model.errors import NotFound
 
 
 class Events(Protocol):

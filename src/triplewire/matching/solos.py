@@ -7,22 +7,22 @@ from collections.abc import Iterable
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql import Conjunction
 from triplewire.sparql.algebra import Const
 from triplewire.sparql.compile.scans import virtual
 from triplewire.sparql.compile.subscriptions import required
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 SINCE = 0
 """The position at which it is made up, so that it sees every event; its matches name it by this."""
 
 
-def solo(subscription: Subscription, shape: Shape, ontologies: Iterable[Change] = ()) -> Evaluator:
+def solo(subscription: Subscription, shape: Shape, ontologies: Iterable[RegistryChange] = ()) -> Evaluator:
     """An evaluator that knows this one subscription. `ontologies` are the changes that loaded those which count."""
     evaluator = Evaluator()
-    made = Change(SINCE, SUBSCRIPTION, subscription.id, to_value(subscription))
-    evaluator.apply([*ontologies, Change(SINCE, SHAPE, shape.key, shape.to_value()), made], SINCE)
+    made = RegistryChange(SINCE, SUBSCRIPTION, subscription.id, subscription_to_value(subscription))
+    evaluator.apply([*ontologies, RegistryChange(SINCE, SHAPE, shape.key, shape.to_value()), made], SINCE)
     return evaluator
 
 

@@ -1,8 +1,10 @@
 """Texts: subscriptions that differ only in constants are parsed once.
 
 A text is cut into its skeleton and its constants. For a skeleton that is new the text is lifted as it is, and again
-with other constants of the same kinds in the place of its own: constants that come out as constants of the shape, and
-leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to the key
+with other constants of the same kinds in the place of its own: constants that come out as constants of the shape,
+and
+leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to the
+key
 under which the shape is remembered. A later text with the same key needs no parser: its constants are filled in.
 
 `lift` may look at a constant's family, and at whether two constants are equal, and at nothing else of them; both are
@@ -19,13 +21,13 @@ from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar
 
 from triplewire.config import limits
-from triplewire.errors import TriplewireError
 from triplewire.matching.canons import canonical
 from triplewire.matching.cuts import Asked, Cut, cut
 from triplewire.matching.instances import instance
 from triplewire.matching.narrowings import EVERYTHING, narrowed
 from triplewire.matching.shapes import Lifted, lift
 from triplewire.matching.sights import seen
+from triplewire.model.errors import TriplewireError
 from triplewire.sparql import Const, Family, Query, family_of, parse_query
 from triplewire.sparql.algebra import Values
 from triplewire.sparql.rewriting import parts

@@ -10,19 +10,19 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
 from triplewire.matching.ontologies import Closures
-from triplewire.model import ENTRIES, MATTER
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import parse_literal
-from triplewire.registry.ports import Change
 from triplewire.sparql import Query, compile_subscription, explode, to_sql
 from triplewire.sparql.algebra import Aggregate, Group, Operator, Select
 from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.storage.registry.ports import RegistryChange
 
-_SCHEMA = pa.schema([ENTRIES.field(name) for name in MATTER])
+_SCHEMA = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
 _TABLES = (
     f"CREATE TEMP TABLE quads AS {to_sql(explode('entries'), 'duckdb')}",
     "CREATE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0",
@@ -43,7 +43,7 @@ class Trial:
     def __init__(
         self,
         entry: Mapping[str, Any],
-        ontologies: Sequence[Change] = (),
+        ontologies: Sequence[RegistryChange] = (),
         clock: Clock | None = None,
         seconds: float = limits.EXPLAIN_SECONDS,
     ) -> None:
@@ -57,7 +57,7 @@ class Trial:
         for change in ontologies:
             closures.apply(change)
         closures.prepare()
-        row = {name: entry[name] for name in MATTER}
+        row = {name: entry[name] for name in MATCHED_COLUMNS}
         self._duck.register("entries", pa.Table.from_pylist([row], schema=_SCHEMA))
         for statement in _TABLES:
             self._duck.execute(statement)

@@ -1,11 +1,12 @@
 """Wholes: queries that are more than patterns and filters, on their way to being shapes. They stay as they were
-written, but for their constants."""
+written, but for their constants.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Query, Var, family_of
 from triplewire.sparql.algebra import VOLATILE, Dataset, Service
 from triplewire.sparql.parameters import leaves, replaced

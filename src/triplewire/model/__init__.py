@@ -1,28 +1,41 @@
 """The words of the system as types: terms, events, positions, subscriptions."""
 
-from triplewire.model.erasures import Erasure, Scope
-from triplewire.model.events import ENTRIES, MATTER, Addressed, Entry, Event, Headers, Quad
-from triplewire.model.matches import MATCHES, Reached
-from triplewire.model.positions import END, START, Position, parse_token, token
+from triplewire.model.erasure import Erasure, ErasureScope
+from triplewire.model.events import (
+    END,
+    ENTRIES,
+    MATCHED_COLUMNS,
+    MATCHES,
+    START,
+    Event,
+    EventHeaders,
+    LimitReached,
+    LogEntry,
+    Position,
+    Quad,
+    StreamEvent,
+    format_position,
+    parse_position,
+)
 from triplewire.model.subscriptions import Kind, Subscription
 
 __all__ = [
     "END",
     "ENTRIES",
+    "MATCHED_COLUMNS",
     "MATCHES",
-    "MATTER",
     "START",
-    "Addressed",
-    "Entry",
     "Erasure",
+    "ErasureScope",
     "Event",
-    "Headers",
+    "EventHeaders",
     "Kind",
+    "LimitReached",
+    "LogEntry",
     "Position",
     "Quad",
-    "Reached",
-    "Scope",
+    "StreamEvent",
     "Subscription",
-    "parse_token",
-    "token",
+    "format_position",
+    "parse_position",
 ]

@@ -1,15 +1,43 @@
-"""Events: what is published, stored, matched and delivered whole or not at all."""
+"""Events are published, stored, matched and delivered whole or not at all; each has one position in the log.
+
+A position is an integer that only grows. Clients see an opaque token of fixed width whose order as text is the order
+of
+positions, so that clients and stores may compare and sort tokens.
+
+A match is a row of `MATCHES` and stays symbolic where possible: most subscriptions belong to a group that differs in
+one
+threshold, and a match names the group and the value of the event; the edge expands it for connected subscribers.
+Solutions are
+the numbers of the quads that gave them, or terms where something was computed; such a match names its one
+subscription by
+the position at which that was made.
+
+An opaque payload is a body that is not RDF. It is carried inside an event and never matched: two quads about the
+event
+itself hold its media type (`tw:syntax`) and its text, or its bytes as xsd:base64Binary (`tw:body`). Log, lake,
+export and
+erasure therefore treat it like any other event.
+"""
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.model.errors import BadRequest
+from triplewire.model.terms import TW, XSD, iri, is_literal, literal, parse_literal
 
 
 @dataclass(frozen=True)
-class Headers:
+class EventHeaders:
     """What a publisher says about an event beside its quads."""
 
     source: str | None = None
@@ -40,7 +68,7 @@ class Event:
 
     id: str
     text: str
-    headers: Headers = Headers()
+    headers: EventHeaders = EventHeaders()
 
     @property
     def quads(self) -> tuple[Quad, ...]:
@@ -50,7 +78,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Addressed:
+class StreamEvent:
     """An event, and the stream that it is for."""
 
     stream: str
@@ -58,7 +86,7 @@ class Addressed:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """An event as the log holds it: at a position of a stream, with the time at which it was taken in."""
 
     position: int
@@ -84,5 +112,164 @@ ENTRIES = pa.schema(
 """Log entries as a table, the form in which Spark reads them. `event` is the id; times are microseconds;
 `extensions` is a JSON object or null."""
 
-MATTER = ("position", "stream", "event", "text", "source", "application", "time", "received", "extensions")
+MATCHED_COLUMNS = ("position", "stream", "event", "text", "source", "application", "time", "received", "extensions")
 """The columns of `ENTRIES` that are matched, stored and told; the other says how an event was written."""
+
+
+# Positions: the one order of events and registry changes.
+#
+# Inside, a position is an integer that only grows. Outside it is an opaque token of fixed width whose
+# order as text is the order of positions, so that clients and stores may compare and sort tokens.
+
+Position = NewType("Position", int)
+
+START = Position(0)
+"""Before everything: reading after START reads all."""
+
+END = Position(2**63 - 1)
+"""After everything: the end of a subscription that was not ended."""
+
+_WIDTH = 16
+
+
+def format_position(position: int) -> str:
+    """The text that clients see and send back."""
+    return format(position, f"0{_WIDTH}x")
+
+
+def parse_position(text: str) -> Position:
+    """The position that a client sent. `earliest` is the start."""
+    if text == "earliest":
+        return START
+    try:
+        position = Position(int(text, 16))
+        if not START <= position <= END or format_position(position) != text:
+            raise ValueError
+        return position
+    except ValueError:
+        raise BadRequest(
+            f"{text!r} is not a position; use `earliest`, or the `id` of something you received, "
+            f"which is {_WIDTH} hexadecimal digits"
+        ) from None
+
+
+# Matches: what matching found, still symbolic where that is possible.
+#
+# Most subscriptions belong to a group: those that are the same but for one threshold. A match then names the group and
+# the value that the event held against it, and is expanded at the edge, for those who listen: a group whose members
+# all
+# want everything costs one row for each event. Where solutions are asked for they are the numbers of the quads that
+# gave
+# them. Solutions that are more than quads of the event, because something was computed, are terms from the start, and
+# such a match names the one subscription that it is of, by the position at which that was made.
+
+
+class LimitReached(StrEnum):
+    """What there was too much of, for one subscription on one event."""
+
+    SOLUTIONS = "solutions"
+    """It matches, with more solutions than are told."""
+    WORK = "work"
+    """Whether it matches was not found out."""
+    STATE = "state"
+    """A continuous query held more than it may, and is suspended: nothing more is told."""
+
+
+MATCHES = pa.schema(
+    [
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("subscription", pa.int64()),
+        pa.field("group", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("solutions", pa.list_(pa.int32())),
+        pa.field("terms", pa.list_(pa.string())),
+        pa.field("limit", pa.string()),
+    ]
+)
+"""A row is of an event (`position`) and either of a `group`, with the `value` that members hold against their
+thresholds, or of one `subscription` (its `since`). Of a group there is one row for each solution, or one in all, with
+the value that passes most thresholds, if nobody asks for solutions; of a subscription there is one row at most.
+`solutions` holds, one after the other, for every solution the number of the quad that each pattern of the shape took;
+`terms` holds for every solution its rank and its terms instead, null where a variable has none. Both are null for
+subscriptions that do not ask for bindings. `limit` names the limit, one of `Reached`, that a subscription met on the
+event: such a row says nothing else. It is null in all others."""
+
+
+# Streams: what their names look like.
+
+STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
+"""Nothing in a name ever needs to be escaped: it stands in addresses."""
+
+
+# Cargoes: bodies that are no RDF, carried as they are inside of an event and never matched.
+#
+# Such an event has two quads about itself: `tw:syntax`, its media type, and `tw:body`, its text, or its bytes as
+# xsd:base64Binary where they are no UTF-8. So log, lake, export and erasure hold it like any other.
+
+SYNTAX = iri(TW + "syntax")
+BODY = iri(TW + "body")
+_BINARY = XSD + "base64Binary"
+_PROBED = len(SYNTAX) - 9
+_PROBE = np.frombuffer(SYNTAX.encode()[_PROBED : _PROBED + 8], np.uint64)[0]
+
+
+@dataclass(frozen=True)
+class OpaquePayload:
+    """A body and the media type that its publisher gave it."""
+
+    media_type: str
+    body: bytes
+
+    def text(self, event_id: str) -> str:
+        """The text of the event that carries it."""
+        lines = ((SYNTAX, literal(self.media_type)), (BODY, _body_term(self.body)))
+        return "\n".join(f"{iri(event_id)}\t{predicate}\t{term}" for predicate, term in lines)
+
+
+def parse_payload(event_id: str, text: str) -> OpaquePayload | None:
+    """What an event carries; None for an event of RDF."""
+    first, between, second = text.partition(f"\n{iri(event_id)}\t{BODY}\t")
+    start = f"{iri(event_id)}\t{SYNTAX}\t"
+    if not between or not first.startswith(start) or "\n" in first + second or not is_literal(second):
+        return None
+    media_type, found = first.removeprefix(start), parse_literal(second)
+    if not is_literal(media_type):
+        return None
+    body = b64decode(found.lexical) if found.datatype == _BINARY else found.lexical.encode()
+    return OpaquePayload(parse_literal(media_type).lexical, body)
+
+
+def drop_opaque_payloads(entries: pa.Table) -> pa.Table:
+    """The rows of a table of entries that are RDF: those that may match something."""
+    likely = _find_candidates(entries["event"], entries["text"])
+    carried = [row for row in likely if _is_payload(entries["event"][row].as_py(), entries["text"][row].as_py())]
+    if not carried:
+        return entries
+    return entries.take(np.setdiff1d(np.arange(entries.num_rows), carried))
+
+
+def _find_candidates(events: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[int]:
+    """Rows whose text has the mark where that of a cargo has it. It is looked for at that one place, because all that
+    is matched is looked at: some 70 ns an event, not 3 µs."""
+    text = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
+    if not pa.types.is_string(text.type) or not len(text):
+        return pc.indices_nonzero(pc.match_substring(texts, f"\t{BODY}\t")).to_pylist()  # type: ignore[no-any-return]
+    _, places, data = text.buffers()
+    starts = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text)].astype(np.int64)
+    lengths = pc.binary_length(events).to_numpy()
+    # The text begins with the id in angle brackets and a tab; eight bytes in the middle of the predicate tell enough.
+    spots = starts + lengths + 3 + _PROBED
+    inside = np.flatnonzero(spots + 8 <= data.size)
+    signs = np.ndarray((max(data.size - 7, 0),), np.uint64, data, strides=(1,))[spots[inside]]
+    return inside[signs == _PROBE].tolist()  # type: ignore[no-any-return]
+
+
+def _is_payload(event_id: str, text: str) -> bool:
+    return parse_payload(event_id, text) is not None
+
+
+def _body_term(body: bytes) -> str:
+    try:
+        return literal(body.decode())
+    except UnicodeDecodeError:
+        return literal(b64encode(body).decode(), _BINARY)

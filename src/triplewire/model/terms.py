@@ -1,14 +1,23 @@
-"""RDF terms as the text that canonical N-Triples gives them, the one form that flows through the system.
+"""RDF terms are text in canonical N-Triples form, the one form that flows through the system.
 
-`<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal,
-`"chaud"@fr` a tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline,
-so quads can be joined and split with both. Blank nodes do not occur: they become IRIs at the door.
+`<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal, `"chaud"@fr`
+a
+language-tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline, so quads can be
+joined and
+split with both. Blank nodes do not occur: they are skolemized when they are published. SPARQL 1.1 JSON results are
+written here too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+# `<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal,
+# `"chaud"@fr` a tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline,
+# so quads can be joined and split with both. Blank nodes do not occur: they become IRIs at the door.
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -88,3 +97,30 @@ _NAMED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': 
 
 def _escaped(text: str) -> str:
     return _NEEDS_ESCAPE.sub(lambda c: _NAMED.get(c[0], f"\\u{ord(c[0]):04X}"), text)
+
+
+# SPARQL 1.1 JSON results: how solutions are written down for whoever asked.
+
+
+def results_document(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> dict[str, Any]:
+    """A results document of solutions, each a term or None for every name."""
+    bindings = [
+        {name: json_term(term) for name, term in zip(names, row, strict=True) if term is not None} for row in rows
+    ]
+    return {"head": {"vars": list(names)}, "results": {"bindings": bindings}}
+
+
+def boolean_document(truth: bool) -> dict[str, Any]:
+    """A results document of an `ASK`."""
+    return {"head": {}, "boolean": truth}
+
+
+def json_term(term: str) -> dict[str, str]:
+    """A term as SPARQL JSON results write it."""
+    if not is_literal(term):
+        return {"type": "uri", "value": term[1:-1]}
+    parts = parse_literal(term)
+    found = {"type": "literal", "value": parts.lexical}
+    if parts.language:
+        return {**found, "xml:lang": parts.language}
+    return found if parts.datatype == XSD_STRING else {**found, "datatype": parts.datatype}

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from triplewire.model import Event, Headers, token
-from triplewire.model.queries import ANSWER, ContinuousQuery
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery
 from triplewire.ongoing.structures import Structure
 from triplewire.sparql.graphs import built
 
@@ -34,5 +34,8 @@ def _event(
     solutions = [dict(zip(structure.projection, each[1:], strict=True)) for each in terms.to_pylist()]
     triples = built(structure.template, (), solutions, f"{query.id} {position}")
     if triples and query.into is not None:
-        headers = Headers(extensions={"query": query.id, "position": token(position)})
-        yield query.into, Event(f"{ANSWER}{query.id}:{token(position)}", "\n".join(map("\t".join, triples)), headers)
+        headers = EventHeaders(extensions={"query": query.id, "position": format_position(position)})
+        yield (
+            query.into,
+            Event(f"{ANSWER}{query.id}:{format_position(position)}", "\n".join(map("\t".join, triples)), headers),
+        )

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.model.queries import ContinuousQuery, State
+from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.ongoing.network.arrays import GROUP, NODE, PORT, SLOT, Plan
 from triplewire.ongoing.network.builders import FOREVER, Leaf, Network, Scope, Terms
 from triplewire.ongoing.network.chains import chain
 from triplewire.ongoing.rates import Rates
 from triplewire.ongoing.structures import STRUCTURE, Structure
 from triplewire.ongoing.tails import Groups, Speech, Tail
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY, from_change
 from triplewire.sparql.serials import from_value, to_value
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 FEW = 1_000
 """Groups that may be gone before the network is made anew without them."""
@@ -131,7 +131,7 @@ class Learner:
     _gone: int = 0
     _program: Program | None = None
 
-    def learn(self, changes: Iterable[Change], upto: int) -> None:
+    def learn(self, changes: Iterable[RegistryChange], upto: int) -> None:
         """Take in what changed in the registry, in order, up to a position."""
         for change in changes:
             if change.kind == STRUCTURE and change.value is not None:
@@ -139,7 +139,7 @@ class Learner:
             elif change.kind == QUERY:
                 self._end(change.key)
                 if change.value is not None:
-                    self._begin(from_change(change))
+                    self._begin(query_from_change(change))
         self.version = upto
         if self._gone > max(len(self._members), FEW):
             self.renew()
@@ -190,7 +190,7 @@ class Learner:
         return bool(self._members)
 
     def _begin(self, query: ContinuousQuery) -> None:
-        if query.state is State.ON:
+        if query.state is QueryState.ON:
             self.queries[query.id] = query
             self._enter(query)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from triplewire.config.files import replacing
-from triplewire.errors import Unavailable
+from triplewire.model.errors import Unavailable
 
 Moment = tuple[int, int]
 """A batch and a round of it."""

@@ -15,14 +15,15 @@ from threading import Thread
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from triplewire.clock import Clock
 from triplewire.config import Settings
 from triplewire.config.files import file_lock, prepare_directory
 from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES, PREPARE_SECONDS
-from triplewire.config.settings import orphaned
-from triplewire.errors import TriplewireError, Unavailable
-from triplewire.lake.houses import House
-from triplewire.log.ports import Retention
+from triplewire.config.logs import JSON
+from triplewire.config.settings import is_orphaned
+from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
+from triplewire.config.tracing import open_tracer
+from triplewire.model.clock import Clock
+from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.pipeline.books import Course
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.erasures import Eraser
@@ -33,9 +34,8 @@ from triplewire.pipeline.queries import SLOW, Work, start_match, start_slow, sta
 from triplewire.pipeline.session import start_session
 from triplewire.pipeline.tasks import run
 from triplewire.pipeline.warmup import keep_warm, warm
-from triplewire.telemetry.heartbeats import BEAT_SECONDS, beat
-from triplewire.telemetry.logs import JSON
-from triplewire.telemetry.traces import opened
+from triplewire.storage.lake.maintenance import MaintenanceContext
+from triplewire.storage.log.ports import LogRetention
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Application:
     settings: Settings
     ports: Ports
     clock: Clock
-    house: House
+    house: MaintenanceContext
     rules: Rules
 
     def run(self, stop: Flag) -> None:
@@ -72,7 +72,7 @@ class Application:
         spark = start_session(
             "triplewire", settings.master, settings.driver_memory, objects=settings.log_format == JSON
         )
-        traces = opened(settings.traces, "pipeline", settings.trace_ratio)
+        traces = open_tracer(settings.traces, "pipeline", settings.trace_ratio)
         work = Work(spark, self.ports, settings.checkpoints, Costs.of(spark.sparkContext), traces=traces)
         try:
             queries = self._started(work, stop)
@@ -91,7 +91,7 @@ class Application:
             if traces is not None:
                 traces.close()
 
-    def _eraser(self, house: House, began: int) -> Eraser:
+    def _eraser(self, house: MaintenanceContext, began: int) -> Eraser:
         memory = self.settings.query_seconds + PREPARE_SECONDS
         return Eraser(self.ports.open_stores(), house, self.clock, memory, began)
 
@@ -111,7 +111,7 @@ class Application:
 
     def _watch(self, work: Work, queries: list[StreamingQuery], keeper: Housekeeper, stop: Flag) -> None:
         beats = 0
-        while not stop.is_set() and not orphaned(self.settings):
+        while not stop.is_set() and not is_orphaned(self.settings):
             _check(queries)
             self._widen(work, queries)
             progress = {query.name: _progress(query) for query in queries}
@@ -123,7 +123,7 @@ class Application:
             if beats % TRIM_BEATS == 0:
                 self._trim()
             beats += 1
-            stop.wait(BEAT_SECONDS)
+            stop.wait(HEARTBEAT_SECONDS)
 
     def _widen(self, work: Work, queries: list[StreamingQuery]) -> None:
         """Open the slow lane, once something is in it, and begin with continuous queries, once there are any: after the
@@ -151,7 +151,7 @@ class Application:
         others = self.ports.open_slow(""), self.ports.open_ongoing("")
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:
-            log.trim(Retention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
+            log.trim(LogRetention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
             oldest = min(log.begin(), done)
             outbox.trim(before=oldest)
             for each in others:
@@ -160,7 +160,7 @@ class Application:
             logger.warning("the log was not trimmed: %s", error)
 
     def _beat(self, state: str, **detail: object) -> None:
-        beat(self.settings.heartbeat, self.clock, state, detail)
+        write_heartbeat(self.settings.heartbeat, self.clock, state, detail)
 
 
 def _check(queries: list[StreamingQuery]) -> None:

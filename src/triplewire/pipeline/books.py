@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from triplewire.config import limits
 from triplewire.config.files import replace_file
 from triplewire.matching.chronicles import Chronicle
-from triplewire.model import MATCHES, Event, Reached
-from triplewire.model.queries import ContinuousQuery, State
+from triplewire.model import MATCHES, Event, LimitReached
+from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
 from triplewire.ongoing.constructions import constructed
 from triplewire.ongoing.learners import Learner, Program
 from triplewire.ongoing.ledgers import Ledger
@@ -37,10 +37,9 @@ from triplewire.pipeline.moments import NEVER
 from triplewire.pipeline.papers import keep_newest
 from triplewire.pipeline.pasts import Past, pasts
 from triplewire.pipeline.queries import Work
-from triplewire.registry.erasures import pending
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY, to_value
-from triplewire.registry.renewals import newest
+from triplewire.storage.registry.erasure import pending_erasures
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY, newest_renewal
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +137,7 @@ class Books:
         state = self._generations.of(run, self._made)
         before = self._generations.newest_before(run, self._made) if start < self._made else None
         if before is not None:
-            panes.renew(before, state, turn.batch, pending(self._work.registry))
+            panes.renew(before, state, turn.batch, pending_erasures(self._work.registry))
         task = panes.Task(self._watched(turn), state, self._course.stations, turn, self._work.ports.open_background)
         results, reports = panes.collected(panes.turned(entries, task, self._work.costs), task)
         self._figures.windows.update((each.place, each.figures) for each in reports)
@@ -151,7 +150,10 @@ class Books:
         """Where workers find the queries with windows."""
         queries = list(self._learner.windows.values())
         if self._watching is None or self._watching[0] != queries:
-            changes = [Change(each.since, QUERY, each.id, {**to_value(each), "first": each.since}) for each in queries]
+            changes = [
+                RegistryChange(each.since, QUERY, each.id, {**query_to_value(each), "first": each.since})
+                for each in queries
+            ]
             path = self._course.path / "windows" / f"{turn.upto:016x}-{os.getpid()}"
             replace_file(
                 path, json.dumps([[each.position, each.kind, each.key, each.value] for each in changes]).encode()
@@ -178,7 +180,7 @@ class Books:
         elif upto > learner.version:
             changes = registry.changes(learner.version, upto)
             learner.learn([each for each in changes if each.kind in (QUERY, STRUCTURE)], upto)
-        asked = newest(registry)
+        asked = newest_renewal(registry)
         if asked is not None and self._made < asked.position <= upto:
             self._made = asked.position
             self._write_down()
@@ -266,15 +268,19 @@ class Books:
         crowded += self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
         self._figures.heavy, self._figures.crowded = set(), set()
         self._suspend(crowded, turn)
-        rows = [{"position": turn.upto, "subscription": each.since, "limit": Reached.STATE.value} for each in crowded]
+        rows = [
+            {"position": turn.upto, "subscription": each.since, "limit": LimitReached.STATE.value} for each in crowded
+        ]
         return pa.Table.from_pylist(rows, schema=MATCHES)
 
     def _suspend(self, queries: Sequence[ContinuousQuery], turn: Turn) -> None:
-        gone = [replace(each, state=State.SUSPENDED) for each in queries]
+        gone = [replace(each, state=QueryState.SUSPENDED) for each in queries]
         if gone:
             logger.warning("suspended, since they hold more than they may: %s", [each.id for each in gone])
-            self._work.registry.put([(QUERY, each.id, {**to_value(each), "first": each.since}) for each in gone])
-            self._learner.learn([Change(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version)
+            self._work.registry.put([(QUERY, each.id, {**query_to_value(each), "first": each.since}) for each in gone])
+            self._learner.learn(
+                [RegistryChange(turn.upto, QUERY, each.id, None) for each in gone], self._learner.version
+            )
 
 
 def _settled(course: Course, decided: Mapping[str, Any]) -> Course:

@@ -16,19 +16,24 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import TriplewireError
-from triplewire.lake.erasures import LakeErasure
-from triplewire.lake.houses import House
-from triplewire.lake.locks import housekeeping
 from triplewire.model import Erasure
+from triplewire.model.clock import Clock
+from triplewire.model.errors import TriplewireError
 from triplewire.pipeline.ports import Stores
-from triplewire.registry.erasures import BLOT, ERASING, ERASURE, Receipt, erasing, from_change, to_value
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY
-from triplewire.registry.renewals import ask, newest
+from triplewire.storage.lake.erasure import LakeErasure
+from triplewire.storage.lake.maintenance import MaintenanceContext, hold_maintenance_lock
+from triplewire.storage.registry.erasure import (
+    ERASING,
+    ERASURE,
+    REDACTED,
+    ErasureReceipt,
+    erasure_from_change,
+    receipt_from_change,
+    receipt_to_value,
+)
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal, request_renewal
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +54,7 @@ class Eraser:
     """One for each lake. It does in turn what was asked for, and nothing twice that was written down as done."""
 
     stores: Stores
-    house: House
+    house: MaintenanceContext
     clock: Clock
     memory: float
     """Seconds for which those who answer queries may still hold what the lake has no more."""
@@ -67,13 +72,13 @@ class Eraser:
                 logger.warning("erasure %s goes on later: %s", change.key, error)
         return len(changes)
 
-    def _advance(self, change: Change) -> None:
+    def _advance(self, change: RegistryChange) -> None:
         receipt = self._receipt(change.key)
         if change.value and not self._passed(change.position):
             return
         if change.value and "history" not in receipt.steps:
-            with housekeeping(self.house.table):
-                receipt = self._take_out(erasing(change), receipt)
+            with hold_maintenance_lock(self.house.table):
+                receipt = self._take_out(erasure_from_change(change), receipt)
         if "history" in receipt.steps and self._is_forgotten(receipt):
             self._finish(change, receipt)
 
@@ -87,10 +92,10 @@ class Eraser:
             heads.append(stores.ongoing.head())
         return min(heads) >= position
 
-    def _take_out(self, erasure: Erasure, receipt: Receipt) -> Receipt:
+    def _take_out(self, erasure: Erasure, receipt: ErasureReceipt) -> ErasureReceipt:
         """The steps that keep house. One that must wait gives None; then no other is taken."""
         work, receipt = self._found(erasure, receipt)
-        steps: dict[str, Callable[[Work, Receipt], Receipt | None]] = {
+        steps: dict[str, Callable[[Work, ErasureReceipt], ErasureReceipt | None]] = {
             "outbox": self._outbox,
             "log": self._log,
             "lake": self._lake,
@@ -105,7 +110,7 @@ class Eraser:
                 receipt = self._put(taken.done(name, self.clock.now()))
         return receipt
 
-    def _found(self, erasure: Erasure, receipt: Receipt) -> tuple[Work, Receipt]:
+    def _found(self, erasure: Erasure, receipt: ErasureReceipt) -> tuple[Work, ErasureReceipt]:
         """What goes is written down before any of it does, so that whoever goes on knows all of it."""
         lake = LakeErasure(self.house, erasure)
         losses = lake.remembered()
@@ -116,29 +121,29 @@ class Eraser:
         counts = {"events": whole, "changed": losses.num_rows - whole, "quads": pc.sum(losses["quads"]).as_py() or 0}
         return Work(erasure, lake, losses), self._put(receipt.counted(**counts))
 
-    def _outbox(self, work: Work, receipt: Receipt) -> Receipt:
+    def _outbox(self, work: Work, receipt: ErasureReceipt) -> ErasureReceipt:
         positions = work.losses["position"].to_pylist()
         dropped = sum(outbox.erase(positions) for outbox in (self.stores.outbox, self.stores.slow))
         dropped += self.stores.ongoing.erase(positions, across=True)
         return receipt.counted(matches=dropped)
 
-    def _log(self, work: Work, receipt: Receipt) -> Receipt:
+    def _log(self, work: Work, receipt: ErasureReceipt) -> ErasureReceipt:
         self.stores.log.erase(work.erasure)
         return receipt
 
-    def _lake(self, work: Work, receipt: Receipt) -> Receipt:
+    def _lake(self, work: Work, receipt: ErasureReceipt) -> ErasureReceipt:
         return receipt.counted(files=work.lake.rewrite())
 
-    def _state(self, work: Work, receipt: Receipt) -> Receipt | None:
+    def _state(self, work: Work, receipt: ErasureReceipt) -> ErasureReceipt | None:
         """Continuous queries make what they keep anew, from a log and a lake that have nothing of it."""
         stores = self.stores
         if not stores.registry.list(QUERY, limit=1):
             stores.kept.clear()
             return receipt
-        asked, said = newest(stores.registry), stores.registry.get(ERASURE, receipt.id)
+        asked, said = newest_renewal(stores.registry), stores.registry.get(ERASURE, receipt.id)
         assert said is not None, "a receipt is put with what it is of"
         if asked is None or asked.position < said.position:
-            ask(stores.registry)
+            request_renewal(stores.registry)
             return None
         oldest = stores.kept.oldest()
         if stores.ongoing.head() < asked.position or (oldest is not None and oldest < asked.position):
@@ -147,7 +152,7 @@ class Eraser:
         stores.ongoing.erase(work.losses["position"].to_pylist(), across=True)
         return receipt
 
-    def _history(self, work: Work, receipt: Receipt) -> Receipt | None:
+    def _history(self, work: Work, receipt: ErasureReceipt) -> ErasureReceipt | None:
         """What older versions name was rewritten with the rest; left is what the table's log says, and what crashes
         left behind."""
         named = {*self.house.lake.files().paths}
@@ -159,7 +164,7 @@ class Eraser:
             work.lake.rewrite()
         return receipt.counted(entries=work.lake.revise())
 
-    def _dropped(self, path: Path, receipt: Receipt) -> bool:
+    def _dropped(self, path: Path, receipt: ErasureReceipt) -> bool:
         """Delete a file without an end if nobody writes it any more."""
         # What is written now was read after everything that was asked for before it was passed.
         oldest = max(receipt.requested, self.began, self.clock.now() - limits.LEFTOVER_SECONDS * _MICRO)
@@ -168,26 +173,26 @@ class Eraser:
         path.unlink()
         return True
 
-    def _is_forgotten(self, receipt: Receipt) -> bool:
+    def _is_forgotten(self, receipt: ErasureReceipt) -> bool:
         return self.clock.now() >= receipt.steps["lake"] + self.memory * _MICRO
 
-    def _finish(self, change: Change, receipt: Receipt) -> None:
+    def _finish(self, change: RegistryChange, receipt: ErasureReceipt) -> None:
         """The name goes last: with it goes the knowledge of what there is to do."""
         now = self.clock.now()
         if change.value:
-            LakeErasure(self.house, erasing(change)).forget()
-            self.stores.registry.blot(change.position, BLOT)
+            LakeErasure(self.house, erasure_from_change(change)).forget()
+            self.stores.registry.blot(change.position, REDACTED)
         done = replace(receipt.done("memory", now).done("name", now), completed=now)
-        self.stores.registry.put([(ERASING, change.key, None), (ERASURE, change.key, to_value(done))])
+        self.stores.registry.put([(ERASING, change.key, None), (ERASURE, change.key, receipt_to_value(done))])
 
-    def _receipt(self, id: str) -> Receipt:
+    def _receipt(self, id: str) -> ErasureReceipt:
         found = self.stores.registry.get(ERASURE, id)
         assert found is not None, "a receipt is put with what it is of"
-        return from_change(found)
+        return receipt_from_change(found)
 
-    def _put(self, receipt: Receipt) -> Receipt:
+    def _put(self, receipt: ErasureReceipt) -> ErasureReceipt:
         if self._receipt(receipt.id) != receipt:
-            self.stores.registry.put([(ERASURE, receipt.id, to_value(receipt))])
+            self.stores.registry.put([(ERASURE, receipt.id, receipt_to_value(receipt))])
         return receipt
 
 

@@ -12,19 +12,24 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import Conflict
-from triplewire.lake.balance import Balance
-from triplewire.lake.compactions import compact, is_due
-from triplewire.lake.houses import House, Progress
-from triplewire.lake.locks import housekeeping
-from triplewire.lake.reads import reads
-from triplewire.lake.relocations import balance
-from triplewire.lake.retentions import Retention, retain
-from triplewire.lake.surveys import totals
-from triplewire.lake.vacuums import checkpoint, vacuum
+from triplewire.model.clock import Clock
+from triplewire.model.errors import Conflict
 from triplewire.pipeline.erasures import Eraser
+from triplewire.storage.lake.balance import BalanceSettings
+from triplewire.storage.lake.maintenance import (
+    MaintenanceContext,
+    MaintenanceProgress,
+    checkpoint,
+    compact,
+    hold_maintenance_lock,
+    is_compaction_due,
+    vacuum,
+)
+from triplewire.storage.lake.read_counts import load_read_counts
+from triplewire.storage.lake.rebalancing import rebalance
+from triplewire.storage.lake.retention import LakeRetention, apply_retention
+from triplewire.storage.lake.survey import lake_totals
 
 logger = logging.getLogger(__name__)
 
@@ -35,19 +40,19 @@ POOL = "housekeeping"
 class Rules:
     """By which a lake is kept: for how long, how even, and for how many hours older versions can be read."""
 
-    retention: Retention = field(default_factory=Retention)
-    balance: Balance = field(default_factory=Balance)
+    retention: LakeRetention = field(default_factory=LakeRetention)
+    balance: BalanceSettings = field(default_factory=BalanceSettings)
     hours: int = limits.TRAVEL_HOURS
 
 
 class Housekeeper:
     """Does what is due, one piece of work at a time. Whatever fails is tried again later: nothing depends on it."""
 
-    def __init__(self, house: House, rules: Rules, clock: Clock) -> None:
+    def __init__(self, house: MaintenanceContext, rules: Rules, clock: Clock) -> None:
         self._house = replace(house, told=self._hear)
         self._rules = rules
         self._clock = clock
-        self._progress: Progress | None = None
+        self._progress: MaintenanceProgress | None = None
         self._error = ""
         self._moved = 0
         self._checkpoint = -1
@@ -56,7 +61,7 @@ class Housekeeper:
 
     def state(self) -> Mapping[str, Any]:
         """What there is and what is being done, for those who ask."""
-        told: dict[str, Any] = {**totals(self._house.lake.files()), "moved": self._moved}
+        told: dict[str, Any] = {**lake_totals(self._house.lake.files()), "moved": self._moved}
         now = self._progress
         if now is not None:
             told |= {"work": now.work, "done": now.done, "of": now.of}
@@ -65,7 +70,7 @@ class Housekeeper:
     def turn(self) -> None:
         """Everything that is due now, unless another process keeps house."""
         try:
-            with housekeeping(self._house.table):
+            with hold_maintenance_lock(self._house.table):
                 for step in self._steps:
                     step()
             self._error = ""
@@ -77,13 +82,17 @@ class Housekeeper:
         finally:
             self._progress = None
 
-    def _hear(self, progress: Progress) -> None:
+    def _hear(self, progress: MaintenanceProgress) -> None:
         self._progress = progress
 
     def _compact(self) -> None:
-        if is_due(self._house.lake.files()):
+        if is_compaction_due(self._house.lake.files()):
             self._moved += compact(self._house)
-            balance(self._house, self._rules.balance, reads(self._house.table.with_name("reads"), self._clock.now()))
+            rebalance(
+                self._house,
+                self._rules.balance,
+                load_read_counts(self._house.table.with_name("reads"), self._clock.now()),
+            )
 
     def _retain(self) -> None:
         shortest = self._rules.retention.shortest
@@ -91,7 +100,9 @@ class Housekeeper:
         if self._clock.ticks() - self._retained < interval:
             return
         self._retained = self._clock.ticks()
-        lost = retain(self._house, self._rules.retention, datetime.fromtimestamp(self._clock.now() / 1_000_000, UTC))
+        lost = apply_retention(
+            self._house, self._rules.retention, datetime.fromtimestamp(self._clock.now() / 1_000_000, UTC)
+        )
         if lost:
             logger.info("retention let go of %s quads", lost)
 
@@ -104,7 +115,7 @@ class Housekeeper:
         if self._clock.ticks() - self._swept < limits.VACUUM_SECONDS:
             return
         self._swept = self._clock.ticks()
-        self._progress = Progress("deleting what nobody reads", 0, 0)
+        self._progress = MaintenanceProgress("deleting what nobody reads", 0, 0)
         vacuum(self._house.table, self._rules.hours)
 
 

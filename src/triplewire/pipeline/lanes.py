@@ -6,7 +6,8 @@ main lane       matches it ──────────▶ │
 slow lane                              │ matches it, as fast as it can ──────────▶
 ```
 
-Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less. Whoever
+Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less.
+Whoever
 reads them takes those up to p from one and those after it from the other.
 """
 
@@ -28,10 +29,9 @@ from triplewire.model import MATCHES
 from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.workers import keep, lighten
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 slow: dict[object, Slow] = {}
 """Of this worker process, by the way in which their registry is opened."""
@@ -61,7 +61,7 @@ class Slow:
             start = stop
         return pa.concat_tables(found)
 
-    def _news(self, last: int) -> list[Change]:
+    def _news(self, last: int) -> list[RegistryChange]:
         """What is to be learned. For a shape that is new here that is all there ever was of it: one begins anew."""
         version = self.evaluator.version
         changes = self.registry.changes(version, last) if last > version else ()
@@ -72,7 +72,7 @@ class Slow:
             changes = self.registry.changes(0, last)
         return [each for each in changes if self._concerns(each)]
 
-    def _concerns(self, change: Change) -> bool:
+    def _concerns(self, change: RegistryChange) -> bool:
         if change.kind == SHAPE:
             return change.key in self.shapes
         if change.kind != SUBSCRIPTION:
@@ -82,7 +82,7 @@ class Slow:
         (self.members.add if here else self.members.discard)(change.key)
         return known or here
 
-    def _learn(self, changes: Iterable[Change], upto: int) -> None:
+    def _learn(self, changes: Iterable[RegistryChange], upto: int) -> None:
         version = self.evaluator.version
         if upto <= version:
             return
@@ -90,10 +90,10 @@ class Slow:
         self.evaluator.forget(upto - BATCH_EVENTS)
 
 
-def _ours(change: Change, shapes: set[str]) -> Change:
+def _ours(change: RegistryChange, shapes: set[str]) -> RegistryChange:
     """A subscription whose new version is of a shape that is not in this lane has ended here."""
     left = change.kind == SUBSCRIPTION and change.value is not None and change.value["shape"] not in shapes
-    return Change(change.position, change.kind, change.key, None) if left else change
+    return RegistryChange(change.position, change.kind, change.key, None) if left else change
 
 
 def slowly(blocks: DataFrame, open_registry: Callable[[], Registry], costs: Costs) -> DataFrame:

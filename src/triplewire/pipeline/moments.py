@@ -1,6 +1,7 @@
 """Moments: the log as a stream whose offsets have a time beside the position.
 
-The time of a batch is written down with it before it runs, so that a batch that is done again is done at the same time;
+The time of a batch is written down with it before it runs, so that a batch that is done again is done at the same
+time;
 and a batch may come though nothing was published, because a window is to close.
 """
 
@@ -16,17 +17,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from triplewire.clock import Clock, SystemClock
-from triplewire.log.ports import Measured
+from triplewire.model.clock import Clock, SystemClock
 from triplewire.pipeline.blocks import BLOCKS
 from triplewire.pipeline.source import Batching, LogReader
 from triplewire.pipeline.workers import lighten
+from triplewire.storage.log.ports import MeasuredLog
 
 NAME = "triplewire-moments"
 NEVER = 2**62
 
 
-def moments_source(open_log: Callable[[], Measured], due: Path) -> type[DataSource]:
+def moments_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[DataSource]:
     """A data source whose rows are `BLOCKS`. `due` is a file with the time, in microseconds, from which on a batch is
     to come even if nothing was published."""
 
@@ -50,7 +51,7 @@ class MomentReader(LogReader):
     but for what is just being made durable: of a batch that does not take all that is there, it is when the next event
     was received, however late the batch is. By it windows close."""
 
-    def __init__(self, open_log: Callable[[], Measured], batching: Batching, clock: Clock, due: Path) -> None:
+    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock, due: Path) -> None:
         super().__init__(open_log, batching, clock)
         self._due = due
 

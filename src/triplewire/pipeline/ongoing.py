@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.config import limits
-from triplewire.log.ports import Log, Publication
 from triplewire.model import Event
 from triplewire.ongoing.places import Turn
 from triplewire.pipeline.books import Books, Course
@@ -19,7 +18,8 @@ from triplewire.pipeline.checkpoints import Checkpoint
 from triplewire.pipeline.moments import moments_source
 from triplewire.pipeline.queries import Streaming, Work, start
 from triplewire.pipeline.source import Batching
-from triplewire.registry.queries import QUERY
+from triplewire.storage.log.ports import Log, Publication
+from triplewire.storage.registry.subscriptions import QUERY
 
 ONGOING = "ongoing"
 """The name of the query."""

@@ -5,7 +5,8 @@ log ──▶ sort out ──▶ exchange ──▶ turn ──▶ driver ──
         by stream    by place
 ```
 
-A query belongs to one place. Every place has its turn in every batch, also when nothing came for it, because time goes
+A query belongs to one place. Every place has its turn in every batch, also when nothing came for it, because time
+goes
 on. What it was given it writes to its ledger before it tells what follows.
 """
 
@@ -24,7 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.model import Erasure
-from triplewire.model.erasures import blanked
+from triplewire.model.erasure import blank_erased
 from triplewire.ongoing.ledgers import START, Ledger, Moment
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.backgrounds import Background
@@ -36,8 +37,8 @@ from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.shipments import SENT, here, inputs, reported, sent, told
 from triplewire.pipeline.workers import forget_others, keep, lighten
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY
 
 SETTLED_TURNS = 64
 """Turns of a place after which all that it has is written down at once: to go through them again takes a second or
@@ -87,7 +88,7 @@ class _Kept:
 _places: dict[Path, _Kept] = {}
 """Of this worker process, by their ledgers."""
 
-_changes: dict[Path, Sequence[Change]] = {}
+_changes: dict[Path, Sequence[RegistryChange]] = {}
 """Likewise, what brought queries, by the file that it was read from."""
 
 
@@ -115,7 +116,7 @@ def renew(before: Path, after: Path, batch: int, erasures: Sequence[Erasure]) ->
     for folder in before.glob(f"{_LEDGER}*"):
         past = Ledger(folder).since(START, (batch, 0))
         for moment, table in zip(past.moments, past, strict=True):
-            Ledger(after / folder.name).write(moment, blanked(table, erasures))
+            Ledger(after / folder.name).write(moment, blank_erased(table, erasures))
 
 
 def _sort_out(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -180,7 +181,7 @@ def _learn(kept: _Kept, task: Task, number: int) -> None:
         return
     own = [each for each in _read(task.queries) if place_of(each.key, task.places) == number]
     ids = frozenset(each.key for each in own)
-    kept.place.learn(Change(task.turn.upto, QUERY, each, None) for each in sorted(kept.known - ids))
+    kept.place.learn(RegistryChange(task.turn.upto, QUERY, each, None) for each in sorted(kept.known - ids))
     kept.place.learn(own)
     kept.queries, kept.known = task.queries, ids
 
@@ -200,8 +201,8 @@ def _turn_of(table: pa.Table, otherwise: Turn) -> Turn:
     return Turn(*json.loads(metadata[_TURN])) if _TURN in metadata else otherwise
 
 
-def _read(path: Path) -> Sequence[Change]:
+def _read(path: Path) -> Sequence[RegistryChange]:
     if path not in _changes:
         _changes.clear()
-        _changes[path] = [Change(*each) for each in json.loads(path.read_bytes())]
+        _changes[path] = [RegistryChange(*each) for each in json.loads(path.read_bytes())]
     return _changes[path]

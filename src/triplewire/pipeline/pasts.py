@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.ongoing.learners import Learner
 
 

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.lake.ports import Lake
-from triplewire.log.ports import Erasable, ErasableOutbox, Measured, Outbox
 from triplewire.matching.chronicles import Archive
 from triplewire.ongoing.windows.backgrounds import Background
 from triplewire.pipeline.generations import Generations
-from triplewire.registry.ports import Blottable, Registry
+from triplewire.storage.lake.ports import Lake
+from triplewire.storage.log.ports import ErasableLog, ErasableOutbox, MeasuredLog, Outbox
+from triplewire.storage.registry.ports import RedactableRegistry, Registry
 
 
 @dataclass(frozen=True)
 class Stores:
     """What can forget, beside the lake."""
 
-    registry: Blottable
-    log: Erasable
+    registry: RedactableRegistry
+    log: ErasableLog
     outbox: ErasableOutbox
     slow: ErasableOutbox
     ongoing: ErasableOutbox
@@ -31,7 +31,7 @@ class Stores:
 class Ports:
     """Each opener must pickle, and opens the same thing in every process."""
 
-    open_log: Callable[[], Measured]
+    open_log: Callable[[], MeasuredLog]
     open_registry: Callable[[], Registry]
     open_outbox: Callable[[str], Outbox]
     """Takes the id of the query that writes."""

@@ -14,9 +14,8 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.config import limits
-from triplewire.lake.ports import Batch
-from triplewire.log.ports import Log
-from triplewire.model import token
+from triplewire.config.tracing import Tracer, now_ns, parse_parents
+from triplewire.model import format_position
 from triplewire.pipeline.accounts import Accounts
 from triplewire.pipeline.checkpoints import Checkpoint
 from triplewire.pipeline.costs import Costs
@@ -26,10 +25,10 @@ from triplewire.pipeline.ports import Ports
 from triplewire.pipeline.source import Batching, log_source
 from triplewire.pipeline.store import stored
 from triplewire.pipeline.tasks import made
-from triplewire.registry.lanes import LANE, Lane, to_value
-from triplewire.registry.ports import Registry
-from triplewire.telemetry.parents import parents
-from triplewire.telemetry.traces import Traces, now
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import Log
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class Work:
     reached: Counter[str] = field(default_factory=Counter)
     """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
     accounts: Accounts = field(default_factory=Accounts)
-    traces: Traces | None = None
+    traces: Tracer | None = None
     """Where spans are told; None where nobody hears them."""
     ongoing: dict[str, object] = field(default_factory=dict)
     """What is told of continuous queries, as of their last batch."""
@@ -70,10 +69,10 @@ class Work:
         if self.traces is None:
             return
         entries = self.log.read(after, upto, limits.PAGE_EVENTS)
-        found = parents(entries["extensions"].to_pylist(), limits.TRACED_EVENTS)
+        found = parse_parents(entries["extensions"].to_pylist(), limits.TRACED_EVENTS)
         if found:
             self.traces.batch(
-                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": token(upto)}
+                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(upto)}
             )
 
 
@@ -98,7 +97,7 @@ def start_match(work: Work, interval: float) -> StreamingQuery:
     streaming = Streaming("match", checkpoint, Batching(done[0], work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
-        began = now()
+        began = now_ns()
         matches = collected(matched(entries, ports, work.costs))
         upto = checkpoint.upto(number)
         outbox(checkpoint.id).write(number, upto, matches)
@@ -116,7 +115,7 @@ def move(registry: Registry, expensive: Mapping[str, float]) -> None:
     moving = [Lane(shape, cost) for shape, cost in expensive.items() if registry.get(LANE, shape) is None]
     if moving:
         logger.warning("too expensive, and matched apart from now on: %s", moving)
-        registry.put([(LANE, each.shape, to_value(each)) for each in moving])
+        registry.put([(LANE, each.shape, lane_to_value(each)) for each in moving])
 
 
 def start_slow(work: Work, interval: float) -> StreamingQuery | None:
@@ -147,7 +146,7 @@ def start_store(work: Work, interval: float) -> StreamingQuery:
 
     def commit(entries: DataFrame, number: int) -> None:
         written = made(stored(entries, ports.lake_files, work.costs))
-        lake.commit(Batch(checkpoint.id, number, checkpoint.upto(number)), written)
+        lake.commit(CommitBatch(checkpoint.id, number, checkpoint.upto(number)), written)
 
     return start(work, streaming, commit)
 

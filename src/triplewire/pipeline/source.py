@@ -13,12 +13,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
-from triplewire.log.ports import Measured
-from triplewire.model import MATTER
+from triplewire.model import MATCHED_COLUMNS
+from triplewire.model.clock import Clock, SystemClock
 from triplewire.pipeline.blocks import BLOCKS, packed
 from triplewire.pipeline.workers import lighten
+from triplewire.storage.log.ports import MeasuredLog
 
 NAME = "triplewire-log"
 
@@ -54,7 +54,7 @@ class Batching:
         return cls(**{name: kind(options[name]) for name, kind in kinds.items()})
 
 
-def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
+def log_source(open_log: Callable[[], MeasuredLog]) -> type[DataSource]:
     """A data source named `triplewire-log` whose rows are `BLOCKS`. Its options are the fields of `Batching`."""
 
     class LogSource(DataSource):
@@ -75,13 +75,13 @@ def log_source(open_log: Callable[[], Measured]) -> type[DataSource]:
 class LogReader(DataSourceStreamReader):
     """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
 
-    def __init__(self, open_log: Callable[[], Measured], batching: Batching, clock: Clock) -> None:
+    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock) -> None:
         self._open_log = open_log
         self._batching = batching
         self._clock = clock
         self._last = -math.inf
         """When a batch was begun, in ticks."""
-        self._log: Measured | None = None
+        self._log: MeasuredLog | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return {"position": self._batching.after}
@@ -112,7 +112,7 @@ class LogReader(DataSourceStreamReader):
         while after < partition.upto:
             upto = log.reach(after, partition.upto, BLOCK_BYTES)
             entries = log.read(after, upto, BLOCK_EVENTS)
-            yield from packed(entries.select(MATTER))
+            yield from packed(entries.select(MATCHED_COLUMNS))
             after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else upto
 
 

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
-from triplewire.lake.quads import FileWriter
 from triplewire.pipeline.blocks import unpacked
 from triplewire.pipeline.costs import Costs, spending
 from triplewire.pipeline.tasks import MADE, row
 from triplewire.pipeline.workers import keep, lighten
+from triplewire.storage.lake.data_files import FileWriter
 
 _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""

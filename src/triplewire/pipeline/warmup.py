@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from triplewire.model import ENTRIES, MATTER
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.pipeline.blocks import packed
 from triplewire.pipeline.costs import Costs
 from triplewire.pipeline.match import matched
@@ -21,7 +21,9 @@ def warm(spark: SparkSession, ports: Ports, costs: Costs) -> None:
     """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
     What it matches is dropped, and it is stored in a directory that is thrown away."""
     position, count = ports.open_log().head(), spark.sparkContext.defaultParallelism
-    blocks = pa.Table.from_batches([block for _ in range(count) for block in packed(_entries(position).select(MATTER))])
+    blocks = pa.Table.from_batches(
+        [block for _ in range(count) for block in packed(_entries(position).select(MATCHED_COLUMNS))]
+    )
     entries = spark.createDataFrame(blocks).repartition(count)
     matched(entries, ports, costs).toArrow()
     with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:

@@ -6,7 +6,7 @@ import gc
 from pathlib import Path
 from typing import Any
 
-from triplewire.imports import hide
+from triplewire.config.settings import hide
 
 
 def lighten() -> None:

@@ -12,19 +12,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from triplewire.access import Sight
-from triplewire.lake.ports import Snapshot
-from triplewire.lake.quads import QUADS
-from triplewire.query.prunings import Pruning, Scanned, Source
-from triplewire.query.ranges import Ranges
-from triplewire.query.sights import Seen, hiding, narrowed, whole
-from triplewire.query.views import HEADERS, READ, TIMES
+from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps
+from triplewire.history.snapshots import HEADERS, READ_COLUMNS, TIME_COLUMNS
+from triplewire.history.visibility import VisibleRelations, hidden_instances_query, narrow_to_visible, visible_scan
 from triplewire.sparql import Compiled, Step
+from triplewire.storage.lake.data_files import QUADS
+from triplewire.storage.lake.ports import Snapshot
 
 _WHOLE, _HIDDEN = "stored_whole", "hidden_instances"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 _TYPES = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.float64(): "DOUBLE", pa.string(): "STRING"}
-_COLUMNS = {name: _TYPES.get(QUADS.field(name).type, "TIMESTAMP_LTZ") for name in READ}
+_COLUMNS = {name: _TYPES.get(QUADS.field(name).type, "TIMESTAMP_LTZ") for name in READ_COLUMNS}
 _SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
 _NOTHING = f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {name}' for name, kind in _COLUMNS.items())} WHERE FALSE"
 
@@ -45,10 +44,10 @@ def configure(session: SparkSession) -> None:
 
 def pruned(
     session: SparkSession, compiled: Compiled, snapshot: Snapshot, sight: Sight | None = None
-) -> tuple[Compiled, Scanned]:
+) -> tuple[Compiled, ScannedFiles]:
     """The query over views of its own, each of those files alone that a scan needs, and of these what is in sight; and
     which they are. The views are there until another query is prepared."""
-    paths, ranges = snapshot.paths, Ranges(snapshot.files)
+    paths, ranges = snapshot.paths, ZoneMaps(snapshot.files)
 
     def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
         frame = _frame(session, [paths[number] for number in numbers])
@@ -62,19 +61,19 @@ def pruned(
         return f"({made}) AS {alias}"
 
     if sight is None:
-        return Pruning(snapshot, ranges, "spark", source).pruned(compiled)
-    seen = Seen(sight, "spark", _hidden(session, sight, snapshot, source))
-    within = sorted(ranges.within(whole(sight)))
+        return ScanRewriter(snapshot, ranges, "spark", source).pruned(compiled)
+    seen = VisibleRelations(sight, "spark", _hidden(session, sight, snapshot, source))
+    within = sorted(ranges.within(visible_scan(sight)))
     _frame(session, [paths[number] for number in within]).createOrReplaceTempView(_WHOLE)
-    return Pruning(snapshot, ranges, "spark", source_in_sight).pruned(narrowed(compiled, sight))
+    return ScanRewriter(snapshot, ranges, "spark", source_in_sight).pruned(narrow_to_visible(compiled, sight))
 
 
-def _hidden(session: SparkSession, sight: Sight, snapshot: Snapshot, source: Source) -> str | None:
+def _hidden(session: SparkSession, sight: Sight, snapshot: Snapshot, source: ScanSource) -> str | None:
     """A view of the instances that are out of sight."""
-    found = hiding(sight, "spark")
+    found = hidden_instances_query(sight, "spark")
     if found is None:
         return None
-    placed, _ = Pruning(snapshot, Ranges(snapshot.files), "spark", source).pruned(found)
+    placed, _ = ScanRewriter(snapshot, ZoneMaps(snapshot.files), "spark", source).pruned(found)
     session.sql(placed.sql).createOrReplaceTempView(_HIDDEN)
     return _HIDDEN
 
@@ -83,7 +82,7 @@ def _frame(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     # Told the schema, Spark does not open files to find it. Asked to create a frame, it would make this session the
     # active one of its thread, which may be a program's own.
     frame = session.read.schema(_SCHEMA).parquet(*paths) if paths else session.sql(_NOTHING)
-    return frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in TIMES})
+    return frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in TIME_COLUMNS})
 
 
 def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:

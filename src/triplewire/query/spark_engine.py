@@ -12,15 +12,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from triplewire.access import Sight
-from triplewire.lake.ports import Snapshot
-from triplewire.lake.reads import Tally
+from triplewire.history.engines import QueryProfile, time_limit_error
+from triplewire.history.pruning import ScannedFiles, ZoneMaps, find_scanned
+from triplewire.history.requests import QueryLimits
 from triplewire.query import spark
-from triplewire.query.engines import over_time
-from triplewire.query.profiles import Profile
-from triplewire.query.prunings import Scanned, scanned_by
-from triplewire.query.ranges import Ranges
-from triplewire.query.requests import Bounds
 from triplewire.sparql import Compiled
+from triplewire.storage.lake.ports import Snapshot
+from triplewire.storage.lake.read_counts import ReadCounter
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +26,7 @@ logger = logging.getLogger(__name__)
 class Spark:
     """Runs queries one after the other, as jobs of one session."""
 
-    def __init__(self, session: SparkSession, reads: Tally | None = None) -> None:
+    def __init__(self, session: SparkSession, reads: ReadCounter | None = None) -> None:
         self._session = session
         self._reads = reads
         spark.configure(session)
@@ -43,11 +41,11 @@ class Spark:
             self._reads.save()
         return False
 
-    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> Scanned:
-        return scanned_by(compiled, snapshot, Ranges(snapshot.files), "spark")
+    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> ScannedFiles:
+        return find_scanned(compiled, snapshot, ZoneMaps(snapshot.files), "spark")
 
     def batches(
-        self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds, sight: Sight | None = None
+        self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
@@ -56,13 +54,13 @@ class Spark:
                 self._reads.add(scanned.zones_scanned)
             yield from spark.batches(self._session, placed)
 
-    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: Bounds) -> Profile:
+    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         self._interrupted.clear()
         with self._translated(bounds):
             began = perf_counter()
             placed, scanned = spark.pruned(self._session, compiled, snapshot)
             rows = sum(batch.num_rows for batch in spark.batches(self._session, placed))
-            return Profile(rows, perf_counter() - began, scanned, spark.explained(self._session, placed))
+            return QueryProfile(rows, perf_counter() - began, scanned, spark.explained(self._session, placed))
 
     def interrupt(self) -> None:
         self._interrupted.set()
@@ -72,7 +70,7 @@ class Spark:
         self._session.stop()
 
     @contextmanager
-    def _translated(self, bounds: Bounds) -> Iterator[None]:
+    def _translated(self, bounds: QueryLimits) -> Iterator[None]:
         """A job that was cancelled fails in many ways: that it was is what counts."""
         try:
             yield
@@ -80,4 +78,4 @@ class Spark:
             if not self._interrupted.is_set():
                 raise
             logger.debug("a query was interrupted", exc_info=True)
-            raise over_time(bounds.seconds) from None
+            raise time_limit_error(bounds.seconds) from None

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from triplewire.codec import TURTLE, decode, ntriples
-from triplewire.errors import BadRequest
 from triplewire.model import Event
+from triplewire.model.errors import BadRequest
 
 _EVENT = "urn:triplewire:this-event"
 """Stands for the event in the triples until there is one."""

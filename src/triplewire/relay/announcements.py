@@ -8,7 +8,7 @@ from typing import Any
 
 from triplewire.client import AsyncClient
 from triplewire.config import limits
-from triplewire.errors import TriplewireError
+from triplewire.model.errors import TriplewireError
 from triplewire.relay.declarations import Declaration
 from triplewire.relay.pauses import Sleep
 from triplewire.relay.tallies import Tally

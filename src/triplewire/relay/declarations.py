@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 from triplewire.places import Step, fault, unparsed
-from triplewire.registry.streams import stream_name
 from triplewire.relay.strands import Address, Enrichment, Strand
+from triplewire.storage.registry.streams import check_stream_name
 
 FILTERS = ("source", "application", "vocabulary", "ask", "filter")
 """What an edge picks events of a stream by, as parameters of its address."""
@@ -163,7 +163,7 @@ class _Checked:
 
     def _stream(self, name: object, at: tuple[Step, ...]) -> str:
         try:
-            return stream_name(self._text(name, at))
+            return check_stream_name(self._text(name, at))
         except BadRequest as error:
             raise fault(self.text, at, str(error)) from None
 

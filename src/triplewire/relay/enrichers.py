@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from triplewire.codec import N_TRIPLES, decode
-from triplewire.errors import BadRequest, InputError
 from triplewire.model import Event
+from triplewire.model.errors import BadRequest, InputError
 from triplewire.relay.annotations import Annotation
 from triplewire.relay.strands import Enrichment
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 import orjson
 
 from triplewire.config.files import file_lock, replace_file
-from triplewire.errors import Conflict
+from triplewire.model.errors import Conflict
 
 _POSITION = re.compile(r"[0-9a-f]{16}")
 

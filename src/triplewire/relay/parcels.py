@@ -10,7 +10,7 @@ from typing import Any
 from triplewire.codec import N_QUADS, decode, nquads
 from triplewire.codec.headers import instant
 from triplewire.codec.ztreamy import encode_item
-from triplewire.model import Event, Headers, parse_token, token
+from triplewire.model import Event, EventHeaders, format_position, parse_position
 from triplewire.model.terms import TW, literal
 from triplewire.relay.strands import Address
 from triplewire.relay.trails import HEADER, Trail
@@ -63,7 +63,7 @@ def of_gap(told: Mapping[str, Any], source: Address, upstream: str, now: int) ->
     type = f"<{id}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{TW}Gap> <{id}> .\n"
     body = type + "".join(f"<{id}> <{TW}{name}> {value} <{id}> .\n" for name, value in said.items())
     time = datetime.fromtimestamp(now / 1_000_000, UTC).isoformat()
-    return Parcel(token(parse_token(earliest) - 1), id, time, body, application="triplewire-relay")
+    return Parcel(format_position(parse_position(earliest) - 1), id, time, body, application="triplewire-relay")
 
 
 def packed(parcels: Iterable[Parcel]) -> bytes:
@@ -73,7 +73,7 @@ def packed(parcels: Iterable[Parcel]) -> bytes:
 
 def _packed(parcel: Parcel) -> bytes:
     time = instant("time", parcel.time)
-    headers = Headers(parcel.source, parcel.application, time, N_QUADS.media_type, parcel.headers)
+    headers = EventHeaders(parcel.source, parcel.application, time, N_QUADS.media_type, parcel.headers)
     return encode_item(parcel.event, headers, parcel.body.encode())
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from triplewire.client import AsyncClient
 from triplewire.client.credentials import of_file
-from triplewire.clock import Clock
+from triplewire.model.clock import Clock
 from triplewire.relay.announcements import Announcer
 from triplewire.relay.declarations import Declaration
 from triplewire.relay.enrichers import Enricher, make

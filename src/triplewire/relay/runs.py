@@ -8,10 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from triplewire.client import AsyncClient
-from triplewire.clock import Clock
 from triplewire.codec.ztreamy import MEDIA_TYPE
 from triplewire.config import limits
-from triplewire.errors import Conflict, InputError, StorageFull, TooMany, TriplewireError, Unavailable
+from triplewire.model.clock import Clock
+from triplewire.model.errors import Conflict, InputError, StorageFull, TooManyRequests, TriplewireError, Unavailable
 from triplewire.relay import parcels
 from triplewire.relay.enrichers import Enricher, enriched
 from triplewire.relay.inboxes import Inbox
@@ -61,7 +61,7 @@ class Run:
             except (InputError, ExceptionGroup) as error:
                 logger.error("%s: %s", self.strand, error)
                 return self.tally.turn("refused", str(error))
-            except (Conflict, StorageFull, TooMany, Unavailable) as error:
+            except (Conflict, StorageFull, TooManyRequests, Unavailable) as error:
                 failures = 1 if self.tally.batches > carried else failures + 1
                 self.tally.breaks += 1
                 self.tally.turn("waiting", str(error))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count, cycle, islice
 
-from triplewire.model import Event, Headers
+from triplewire.model import Event, EventHeaders
 from triplewire.model.terms import RDF_TYPE
 from triplewire.simulate.curves import typical
 from triplewire.simulate.incidents import Incident, incidents
@@ -73,5 +73,5 @@ class City:
             f"{subject}\t{sosa('hasFeatureOfInterest')}\t{sensor.thing}",
         ]
         text = "\n".join([*lines, sensor.fact] if sensor.fact else lines)
-        headers = Headers(source=CITY, application="simulate", time=round(at.timestamp() * 1_000_000))
+        headers = EventHeaders(source=CITY, application="simulate", time=round(at.timestamp() * 1_000_000))
         return Event(f"{CITY}event/{self.run}/{number}", text, headers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 if TYPE_CHECKING:
     from triplewire.spark.lakes import Named

@@ -11,16 +11,17 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEq
 from pyspark.sql.types import StructType
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest, NotFound
-from triplewire.lake.relations import engine
-from triplewire.model import START, parse_token, token
-from triplewire.registry.streams import stream_name
+from triplewire.model import START, format_position, parse_position
+from triplewire.model.errors import BadRequest, NotFound
 from triplewire.spark.options import Options
 from triplewire.spark.origins import Part
 from triplewire.spark.schemas import arrow_schema, events_of
+from triplewire.storage.lake.data_files import connect_duckdb
+from triplewire.storage.registry.streams import check_stream_name
 
 if TYPE_CHECKING:
     from triplewire.client import Client
+
 
 _POSITION = ("position",)
 
@@ -41,7 +42,7 @@ class BrokerOrigin:
 
     def reach(self, after: int, most: int | None = None) -> int:
         with _client(self._url, self._options.token) as client:
-            head = parse_token(client.health()["head"])
+            head = parse_position(client.health()["head"])
             if most is None or head <= after:
                 return max(after, head)
             # Who asks after the start asks for what is kept; whether something was before that is told to others.
@@ -49,7 +50,7 @@ class BrokerOrigin:
             earliest = client.page(probe, probe + 1).earliest
         if earliest is not None and after > START and self._options.fail_on_gap:
             raise NotFound(
-                f"events after {token(after)} are gone from the log of {self._url}, which begins at {token(earliest)}: "
+                f"events after {format_position(after)} are gone from the log of {self._url}, which begins at {format_position(earliest)}: "
                 "read them from its lake (the option path), or go on without them (fail_on_gap false)"
             )
         return min(head, max(after, (earliest or 0) - 1) + most)
@@ -87,7 +88,7 @@ class BrokerOrigin:
     def _takes_stream(self, name: str) -> bool:
         """What is no name of a stream is left to Spark, which finds nothing; so is a second one."""
         try:
-            wanted = stream_name(name)
+            wanted = check_stream_name(name)
         except BadRequest:
             return False
         if self._stream not in (None, wanted):
@@ -108,7 +109,7 @@ def _quads(entries: pa.Table, schema: StructType) -> pa.Table:
     from triplewire.sparql import explode, to_sql
 
     columns = ", ".join(f'"{name}"' for name in schema.names)
-    with engine() as duck:
+    with connect_duckdb() as duck:
         duck.register("entries", entries)
         sql = to_sql(explode("entries", columns=tuple(schema.names)), "duckdb")
         return duck.sql(f"SELECT {columns} FROM ({sql})").to_arrow_table().cast(arrow_schema(schema))

@@ -1,6 +1,7 @@
 """Filters: conditions that Spark hands down, as files that need not be opened and rows that need not leave them.
 
-A file that is passed over has no row that a filter lets through. Rows are chosen by DuckDB, which orders numbers (NaN
+A file that is passed over has no row that a filter lets through. Rows are chosen by DuckDB, which orders numbers
+(NaN
 last) and texts (by bytes) as Spark does, so that Spark need not look again.
 """
 
@@ -30,7 +31,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from triplewire.lake.ports import DataFile, Range
+from triplewire.storage.lake.ports import ColumnRange, DataFile
 
 _COMPARISONS: Mapping[type[Filter], Callable[[Any, Any], Any]] = {
     EqualTo: operator.eq,
@@ -113,7 +114,7 @@ def _expression(given: Filter, column: Expression) -> Expression:
     return made
 
 
-def _overlaps(given: Filter, bounds: Range) -> bool:
+def _overlaps(given: Filter, bounds: ColumnRange) -> bool:
     """Whether a value within the bounds may pass."""
     least, greatest = bounds
     if isinstance(given, In):

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from triplewire.errors import BadRequest, NotFound
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Moment, Shelf, Snapshot
+from triplewire.model.errors import BadRequest, NotFound
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import LakeReader, Snapshot, VersionOrTime
 
-Named: TypeAlias = str | Path | Shelf | Snapshot
+Named: TypeAlias = str | Path | LakeReader | Snapshot
 """A broker's data directory, or the lake's table itself, as a path; an open lake; or one version of it."""
 
 _BELOW = ("", "quads", "lake/quads")
@@ -30,7 +30,7 @@ def snapshot_of(lake: Named, version: int | None = None, as_of: datetime | str |
     return lake
 
 
-def opened(lake: str | Path | Shelf) -> Shelf:
+def opened(lake: str | Path | LakeReader) -> LakeReader:
     return DeltaLake(table_of(lake)) if isinstance(lake, str | Path) else lake
 
 
@@ -46,7 +46,7 @@ def table_of(lake: str | Path) -> Path:
     raise NotFound(f"there is no lake at {lake}: none of {looked} is a Delta table; has anything been published yet?")
 
 
-def moment(version: int | None, as_of: datetime | str | None) -> Moment | None:
+def moment(version: int | None, as_of: datetime | str | None) -> VersionOrTime | None:
     """Which version is meant; None for the newest."""
     if version is not None and as_of is not None:
         raise BadRequest("version and as_of are both given; give one of them")

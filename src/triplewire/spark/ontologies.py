@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from triplewire.clock import SystemClock
-from triplewire.errors import BadRequest
-from triplewire.query.ontologies import Ontologies
-from triplewire.registry.sqlite import SqliteRegistry
+from triplewire.history.executor import OntologyTables
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import BadRequest
 from triplewire.spark.lakes import Named
+from triplewire.storage.registry.sqlite import SqliteRegistry
 
 _REGISTRY = "log.db"
 
 
-def ontologies_of(lake: Named) -> Ontologies:
+def ontologies_of(lake: Named) -> OntologyTables:
     """Of the broker whose data directory this is. Raises BadRequest for what is none."""
     file = Path(lake).expanduser() / _REGISTRY if isinstance(lake, str | Path) else None
     if file is None or not file.is_file():
@@ -21,4 +21,4 @@ def ontologies_of(lake: Named) -> Ontologies:
             "entailment goes by the ontologies of a broker, which are in its data directory; "
             f"name that (it has the file {_REGISTRY}), not {lake!r:.200}"
         )
-    return Ontologies(SqliteRegistry(file, SystemClock()))
+    return OntologyTables(SqliteRegistry(file, SystemClock()))

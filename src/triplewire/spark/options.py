@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import END, START, parse_token
-from triplewire.registry.streams import stream_name
+from triplewire.model import END, START, parse_position
+from triplewire.model.errors import BadRequest
 from triplewire.spark.schemas import SCHEMAS
+from triplewire.storage.registry.streams import check_stream_name
 
 KNOWN = (
     "path",
@@ -66,7 +66,7 @@ def options_of(given: Mapping[str, str]) -> Options:
         url=said.get("url"),
         what=_chosen(said, "what", "events", tuple(SCHEMAS)),
         columns=tuple(name.strip() for name in said.get("columns", "").split(",") if name.strip()),
-        stream=stream_name(said["stream"]) if "stream" in said else None,
+        stream=check_stream_name(said["stream"]) if "stream" in said else None,
         after=_position(said, "after", START),
         upto=_position(said, "upto", END),
         version=_number(said, "version") if "version" in said else None,
@@ -106,7 +106,7 @@ def _position(said: Mapping[str, str], name: str, default: int) -> int:
     text = said.get(name)
     if text is None:
         return default
-    return int(text) if text.isdecimal() and len(text) < _TOKEN else parse_token(text)
+    return int(text) if text.isdecimal() and len(text) < _TOKEN else parse_position(text)
 
 
 def _time(text: str) -> datetime:

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from triplewire.history.executor import RDFS, QueryCompiler
+from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.query import spark as engine
-from triplewire.query.compilers import RDFS, Compiler
-from triplewire.query.requests import Bounds, QueryRequest
 from triplewire.spark.lakes import Named, snapshot_of
 from triplewire.spark.ontologies import ontologies_of
 from triplewire.spark.terms import Forms, formed
@@ -55,8 +55,8 @@ def frame_of(spark: SparkSession, asked: Question) -> DataFrame:
 
 def _compiled(asked: Question) -> Compiled:
     ontologies = ontologies_of(asked.lake) if asked.entailment == RDFS else None
-    compiler = Compiler("spark", ontologies=ontologies)
-    return compiler.compiled(compiler.parsed(QueryRequest(asked.query, entailment=asked.entailment)), Bounds())
+    compiler = QueryCompiler("spark", ontologies=ontologies)
+    return compiler.compiled(compiler.parsed(HistoryRequest(asked.query, entailment=asked.entailment)), QueryLimits())
 
 
 def _names(compiled: Compiled) -> tuple[str, ...]:

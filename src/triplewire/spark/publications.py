@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructType, TimestampNTZType, TimestampType
 
-from triplewire.errors import BadRequest
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import BadRequest
 from triplewire.spark.publishers import Failure, Publisher, Tally
 from triplewire.spark.schemas import EVENTS, TRIPLE
+from triplewire.storage.registry.streams import check_stream_name
 
 Report: TypeAlias = Tally
 
@@ -95,7 +95,7 @@ def check_events(schema: StructType, stream: str | None) -> None:
             wanted = EVENTS[field.name].dataType.simpleString()
             raise BadRequest(f"the column {field.name} is {field.dataType.simpleString()}; it must be {wanted}")
     if stream is not None:
-        stream_name(stream)
+        check_stream_name(stream)
     elif "stream" not in schema.names:
         raise BadRequest("say to which stream: give stream=, or a column stream")
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.errors import IdTaken, InputError, Unavailable
-from triplewire.model import Addressed, Event, Headers
+from triplewire.model import Event, EventHeaders, StreamEvent
+from triplewire.model.errors import DuplicateId, InputError, Unavailable
 
 if TYPE_CHECKING:
     from triplewire.client import AsyncClient
+
 
 _NO_IRI = re.compile(r'[\s<>"]')
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
@@ -91,19 +92,19 @@ class Sender:
     key: str
     gate: asyncio.Semaphore
 
-    async def send(self, events: Sequence[Addressed]) -> Tally:
+    async def send(self, events: Sequence[StreamEvent]) -> Tally:
         """One request; where it is refused, halves of it, until the event is found that is to blame."""
         try:
             async with self.gate:
                 await self._try(events)
             return Tally(len(events), sum(map(_quads, events)), sum(map(_size, events)))
-        except (InputError, IdTaken) as error:
+        except (InputError, DuplicateId) as error:
             if len(events) == 1:
                 return Tally.of_failure(events[0].event.id, error)
         half = len(events) // 2
         return await self.send(events[:half]) + await self.send(events[half:])
 
-    async def _try(self, events: Sequence[Addressed]) -> None:
+    async def _try(self, events: Sequence[StreamEvent]) -> None:
         key = f"{self.key}/{sha256(repr(events).encode()).hexdigest()}"
         for attempt in range(1, limits.SPARK_ATTEMPTS):
             try:
@@ -123,9 +124,9 @@ async def _sender(url: str, key: str, token: str | None) -> AsyncIterator[Sender
         yield Sender(client, key, asyncio.Semaphore(limits.SPARK_REQUESTS))
 
 
-def bodies(events: Iterable[Addressed]) -> Iterator[list[Addressed]]:
+def bodies(events: Iterable[StreamEvent]) -> Iterator[list[StreamEvent]]:
     """Events that can share a request: not too many, and no id twice, which would be one event there."""
-    body: list[Addressed] = []
+    body: list[StreamEvent] = []
     ids: set[str] = set()
     size = 0
     for each in events:
@@ -139,17 +140,17 @@ def bodies(events: Iterable[Addressed]) -> Iterator[list[Addressed]]:
         yield body
 
 
-def _quads(each: Addressed) -> int:
+def _quads(each: StreamEvent) -> int:
     return each.event.text.count("\n") + 1
 
 
-def _size(each: Addressed) -> int:
+def _size(each: StreamEvent) -> int:
     return len(each.event.text.encode())
 
 
-def _events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[Addressed], list[Tally]]:
+def _events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[StreamEvent], list[Tally]]:
     """Those of a batch, and those that cannot be sent."""
-    found: list[Addressed] = []
+    found: list[StreamEvent] = []
     wrong: list[Tally] = []
     for row in _rows(batch):
         try:
@@ -168,7 +169,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
-def _event(row: dict[str, Any], stream: str | None) -> Addressed:
+def _event(row: dict[str, Any], stream: str | None) -> StreamEvent:
     event, quads = row["event"], row["quads"]
     if not event or not quads:
         raise ValueError("an event must have an id, an absolute IRI in the column event, and at least one quad")
@@ -179,8 +180,8 @@ def _event(row: dict[str, Any], stream: str | None) -> Addressed:
         raise ValueError("the column stream is null; an event must go to a stream")
     if (time := row.get("time")) is not None and time not in _TIMES:
         raise ValueError(f"the time is {time} µs from 1970, which is in no year of four digits")
-    headers = Headers(row.get("source"), row.get("application"), time, extensions=_extensions(row))
-    return Addressed(target, Event(event, "\n".join(map(_line, quads)), headers))
+    headers = EventHeaders(row.get("source"), row.get("application"), time, extensions=_extensions(row))
+    return StreamEvent(target, Event(event, "\n".join(map(_line, quads)), headers))
 
 
 def _extensions(row: dict[str, Any]) -> dict[str, str]:

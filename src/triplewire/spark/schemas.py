@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 
 def _schema(columns: Mapping[str, DataType]) -> StructType:

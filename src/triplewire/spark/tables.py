@@ -15,14 +15,15 @@ from pyspark.sql.datasource import EqualTo, Filter, In
 from pyspark.sql.types import StructType
 
 from triplewire.config import limits
-from triplewire.lake.relations import engine
 from triplewire.spark.filters import Condition, condition, every
 from triplewire.spark.options import Options
 from triplewire.spark.origins import Part
 from triplewire.spark.schemas import QUADS, arrow_schema, events_of
+from triplewire.storage.lake.data_files import connect_duckdb
 
 if TYPE_CHECKING:
-    from triplewire.lake.ports import DataFile, Shelf, Snapshot
+    from triplewire.storage.lake.ports import DataFile, LakeReader, Snapshot
+
 
 _HEADERS = ("position", "stream", "source", "application", "time", "received")
 _COLUMNS = {"quads": {name: name for name in QUADS.names}, "events": {name: name for name in _HEADERS}}
@@ -80,7 +81,7 @@ class TableOrigin:
         if not part.files:
             return
         wanted = arrow_schema(schema)
-        with engine() as duck:
+        with connect_duckdb() as duck:
             rows = duck.read_parquet(list(part.files)).filter(self._chosen(part))
             if self._options.what == "quads":
                 chosen = rows.select(*map(ColumnExpression, schema.names))
@@ -111,7 +112,7 @@ class TableOrigin:
 
 
 @cache
-def _opened(path: str) -> Shelf:
+def _opened(path: str) -> LakeReader:
     """Kept, so that who follows a table reads only what is new of its log."""
     from triplewire.spark.lakes import opened
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 from triplewire.sparql import facets_of, to_sql
 from triplewire.sparql.compile.lexicals import body, unescaped
 from triplewire.sparql.compile.sql import Sql, call, case, every, length, number, text

@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 from triplewire.spark.publications import check_events, checked, refused
 from triplewire.spark.publishers import Publisher, Tally
 

@@ -17,11 +17,12 @@ from triplewire.sparql.compile.subscriptions import compile_subscription
 from triplewire.sparql.conjunctions import Conjunction, conjunction
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.queries import Compiled, Step, compile_query
-from triplewire.sparql.registrations import Registration, WindowClause, compile_windows, parse_registration
+from triplewire.sparql.registrations import Registration, compile_windows, parse_registration
 from triplewire.sparql.splits import split_unbounded
 from triplewire.sparql.statistics import Counts, Statistics
 from triplewire.sparql.syntax import parse_query
 from triplewire.sparql.unbounded import Bind, Check, RowStep, Unbounded
+from triplewire.sparql.windows import WindowClause
 
 __all__ = [
     "FACETS",

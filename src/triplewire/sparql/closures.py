@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF_TYPE, is_iri
 from triplewire.sparql.hierarchies import Hierarchy
 from triplewire.sparql.inferences import SAME, inferred

@@ -1,6 +1,7 @@
 """Entailments: a query whose answers also count what follows from an ontology, by RDFS.
 
-Each triple pattern that the ontology concerns becomes all the ways in which its triple may be entailed, of which each
+Each triple pattern that the ontology concerns becomes all the ways in which its triple may be entailed, of which
+each
 triple counts once. Data are read as they are: the tables of the ontology are joined as stated solutions.
 """
 
@@ -12,7 +13,7 @@ from functools import reduce
 from itertools import count
 
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
+from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.algebra import (
     Apply,

@@ -2,7 +2,8 @@
 
 To matching and to windows a CONSTRUCT is the SELECT of what its template needs, so that it is decided like any other
 query and its template is filled in as late as its solutions are expanded. Blank nodes of the template become skolem
-IRIs, as those of events do: one for each label, solution and graph, and the same one whenever the graph is made again.
+IRIs, as those of events do: one for each label, solution and graph, and the same one whenever the graph is made
+again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import reduce
 from hashlib import blake2b
 from urllib.parse import quote
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.model.terms import GENID, iri, is_iri
 from triplewire.sparql.algebra import Apply, Const, Expression, Filter, Node, Param, Pattern, Query, Select, Var
 from triplewire.sparql.compile.subscriptions import required

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 Pair = tuple[str, str]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from triplewire.errors import Place, Unsupported
+from triplewire.model.errors import TextPosition, Unsupported
 
 
 @dataclass(frozen=True)
 class Mark:
     construct: str
-    place: Place
+    place: TextPosition
     excerpt: str
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_literal
 from triplewire.sparql.hierarchies import Hierarchy, Pair, Pairs
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from triplewire.config import limits
-from triplewire.model.queries import Report
+from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql.algebra import Query
 from triplewire.sparql.dialects import Dialect
 from triplewire.sparql.marks import Mark
@@ -21,7 +21,7 @@ from triplewire.sparql.windows import WindowClause
 
 __all__ = ["Registration", "WindowClause", "compile_windows", "parse_registration"]
 
-_REPORTS = tuple(each.value.upper() for each in Report)
+_REPORTS = tuple(each.value.upper() for each in ReportStrategy)
 _WINDOWED = "`FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M]` in a query that begins with REGISTER, or none of both"
 
 
@@ -33,7 +33,7 @@ class Registration:
     query: Query
     windows: tuple[WindowClause, ...] = ()
     name: str | None = None
-    report: Report | None = None
+    report: ReportStrategy | None = None
     marks: tuple[Mark, ...] = field(default=(), compare=False, repr=False)
     """Where its constructs stand, for whoever refuses one of them."""
 
@@ -67,12 +67,12 @@ def _parsed(text: str) -> Registration:
         raise cursor.wrong(_WINDOWED, start)
     if found and query.form not in ("select", "construct"):
         raise _no_stream(cursor, form)
-    return Registration(query, found, name, report or (Report.ALL if found else None), cursor.marks)
+    return Registration(query, found, name, report or (ReportStrategy.ALL if found else None), cursor.marks)
 
 
-def _head(cursor: Cursor) -> tuple[Report, str]:
+def _head(cursor: Cursor) -> tuple[ReportStrategy, str]:
     """What comes after REGISTER: what is reported, and where."""
-    report = Report(cursor.expect(*_REPORTS).key.lower())
+    report = ReportStrategy(cursor.expect(*_REPORTS).key.lower())
     name = stream_name(cursor)
     cursor.expect("AS")
     return report, name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from triplewire.log.ports import Publication
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
+from triplewire.storage.log.ports import Publication
 
 EXAMPLE = "http://example.org/"
 

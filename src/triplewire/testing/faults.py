@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TypeVar
 
-from triplewire.errors import StorageFull, Unavailable
+from triplewire.model.errors import StorageFull, Unavailable
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from threading import Event
 
 import pyarrow as pa
 
-from triplewire.log.ports import Chunk, Log, Outbox, Publication, Retention
+from triplewire.storage.log.ports import Log, LogRetention, Outbox, OutboxChunk, Publication
 from triplewire.testing.faults import Fault, Faults
 
 
@@ -23,7 +23,7 @@ class _Around:
     def head(self) -> int:
         return self._log.head()
 
-    def trim(self, retention: Retention, before: int) -> int:
+    def trim(self, retention: LogRetention, before: int) -> int:
         return self._log.trim(retention, before)
 
 
@@ -64,7 +64,7 @@ class FaultyOutbox:
     def write(self, batch: int, upto: int, matches: pa.Table) -> None:
         self._faults.strike(lambda: self._outbox.write(batch, upto, matches))
 
-    def read(self, after: int, limit: int) -> list[Chunk]:
+    def read(self, after: int, limit: int) -> list[OutboxChunk]:
         return self._outbox.read(after, limit)
 
     def head(self) -> int:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from triplewire.clock import ManualClock
-from triplewire.log import MemoryLog, MemoryOutbox, SqliteLog, SqliteOutbox
-from triplewire.registry import MemoryRegistry, SqliteRegistry
-from triplewire.sequences import Positions
+from triplewire.model.clock import ManualClock
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
+from triplewire.storage.outbox import MemoryOutbox, SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
 
 KINDS = ("memory", "sqlite")
 
@@ -37,7 +38,7 @@ def twin(kind: str) -> Iterator[Twin]:
 
 
 def _memory() -> Twin:
-    clock, positions, first = ManualClock(), Positions(), MemoryOutbox()
+    clock, positions, first = ManualClock(), PositionSequence(), MemoryOutbox()
     log, registry = MemoryLog(positions, clock), MemoryRegistry(positions)
     return Twin(log, registry, lambda run: MemoryOutbox(run, first), clock)
 

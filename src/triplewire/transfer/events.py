@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from triplewire.codec.headers import Said, headers_of
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.model import Addressed, Event
+from triplewire.model import Event, StreamEvent
+from triplewire.model.errors import BadRequest
 from triplewire.transfer.faults import Fault
 from triplewire.transfer.runs import Run
 
@@ -73,7 +73,7 @@ class Reader(Protocol):
 class Found:
     """An event of a file, and where the next one begins."""
 
-    addressed: Addressed
+    addressed: StreamEvent
     quads: int
     after: Mark
 
@@ -134,7 +134,7 @@ def _whole(pending: _Pending, override: str | None, after: Mark) -> Found | Faul
     stream = override or said.stream
     if stream is None:
         return Fault(line, f"the stream of {id} is not said; give one with --stream")
-    return Found(Addressed(stream, Event(id, text, headers_of(said))), quads, after)
+    return Found(StreamEvent(stream, Event(id, text, headers_of(said))), quads, after)
 
 
 def _size(text: str) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
-from triplewire.errors import Conflict, StorageFull
+from triplewire.model.errors import Conflict, StorageFull
 from triplewire.transfer.formats import Format, Shape
 from triplewire.transfer.selections import Selection
 from triplewire.transfer.sinks import ParquetSink, Sink, StreamSink, TextSink

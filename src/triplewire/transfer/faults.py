@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 
 _SHOWN = 100
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 STANDARD = "-"
 """Standard input or output, in the place of a file's name."""

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from triplewire.codec.extensions import to_json
 from triplewire.config import limits
-from triplewire.errors import Conflict, IdTaken, InputError, Unavailable
-from triplewire.model import Addressed
+from triplewire.model import StreamEvent
+from triplewire.model.errors import Conflict, DuplicateId, InputError, Unavailable
 from triplewire.transfer.events import BEGINNING, Found, Mark, Reader, events
 from triplewire.transfer.faults import Fault
 from triplewire.transfer.formats import Format, Shape
@@ -23,7 +23,7 @@ from triplewire.transfer.states import StateFile
 class Broker(Protocol):
     """Where events go; `Client` is one."""
 
-    def publish_addressed(self, events: Iterable[Addressed], key: str | None = None) -> dict[str, Any]:
+    def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> dict[str, Any]:
         """All of them, in order, or none; once for a key."""
 
 
@@ -173,7 +173,7 @@ def _publish(broker: Broker, batch: Batch, key: str, wait: Callable[[float], Non
             if attempt == limits.IMPORT_ATTEMPTS - 1:
                 raise
             wait(2.0**attempt)
-        except (InputError, IdTaken) as error:
+        except (InputError, DuplicateId) as error:
             first, last = batch.events[0].addressed.event.id, batch.events[-1].addressed.event.id
             raise InputError(f"the broker took none of the events {first} to {last}: {error}") from error
         else:

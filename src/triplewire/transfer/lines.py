@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from triplewire.codec import N_QUADS, TRIG
 from triplewire.codec.statements import Part, canonical, ends, lines, statements
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.transfer.events import Block, Spot
 from triplewire.transfer.faults import Fault, fault_of, moved
 from triplewire.transfer.runs import Run, runs

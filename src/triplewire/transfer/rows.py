@@ -15,7 +15,7 @@ from triplewire.codec import N_QUADS
 from triplewire.codec.extensions import from_json, to_json
 from triplewire.codec.headers import Said, clean
 from triplewire.codec.statements import canonical
-from triplewire.errors import BadRequest, InputError
+from triplewire.model.errors import BadRequest, InputError
 from triplewire.transfer.events import Block, Spot
 from triplewire.transfer.faults import Fault
 from triplewire.transfer.runs import Run, checked, runs

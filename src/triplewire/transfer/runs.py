@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from triplewire.codec import check_id
 from triplewire.codec.headers import NOTHING, Said, parse_headers
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW
-from triplewire.registry.streams import stream_name
+from triplewire.storage.registry.streams import check_stream_name
 
 _IRI = r"<[^<> \n]*>"
 _LITERAL = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"(?:\^\^<[^<> \n]*>|@[A-Za-z0-9-]+)?'
@@ -64,7 +64,7 @@ def runs(lines: str, line: int) -> Iterator[Run]:
 def checked(said: Said) -> Said:
     """Raises BadRequest for a stream that cannot be."""
     if said.stream is not None:
-        stream_name(said.stream)
+        check_stream_name(said.stream)
     return said
 
 

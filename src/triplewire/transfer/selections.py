@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 
 @dataclass(frozen=True)

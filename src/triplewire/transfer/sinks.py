@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from triplewire.config.files import sync
-from triplewire.errors import Conflict
-from triplewire.lake.quads import QUADS
-from triplewire.lake.relations import engine
+from triplewire.model.errors import Conflict
 from triplewire.sparql import explode, to_sql
+from triplewire.storage.lake.data_files import QUADS, connect_duckdb
 from triplewire.transfer.texts import TextWriter
 
 LEVEL = 6
@@ -147,7 +146,7 @@ class ParquetSink:
 
 def _exploding() -> Callable[[pa.Table], pa.Table]:
     """Events as quads, a row each, in the columns of the lake's own table and in the order of events."""
-    duck = engine()
+    duck = connect_duckdb()
     sql = f"SELECT * FROM ({to_sql(explode('entries', columns=tuple(QUADS.names)), 'duckdb')}) ORDER BY position, quad"
 
     def exploded(entries: pa.Table) -> pa.Table:

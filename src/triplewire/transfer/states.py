@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from triplewire.config.files import replace_file
-from triplewire.errors import Conflict
+from triplewire.model.errors import Conflict
 
 _LAYOUT = 1
 """Of the file. One that has another is from another version of this program."""

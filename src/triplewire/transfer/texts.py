@@ -1,6 +1,7 @@
 """Texts: a page of events as N-Quads or TriG.
 
-Both are made of the text that the lake has, by one SQL expression for a page. No quad is parsed or looked at by itself:
+Both are made of the text that the lake has, by one SQL expression for a page. No quad is parsed or looked at by
+itself:
 terms are canonical N-Triples, which both formats take as they are.
 """
 
@@ -11,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from triplewire.lake.relations import engine
 from triplewire.model.terms import TW, XSD
+from triplewire.storage.lake.data_files import connect_duckdb
 from triplewire.transfer.formats import Format
 
 _ESCAPED = r"""replace(replace({0}, '\', '\\'), '"', '\"')"""
@@ -39,7 +40,7 @@ class TextWriter:
     """Writes pages of entries in one of the formats. Belongs to one thread."""
 
     def __init__(self, format: Format, *, headers: bool) -> None:
-        self._duck = engine()
+        self._duck = connect_duckdb()
         said = _SAID[format]() if headers else "''"
         self._sql = f"SELECT {said} || {_QUADS[format]} AS text FROM entries"
         self.head = HEADS[format] if headers else b""

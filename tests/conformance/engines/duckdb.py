@@ -11,7 +11,7 @@ from tests.conformance.engines import relations
 from tests.conformance.engines.answers import answer
 from tests.conformance.engines.ports import Refused
 from tests.conformance.results import Answer
-from triplewire.errors import SparqlSyntax, Unsupported
+from triplewire.model.errors import SparqlSyntax, Unsupported
 from triplewire.sparql import compile_query, parse_query
 from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects import duckdb as dialect

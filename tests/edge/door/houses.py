@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from tests.edge.houses import House, house
-from triplewire.clock import ManualClock
 from triplewire.control import issuances
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import Parts
 from triplewire.edge.door import Guests, Witness
 from triplewire.edge.door.tokens import TokenAuthenticator
-from triplewire.registry.tokens import Ring
+from triplewire.model.clock import ManualClock
+from triplewire.storage.registry.security import TokenCache
 
 NQUADS = {"Content-Type": "application/n-quads"}
 
@@ -44,7 +44,7 @@ async def closed(witness: Witness | None = None, *, waits: bool = False) -> Asyn
     def shut(parts: Parts) -> Parts:
         assert isinstance(parts.clock, ManualClock)
         tokens = Tokens(parts.registry, parts.clock)
-        ring = Ring(parts.registry, lambda: True)
+        ring = TokenCache(parts.registry, lambda: True)
         knows = TokenAuthenticator(ring, parts.clock)
         found.append((tokens, parts.clock))
         return replace(

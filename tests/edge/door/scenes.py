@@ -14,7 +14,6 @@ from aiohttp import hdrs, web
 from tests.edge.houses import Echo
 from triplewire.access import Verb
 from triplewire.access.tokens import new_id, new_secret, written
-from triplewire.clock import ManualClock, SystemClock
 from triplewire.compose.doors import open_access
 from triplewire.compose.edge import edge_parts
 from triplewire.config import Settings
@@ -22,6 +21,7 @@ from triplewire.contract import Operation, operation_of
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import application
 from triplewire.edge.server import runner_of
+from triplewire.model.clock import ManualClock, SystemClock
 
 STREAM = "home"
 PARTS = (STREAM, "1", "0000000000000001")

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from triplewire.access import Principal
 from triplewire.contract import operation_of
 from triplewire.edge import Parts
-from triplewire.errors import Unauthenticated
+from triplewire.model.errors import Unauthenticated
+from triplewire.testing.events import event
 
 
 @dataclass

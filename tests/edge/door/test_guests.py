@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from triplewire.access import Principal
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.door import Guests
+from triplewire.model.clock import ManualClock
 
 
 @dataclass(eq=False)

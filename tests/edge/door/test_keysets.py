@@ -12,12 +12,13 @@ import pytest
 
 from tests.access.test_keys import RULES, claims, document, published, signed
 from tests.edge.door.houses import NQUADS, bearer
-from tests.edge.houses import body, event, house, run
+from tests.edge.houses import body, house, run
 from triplewire.access.keys import Keys
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.door.keysets import KeySetAuthenticator, source_of
-from triplewire.errors import BadRequest, Unauthenticated, Unavailable
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import BadRequest, Unauthenticated, Unavailable
+from triplewire.testing.events import event
 
 
 @dataclass

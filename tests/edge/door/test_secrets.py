@@ -15,9 +15,10 @@ import pytest
 from tests.access.test_keys import claims, signed
 from tests.edge.door.houses import NQUADS, bearer
 from tests.edge.door.scenes import Scene, scene
-from tests.edge.houses import body, event, run
+from tests.edge.houses import body, run
 from triplewire.access.tokens import parsed
-from triplewire.clock import ManualClock
+from triplewire.model.clock import ManualClock
+from triplewire.testing.events import event
 
 PASSWORD = "Basic czNjcmV0OnBhc3N3b3Jk"
 

@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from tests.edge.door.houses import NQUADS, Closed, bearer, closed
-from tests.edge.houses import Ear, body, data, event, run
+from tests.edge.houses import Ear, body, data, run
 from triplewire.access.tokens import new_secret, written
+from triplewire.testing.events import event
 
 
 async def status(home: Closed, text: str, path: str = "/streams/home") -> int:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tests.edge.door.houses import bearer
-from tests.edge.houses import House, body, event, house, run
-from triplewire.clock import ManualClock
+from tests.edge.houses import House, body, house, run
 from triplewire.config import limits
 from triplewire.control import Insights, Ontologies, Subscriptions, issuances, receipts, registrations, routes
 from triplewire.control.beginnings import Beginnings
@@ -24,8 +23,10 @@ from triplewire.edge import Parts
 from triplewire.edge.clients.clients import Clients
 from triplewire.edge.door import Witness
 from triplewire.edge.door.tokens import TokenAuthenticator
-from triplewire.registry.tokens import Ring
-from triplewire.telemetry.audits import Audits
+from triplewire.model.clock import ManualClock
+from triplewire.security.audit import AuditLog
+from triplewire.storage.registry.security import TokenCache
+from triplewire.testing.events import event
 
 AT = "2023-11-14T22:13:20Z"
 
@@ -34,7 +35,7 @@ AT = "2023-11-14T22:13:20Z"
 class Watched:
     at: House
     witness: Witness
-    audits: Audits
+    audits: AuditLog
     boss: tuple[str, str]
     """The id and the text of a token for everything."""
     guest: tuple[str, str]
@@ -52,7 +53,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(folder: Path) -> AsyncIterator[Watched]:
-    audits = Audits(folder / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(folder / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
     found: dict[str, Any] = {}
 
     def whole(parts: Parts) -> Parts:
@@ -70,7 +71,7 @@ async def watched(folder: Path) -> AsyncIterator[Watched]:
             *issuances.routes(tokens),
             *registrations.routes(Queries(parts.registry, parts.clock, lambda stream: True)),
         ]
-        knows = TokenAuthenticator(Ring(parts.registry, lambda: True), parts.clock)
+        knows = TokenAuthenticator(TokenCache(parts.registry, lambda: True), parts.clock)
         return replace(parts, routes=served, witness=found["witness"], authenticators=(knows,))
 
     async with house(change=whole) as at:

@@ -13,18 +13,19 @@ from typing import Any
 from aiohttp import web
 
 from tests.edge.houses import House, house
-from triplewire.clock import ManualClock
 from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.webhooks import Webhooks
 from triplewire.edge import Parts
 from triplewire.edge.hooks.offices import Outbound
-from triplewire.hooks import MemoryLedger, Networks
-from triplewire.hooks.ports import Books
-from triplewire.hooks.schedules import Schedule
-from triplewire.model import parse_token
+from triplewire.http.webhooks.calls import RetrySchedule
+from triplewire.model import parse_position
+from triplewire.model.clock import ManualClock
+from triplewire.security.webhooks import AllowedNetworks
+from triplewire.storage.memory import MemoryWebhookStore
+from triplewire.storage.webhooks import WebhookStore
 
-LOCAL = Networks.parsed(["127.0.0.0/8"])
+LOCAL = AllowedNetworks.parsed(["127.0.0.0/8"])
 LOOK = 0.002
 
 Reply = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -125,7 +126,7 @@ class Scene:
     at: House
     receiver: Receiver
     alarm: Alarm
-    books: Books
+    books: WebhookStore
 
     @property
     def clock(self) -> ManualClock:
@@ -145,7 +146,7 @@ class Scene:
     def publish(self, *made: dict[str, Any], count: int = 1) -> list[int]:
         """Events that subscriptions match; their positions."""
         positions = list(self.at.append(*range(count)))
-        since = [parse_token(each["since"]) for each in made]
+        since = [parse_position(each["since"]) for each in made]
         self.at.match([(position, each, None) for position in positions for each in since])
         return positions
 
@@ -162,20 +163,20 @@ class Scene:
 @asynccontextmanager
 async def scene(
     *,
-    books: Books | None = None,
+    books: WebhookStore | None = None,
     attempts: int = 3,
     seconds: float = 20.0,
-    networks: Networks = LOCAL,
+    networks: AllowedNetworks = LOCAL,
     change: Callable[[Parts], Parts] = lambda parts: parts,
 ) -> AsyncIterator[Scene]:
-    kept, alarms = books or MemoryLedger(), list[Alarm]()
+    kept, alarms = books or MemoryWebhookStore(), list[Alarm]()
 
     def hooked(parts: Parts) -> Parts:
         assert isinstance(parts.clock, ManualClock)
         # Libraries that check signatures go by the time that it is.
         parts.clock.jump(int(time.time() * 1_000_000) - parts.clock.now())
         alarms.append(Alarm(parts.clock))
-        schedule = Schedule(attempts, chance=lambda: 1.0)
+        schedule = RetrySchedule(attempts, chance=lambda: 1.0)
         outbound = Outbound(kept, networks, schedule, alarms[0].sleep, seconds, LOOK)
         subscriptions = Subscriptions(
             parts.registry,

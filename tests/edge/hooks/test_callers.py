@@ -1,5 +1,6 @@
 """Calls to addresses that somebody else chose. Threat: whoever makes a hook has this machine call what only it can
-reach, by a name that leads there, by a redirect, or by a name that leads elsewhere a moment later."""
+reach, by a name that leads there, by a redirect, or by a name that leads elsewhere a moment later.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from aiohttp.abc import ResolveResult
 
 from tests.edge.hooks.scenes import LOCAL, receiver, scene
 from tests.edge.houses import run
-from triplewire.clock import ManualClock
 from triplewire.config import limits
 from triplewire.edge.hooks.callers import Caller, Resolver
 from triplewire.edge.hooks.gates import Gates
-from triplewire.hooks import Networks
+from triplewire.model.clock import ManualClock
+from triplewire.security.webhooks import AllowedNetworks
 
 
 @asynccontextmanager
-async def calling(networks: Networks = LOCAL) -> AsyncIterator[Caller]:
+async def calling(networks: AllowedNetworks = LOCAL) -> AsyncIterator[Caller]:
     caller = Caller(networks, ManualClock())
     try:
         yield caller
@@ -33,7 +34,7 @@ async def calling(networks: Networks = LOCAL) -> AsyncIterator[Caller]:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "[::1]"])
 def test_whatever_leads_to_this_machine_is_not_called(host: str) -> None:
     async def story() -> None:
-        async with receiver() as hearing, calling(Networks()) as caller:
+        async with receiver() as hearing, calling(AllowedNetworks()) as caller:
             answer = await caller.post(hearing.url.replace("127.0.0.1", host), b"{}", {})
             assert answer.status is None
             assert "not a public address" in answer.reason or "InvalidUrl" in answer.reason
@@ -47,7 +48,7 @@ def test_a_name_of_which_one_address_is_inside_is_not_called(monkeypatch: pytest
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
 
     async def story() -> None:
-        resolver = Resolver(Networks())
+        resolver = Resolver(AllowedNetworks())
         with pytest.raises(OSError, match=r"example\.org leads to 10\.0\.0\.1: 10\.0\.0\.1 is not a public"):
             await resolver.resolve("example.org", 80)
         await resolver.close()
@@ -68,7 +69,7 @@ def test_the_address_that_is_connected_to_is_looked_at_however_it_was_found(monk
     monkeypatch.setattr("triplewire.edge.hooks.callers.Resolver", Turncoat)
 
     async def story() -> None:
-        async with receiver() as hearing, calling(Networks()) as caller:
+        async with receiver() as hearing, calling(AllowedNetworks()) as caller:
             answer = await caller.post(hearing.url.replace("127.0.0.1", "example.org"), b"{}", {})
             assert "127.0.0.1 is not a public address" in answer.reason
             assert hearing.calls.empty()
@@ -127,7 +128,7 @@ def test_what_does_not_answer_as_http_has_it_is_no_answer(said: bytes) -> None:
 
 def test_an_address_inside_is_refused_when_the_subscription_is_made() -> None:
     async def story() -> None:
-        async with scene(networks=Networks()) as at:
+        async with scene(networks=AllowedNetworks()) as at:
             wish = {"sparql": "ASK { ?s ?p ?o }", "webhook": {"url": at.receiver.url}}
             problem = await at.at.problem("POST", "/subscriptions", json=wish)
             assert (problem["status"], problem["field"]) == (422, "webhook")

@@ -1,5 +1,7 @@
-"""The hub of WebSub, by what the W3C's Recommendation says that hubs must do. The subscriber here is written from it,
-and takes nothing that it does not allow."""
+"""The hub of WebSub, by what the W3C's Recommendation says that hubs must do. The subscriber here is written from
+it,
+and takes nothing that it does not allow.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from triplewire.access import Principal
 from triplewire.config import limits
 from triplewire.edge.door.ports import Authenticator
 from triplewire.edge.hooks.rounds import Rounds
-from triplewire.registry.hooks import HOOK
+from triplewire.storage.webhooks import WEBHOOK
 
 SECRET = "between the two of us"
 
@@ -51,11 +53,11 @@ async def told_and_renewed(at: Scene, **more: str) -> None:
     await at.receiver.next()
     at.clock.advance(90)
     await asked(at, lease_seconds="100", **more)
-    await at.until(lambda: at.at.twin.registry.list(HOOK)[0].position > 2)
+    await at.until(lambda: at.at.twin.registry.list(WEBHOOK)[0].position > 2)
 
 
 def hooks(at: Scene) -> int:
-    return len(at.at.twin.registry.list(HOOK))
+    return len(at.at.twin.registry.list(WEBHOOK))
 
 
 def test_a_stream_says_where_it_can_be_subscribed_to() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.edge.hooks.scenes import scene
 from tests.edge.houses import run
-from triplewire.registry.hooks import HOOK
+from triplewire.storage.webhooks import WEBHOOK
 
 flask = pytest.importorskip("flask", reason="Flask-WebSub is not installed")
 websub = pytest.importorskip("flask_websub.subscriber", reason="Flask-WebSub is not installed")
@@ -58,16 +58,16 @@ def test_it_goes_the_whole_way(tmp_path: Path) -> None:
             topic = {**found, "topic_url": f"{at.at.url}/streams/test"}
             id = await do(lambda: made.subscribe(**topic, lease_seconds=600))
             registry = at.at.twin.registry
-            await at.until(lambda: registry.list(HOOK))
+            await at.until(lambda: registry.list(WEBHOOK))
             at.at.append(1)
             assert b"event/1" in await heard.get()
-            (before,) = registry.list(HOOK)
+            (before,) = registry.list(WEBHOOK)
             at.clock.advance(300)
             await do(lambda: made.renew(id))
-            await at.until(lambda: registry.list(HOOK)[0].position > before.position)
+            await at.until(lambda: registry.list(WEBHOOK)[0].position > before.position)
             at.at.append(2)
             assert b"event/2" in await heard.get()
             await do(lambda: made.unsubscribe(id))
-            await at.until(lambda: not registry.list(HOOK))
+            await at.until(lambda: not registry.list(WEBHOOK))
 
     run(story())

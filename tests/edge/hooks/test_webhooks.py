@@ -19,9 +19,9 @@ from tests.edge.test_tracings import PARENT, TRACE, tracing
 from triplewire.access import Principal
 from triplewire.config import limits
 from triplewire.edge.door.ports import Authenticator
-from triplewire.hooks import MemoryLedger, Place
-from triplewire.hooks.ports import Letter
-from triplewire.model import parse_token, token
+from triplewire.model import format_position, parse_position
+from triplewire.storage.memory import MemoryWebhookStore
+from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 from triplewire.testing.faults import Fault, Faults
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
@@ -46,8 +46,8 @@ def test_what_matches_is_sent_signed_as_a_library_for_receivers_wants_it() -> No
             told = Webhook(made["webhook"]["secret"]).verify(call.body, dict(call.headers))
             assert told["type"] == "notification"
             assert told["data"]["subscription"] == made["id"]
-            assert (told["data"]["position"], told["data"]["time"]) == (token(first), told["timestamp"])
-            assert call.headers["webhook-id"] == f"{made['id']}_{token(first)}"
+            assert (told["data"]["position"], told["data"]["time"]) == (format_position(first), told["timestamp"])
+            assert call.headers["webhook-id"] == f"{made['id']}_{format_position(first)}"
             assert call.headers["content-type"] == "application/json"
             forged = call.body.replace(b"notification", b"notifications")
             with pytest.raises(WebhookVerificationError):
@@ -96,7 +96,7 @@ def test_each_is_sent_when_the_one_before_was_taken() -> None:
                 return web.Response()
 
             at.receiver.replies.append(later)
-            wanted = [token(each) for each in at.publish(made, count=3)]
+            wanted = [format_position(each) for each in at.publish(made, count=3)]
             assert position(await at.receiver.next()) == wanted[0]
             await at.call("GET", "/hooks")
             assert at.receiver.calls.empty()
@@ -117,8 +117,8 @@ def test_what_is_refused_is_sent_again_after_longer_and_longer_pauses_with_the_s
                 assert await at.alarm.pauses() == [pause]
                 at.alarm.advance(pause)
                 ids.append((await at.receiver.next()).headers["webhook-id"])
-            assert ids == [f"{made['id']}_{token(first)}"] * 4
-            assert position(await at.receiver.next()) == token(second)
+            assert ids == [f"{made['id']}_{format_position(first)}"] * 4
+            assert position(await at.receiver.next()) == format_position(second)
             assert await at.letters(made) == []
 
     run(story())
@@ -167,9 +167,13 @@ def test_what_is_never_taken_is_parked_and_the_rest_goes_on_and_it_is_delivered_
             await at.alarm.pauses()
             at.alarm.advance(1)
             calls = [await at.receiver.next() for _ in range(3)]
-            assert [position(each) for each in calls] == [token(first), token(first), token(second)]
+            assert [position(each) for each in calls] == [
+                format_position(first),
+                format_position(first),
+                format_position(second),
+            ]
             (letter,) = await at.letters(made)
-            assert letter["position"] == token(first)
+            assert letter["position"] == format_position(first)
             assert (letter["attempts"], letter["status"], letter["reason"]) == (2, 503, "answered 503")
             assert letter["id"] == calls[0].headers["webhook-id"]
             path = f"/subscriptions/{made['id']}/replay"
@@ -193,7 +197,7 @@ def test_parked_ones_are_given_up_when_asked() -> None:
         async with scene(attempts=1) as at:
             made = await at.subscribe()
             at.receiver.replies += [500, 500]
-            first, second = (token(each) for each in at.publish(made, count=2))
+            first, second = (format_position(each) for each in at.publish(made, count=2))
             await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 2)
             path = f"/subscriptions/{made['id']}/dead-letters"
             page = await at.call("GET", path + "?limit=1")
@@ -212,8 +216,8 @@ def test_a_list_that_is_full_parks_nothing_more_and_loses_nothing() -> None:
     async def story() -> None:
         async with scene(attempts=1) as at:
             made = await at.subscribe()
-            full = [Letter(made["id"], at, 1, "answered 500", 500, 0) for at in range(1, limits.HOOK_LETTERS + 1)]
-            books = MemoryLedger()
+            full = [DeadLetter(made["id"], at, 1, "answered 500", 500, 0) for at in range(1, limits.HOOK_LETTERS + 1)]
+            books = MemoryWebhookStore()
             books.keep({made["id"]: made["webhook"]["secret"]})
             books.note({}, full)
             async with scene(attempts=1, books=books) as other:
@@ -277,7 +281,7 @@ def test_a_target_that_is_down_and_comes_back_gets_everything() -> None:
             async with receiver() as away:
                 url, port = away.url, int(away.url.split(":")[2].split("/")[0])
             made = await at.subscribe(url)
-            wanted = [token(each) for each in at.publish(made, count=3)]
+            wanted = [format_position(each) for each in at.publish(made, count=3)]
             for pause in (1.0, 2.0):
                 assert await at.alarm.pauses() == [pause]
                 at.alarm.advance(pause)
@@ -297,24 +301,28 @@ def test_one_that_hangs_is_given_up_and_delays_nobody_else() -> None:
             made, beside = await at.subscribe(), await at.subscribe(other.url)
             at.receiver.replies += [at.receiver.hang]
             first, second = at.publish(made, beside, count=2)
-            assert [position(await other.next()) for _ in range(2)] == [token(first), token(second)]
+            assert [position(await other.next()) for _ in range(2)] == [format_position(first), format_position(second)]
             assert await at.alarm.pauses() == [1.0]
             hooks = (await at.call("GET", "/hooks"))["hooks"]
             assert {each["id"]: each.get("reason") for each in hooks}[made["id"]] == "did not answer in time"
             at.alarm.advance(1)
-            assert [position(await at.receiver.next()) for _ in range(3)] == [token(first), token(first), token(second)]
+            assert [position(await at.receiver.next()) for _ in range(3)] == [
+                format_position(first),
+                format_position(first),
+                format_position(second),
+            ]
 
     run(story())
 
 
 def test_another_edge_goes_on_where_the_one_before_was() -> None:
     async def story() -> None:
-        books = MemoryLedger()
+        books = MemoryWebhookStore()
         async with scene(books=books) as at:
             made = await at.subscribe()
             (first,) = at.publish(made)
-            assert position(await at.receiver.next()) == token(first)
-            await at.until(lambda: books.places().get(made["id"]) == Place(first))
+            assert position(await at.receiver.next()) == format_position(first)
+            await at.until(lambda: books.places().get(made["id"]) == WebhookProgress(first))
             said = entries(at)
         async with scene(books=books) as at, receiver(int(made["webhook"]["url"].split(":")[2].split("/")[0])) as same:
             at.at.twin.registry.put(said[:2])
@@ -323,12 +331,12 @@ def test_another_edge_goes_on_where_the_one_before_was() -> None:
             value = await at.call("GET", f"/subscriptions/{made['id']}")
             (second,) = at.publish(value)
             assert hooked < second
-            assert position(await same.next()) == token(second)
+            assert position(await same.next()) == format_position(second)
 
     run(story())
 
 
-class Full(MemoryLedger):
+class Full(MemoryWebhookStore):
     """A disk that takes nothing at first."""
 
     def __init__(self, faults: int) -> None:
@@ -345,13 +353,16 @@ def test_where_the_disk_is_full_deliveries_go_on_and_parking_waits() -> None:
             made = await at.subscribe()
             at.receiver.replies += [200, 500]
             first, second, third = at.publish(made, count=3)
-            assert [position(await at.receiver.next()) for _ in range(2)] == [token(first), token(second)]
+            assert [position(await at.receiver.next()) for _ in range(2)] == [
+                format_position(first),
+                format_position(second),
+            ]
             for _ in range(2):
                 assert await at.alarm.pauses() == [limits.HOOK_PAUSE_FIRST]
                 assert at.receiver.calls.empty()
                 at.alarm.advance(limits.HOOK_PAUSE_FIRST)
-            assert position(await at.receiver.next()) == token(third)
-            assert [each["position"] for each in await at.letters(made)] == [token(second)]
+            assert position(await at.receiver.next()) == format_position(third)
+            assert [each["position"] for each in await at.letters(made)] == [format_position(second)]
             await at.until(lambda: at.books.places()[made["id"]].position == third)
 
     run(story())
@@ -367,7 +378,7 @@ def test_one_that_is_told_nothing_still_notes_how_far_it_is() -> None:
             await at.until(lambda: at.at.edge.matches.room.told == at.at.twin.log.head())
             at.clock.advance(limits.HOOK_NOTE_SECONDS)
             await at.until(lambda: made["id"] in at.books.places())
-            assert at.books.places()[made["id"]] == Place(at.at.twin.log.head())
+            assert at.books.places()[made["id"]] == WebhookProgress(at.at.twin.log.head())
 
     run(story())
 
@@ -401,7 +412,7 @@ def test_a_call_goes_on_with_the_trace_of_its_event() -> None:
             headers = {"Content-Type": "text/turtle", "traceparent": PARENT}
             told = await at.call("POST", "/streams/test", 201, data=b"<urn:s> <urn:p> 1 .", headers=headers)
             at.receiver.replies += [500]
-            at.at.match([(parse_token(told["first"]), parse_token(made["since"]), None)])
+            at.at.match([(parse_position(told["first"]), parse_position(made["since"]), None)])
             await at.receiver.next()
             await at.alarm.pauses()
             at.alarm.advance(10)

@@ -19,7 +19,7 @@ from triplewire.edge.sieves.asks import Asks, Matching
 from triplewire.edge.sieves.sieves import Ask
 from triplewire.matching.portions import Exhausted
 from triplewire.model import MATCHES, Event
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ports import RegistryChange
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -70,7 +70,7 @@ def _told(value: int | None) -> Event:
 class Counting:
     """A matcher that says how often it was asked, and of what; it finds nothing, or gives up a shape."""
 
-    def __init__(self, changes: list[Change], costly: set[str]) -> None:
+    def __init__(self, changes: list[RegistryChange], costly: set[str]) -> None:
         self._changes = changes
         self._costly = costly
         self.asked: list[tuple[int, int]] = []
@@ -97,7 +97,7 @@ class Counting:
 def counted(costly: set[str] | None = None, garbage: int = 1_000) -> tuple[Asks, list[Counting]]:
     made: list[Counting] = []
 
-    def make(changes: list[Change]) -> Matching:
+    def make(changes: list[RegistryChange]) -> Matching:
         made.append(Counting(changes, costly or set()))
         return made[-1]
 

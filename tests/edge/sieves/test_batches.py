@@ -12,8 +12,8 @@ from tests import oracle
 from tests.edge.sieves.entries import entries
 from triplewire.edge.sieves import Sieve, Tap
 from triplewire.edge.sieves.batches import Batch
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import Cargo
+from triplewire.model import Event, EventHeaders
+from triplewire.model.events import OpaquePayload
 from triplewire.model.terms import RDF_TYPE, iri, literal
 
 A, B = "http://a.example/", "http://b.example/ns#"
@@ -29,7 +29,7 @@ def generated(seed: int, number: int) -> Event:
         "\t".join((random.choice(SUBJECTS), random.choice(PREDICATES), random.choice(TERMS)))
         for _ in range(random.randint(1, 5))
     }
-    headers = Headers(random.choice([None, "roof", "cellar"]), random.choice([None, "x", "y"]))
+    headers = EventHeaders(random.choice([None, "roof", "cellar"]), random.choice([None, "x", "y"]))
     return Event(f"urn:event:{number}", "\n".join(sorted(lines)), headers)
 
 
@@ -74,7 +74,9 @@ def test_only_its_stream_is_meant() -> None:
 
 
 def test_what_is_no_rdf_has_no_vocabulary() -> None:
-    carried = Event("urn:event:1", Cargo("text/plain", b"hello").text("urn:event:1"), Headers(source="roof"))
+    carried = Event(
+        "urn:event:1", OpaquePayload("text/plain", b"hello").text("urn:event:1"), EventHeaders(source="roof")
+    )
     batch = Batch(entries([carried, generated(1, 1)]))
     assert batch.passing(Tap("test", Sieve(vocabulary=("http", "urn")))).tolist() == [False, True]
     assert batch.passing(Tap("test", Sieve(source=("roof",)))).tolist()[0]

@@ -8,9 +8,9 @@ from tests.edge.sieves.entries import entries
 from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.filters import judged
 from triplewire.model import Event
-from triplewire.model.cargoes import Cargo
+from triplewire.model.events import OpaquePayload
 
-CARGO = Cargo("text/plain", b"<urn:a>\t<urn:state>\t1").text("urn:e")
+CARGO = OpaquePayload("text/plain", b"<urn:a>\t<urn:state>\t1").text("urn:e")
 
 
 def told(*lines: str) -> Event:

@@ -17,7 +17,7 @@ from triplewire.edge.sieves import Filters
 from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.filters import GROUP, Broken, Verdict, judged
 from triplewire.edge.sieves.sieves import Chosen
-from triplewire.errors import BadRequest, Unavailable
+from triplewire.model.errors import BadRequest, Unavailable
 from triplewire.testing import event
 
 MODULE = """

@@ -7,7 +7,7 @@ import pytest
 from triplewire.config import limits
 from triplewire.edge.sieves import Sieve, sieve_of
 from triplewire.edge.sieves.sieves import Chosen
-from triplewire.errors import BadRequest, InputError, SparqlSyntax, Unsupported
+from triplewire.model.errors import BadRequest, InputError, SparqlSyntax, Unsupported
 
 ASK = "ASK { ?s <urn:p> ?o FILTER(?o > 3) }"
 

@@ -10,13 +10,13 @@ import pytest
 from tests.edge.houses import run
 from tests.edge.sieves.entries import entries, positions
 from tests.edge.sieves.test_asks import Counting, ask, counted
+from triplewire.config.metrics import Metrics
 from triplewire.edge.sieves import Filters, Sieve, Sieves, Tap
 from triplewire.edge.sieves.asks import Asks
 from triplewire.edge.sieves.changes import Changed
 from triplewire.edge.sieves.sieves import Chosen
-from triplewire.errors import BadRequest, Unavailable
-from triplewire.model import MATCHES, Event, Headers
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import MATCHES, Event, EventHeaders
+from triplewire.model.errors import BadRequest, Unavailable
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -39,7 +39,7 @@ CHANGED = Sieve(source=("roof",), filter=Chosen("changed", (("property", "urn:p"
 
 
 def told(value: str, source: str) -> Event:
-    return Event("urn:e", f"<urn:s>\t<urn:p>\t<urn:{value}>", Headers(source=source))
+    return Event("urn:e", f"<urn:s>\t<urn:p>\t<urn:{value}>", EventHeaders(source=source))
 
 
 EVENTS = [told("x", "roof"), told("y", "cellar"), told("x", "roof"), told("y", "roof")]

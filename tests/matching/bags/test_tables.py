@@ -16,7 +16,6 @@ from tests.filters import drawn, reference
 from tests.filters.worlds import EX
 from triplewire.config import limits
 from triplewire.filters import parse, query_of
-from triplewire.log.entries import table
 from triplewire.matching.bags import BagTable, tabled
 from triplewire.matching.bags.clauses import clauses
 from triplewire.matching.cuts import Asked
@@ -27,10 +26,11 @@ from triplewire.matching.shapes import Lifted, Shape
 from triplewire.matching.tables import Making, plainly
 from triplewire.matching.texts import lift_asked
 from triplewire.model import Event, Kind, Subscription
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql.ontologies import SUB_CLASS
+from triplewire.storage.log.appending import entries_table
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 FIRST = 1_000
 """The position of the first event."""
@@ -47,19 +47,21 @@ def entries(events: Sequence[Event], first: int = FIRST) -> pa.Table:
         (first + at, f"s{at % 2}", each.id, each.text, None, None, 0, 0, "text/turtle", None)
         for at, each in enumerate(events)
     ]
-    return table([rows])
+    return entries_table([rows])
 
 
-def loaded(triples: set[reference.Triple], position: int = 1) -> Change:
+def loaded(triples: set[reference.Triple], position: int = 1) -> RegistryChange:
     text = "\n".join("\t".join(each) for each in sorted(triples))
-    return Change(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
+    return RegistryChange(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
 
 
-def made(asked: Sequence[Lifted], first: int = 10) -> list[Change]:
-    changes = [Change(2, SHAPE, each.shape.key, each.shape.to_value()) for each in asked]
+def made(asked: Sequence[Lifted], first: int = 10) -> list[RegistryChange]:
+    changes = [RegistryChange(2, SHAPE, each.shape.key, each.shape.to_value()) for each in asked]
     for number, each in enumerate(asked):
         subscription = Subscription(f"{first + number}", None, Kind.SIGNAL, each.shape.key, each.constants)
-        changes.append(Change(first + number, SUBSCRIPTION, subscription.id, to_value(subscription)))
+        changes.append(
+            RegistryChange(first + number, SUBSCRIPTION, subscription.id, subscription_to_value(subscription))
+        )
     return changes
 
 
@@ -117,7 +119,7 @@ def test_what_ends_is_forgotten_and_what_comes_late_is_there(monkeypatch: pytest
         matcher.apply(made(asked[at : at + 1], 10 + at), 100)
         wanted |= {10 + at} if at % 5 in (1, 2) else set()
         assert pairs(matcher.match(entries([event]))) == {(FIRST, each) for each in wanted}
-    matcher.apply([Change(200 + at, SUBSCRIPTION, f"{10 + at}", None) for at in range(40) if at % 5 == 1], 300)
+    matcher.apply([RegistryChange(200 + at, SUBSCRIPTION, f"{10 + at}", None) for at in range(40) if at % 5 == 1], 300)
     matcher.forget(FIRST)
     assert pairs(matcher.match(entries([event]))) == {(FIRST, each) for each in wanted if each % 5 != 1}
     matcher.apply(made(asked[1:2], 400), 500)
@@ -132,7 +134,7 @@ def test_an_ontology_that_changes_changes_what_is_matched() -> None:
     assert pairs(matcher.match(entries([event]))) == set()
     matcher.apply([loaded(below, 200)], 200)
     assert pairs(matcher.match(entries([event]))) == {(FIRST, 10)}
-    matcher.apply([Change(300, ONTOLOGY, "drawn", None)], 300)
+    matcher.apply([RegistryChange(300, ONTOLOGY, "drawn", None)], 300)
     assert pairs(matcher.match(entries([event]))) == set()
 
 

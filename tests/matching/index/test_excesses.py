@@ -10,7 +10,7 @@ from tests.matching.test_evaluator import entries
 from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.matcher import Matcher
-from triplewire.model import Event, Kind, Reached
+from triplewire.model import Event, Kind, LimitReached
 
 CROSS = "SELECT * { ?a ?p ?b . ?c ?q ?d }"
 JOINED = "SELECT * { ?a <urn:p> ?b . ?b <urn:p> ?c }"
@@ -35,7 +35,7 @@ def test_both_tiers_say_what_the_evaluator_says(sparql: str, quads: int) -> None
     ]
     many = {CROSS: quads**2, JOINED: quads - 1, EACH: quads}[sparql] > SOLUTIONS
     assert reached == [{(6, 1), (6, 3)} if many else set()] * 2
-    assert {row["limit"] for row in fast.to_pylist()} <= {None, Reached.SOLUTIONS}
+    assert {row["limit"] for row in fast.to_pylist()} <= {None, LimitReached.SOLUTIONS}
 
 
 def test_a_join_within_a_very_large_event_is_left_to_who_is_better_at_it() -> None:

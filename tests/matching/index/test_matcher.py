@@ -24,14 +24,14 @@ from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Event, Kind
-from triplewire.registry.ports import Change
 from triplewire.sparql import Conjunction
+from triplewire.storage.registry.ports import RegistryChange
 
 Found = dict[tuple[int, int], object]
 """By subscription and position: the solutions as a bag, or nothing where none are asked for."""
 
 
-def known(changes: Sequence[Change]) -> dict[int, tuple[Shape, tuple[str, ...]]]:
+def known(changes: Sequence[RegistryChange]) -> dict[int, tuple[Shape, tuple[str, ...]]]:
     """Shapes and constants of subscriptions, by where they were made."""
     shapes = {each.key: Shape.from_value(each.value) for each in changes if each.kind == "shape" and each.value}
     return {
@@ -41,7 +41,7 @@ def known(changes: Sequence[Change]) -> dict[int, tuple[Shape, tuple[str, ...]]]
     }
 
 
-def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[Change]) -> Found:
+def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[RegistryChange]) -> Found:
     """What the matches say to each subscription."""
     subscriptions = known(changes)
     ends = {int(each.key): each.position for each in changes if each.kind == "subscription" and each.value is None}
@@ -78,7 +78,7 @@ def truth(text: str, event: Event) -> int:
     return sum(1 for _ in store.query(text))  # type: ignore[union-attr, misc]
 
 
-def evaluator(changes: Sequence[Change]) -> Evaluator:
+def evaluator(changes: Sequence[RegistryChange]) -> Evaluator:
     made = Evaluator()
     made.apply(changes, 1_000_000)
     return made

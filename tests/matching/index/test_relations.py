@@ -17,9 +17,9 @@ from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import Lifted, lift
 from triplewire.model import Event, Kind, Subscription
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 DECIDED = ("@>", "@<", "@~", "@!~", "@=", "@!=")
 
@@ -28,12 +28,12 @@ def lifted(document: Document) -> Lifted:
     return lift(query_of({"prefixes": {"ex": EX}, **document}), solutions=False)
 
 
-def made(position: int, document: Document) -> list[Change]:
+def made(position: int, document: Document) -> list[RegistryChange]:
     its = lifted(document)
     subscription = Subscription(str(position), "", Kind.SIGNAL, its.shape.key, its.constants)
     return [
-        Change(position, SHAPE, its.shape.key, its.shape.to_value()),
-        Change(position, SUBSCRIPTION, subscription.id, to_value(subscription)),
+        RegistryChange(position, SHAPE, its.shape.key, its.shape.to_value()),
+        RegistryChange(position, SUBSCRIPTION, subscription.id, subscription_to_value(subscription)),
     ]
 
 
@@ -48,9 +48,9 @@ def _drawn_constraint(random: Random) -> dict[str, object]:
     return constraint(attribute[1:-1], op, name[1:-1], **strict)
 
 
-def loaded(position: int, triples: frozenset[tuple[str, str, str]]) -> Change:
+def loaded(position: int, triples: frozenset[tuple[str, str, str]]) -> RegistryChange:
     text = "\n".join("\t".join(each) for each in sorted(triples))
-    return Change(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
+    return RegistryChange(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
 
 
 @pytest.mark.parametrize("op", DECIDED)
@@ -79,6 +79,6 @@ def test_what_the_reference_says(seed: int) -> None:
         assert found == wanted
 
 
-def _found(matcher: Matcher, events: list[Event], changes: list[Change], version: int) -> set[tuple[int, int]]:
+def _found(matcher: Matcher, events: list[Event], changes: list[RegistryChange], version: int) -> set[tuple[int, int]]:
     batch = entries(dict(enumerate(events, version + 1)))
     return set(expanded(matcher.match(batch), batch, changes))

@@ -13,7 +13,7 @@ from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Lifted, Shape, lift
 from triplewire.matching.singles import Batch, Ontologies, single_of
 from triplewire.model import Event, Kind, Subscription
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ports import RegistryChange
 
 Document = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ def lifted(document: Document) -> Lifted:
     return Lifted(Shape.from_value(found.shape.to_value()), found.constants)
 
 
-def ontologies(changes: Iterable[Change]) -> Ontologies:
+def ontologies(changes: Iterable[RegistryChange]) -> Ontologies:
     closures = Closures(connection())
     for each in changes:
         closures.apply(each)

@@ -19,10 +19,10 @@ from triplewire.matching.singles import single_of
 from triplewire.matching.singles.bags import paired
 from triplewire.model import Event
 from triplewire.model.terms import XSD, literal
-from triplewire.registry.ontologies import ONTOLOGY
-from triplewire.registry.ports import Change
 from triplewire.sparql import Const, Query, Var
 from triplewire.sparql.algebra import Apply, Bag
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import RegistryChange
 
 KNOWN = ontologies([loaded(CONFERENCES)])
 
@@ -46,7 +46,9 @@ def test_singles_say_what_the_reference_says(seed: int) -> None:
     random = Random(seed)
     triples = drawn.ontology(random)
     text = "\n".join("\t".join(each) for each in sorted(triples))
-    known = ontologies([Change(1, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})])
+    known = ontologies(
+        [RegistryChange(1, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})]
+    )
     events = [_once(drawn.event(random, at)) for at in range(12)]
     for draw in (drawn.document, drawn.bagged):
         for document in [draw(random) for _ in range(6)]:

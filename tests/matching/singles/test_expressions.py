@@ -11,7 +11,7 @@ from hypothesis import given
 from tests.differential.expressions import anything
 from tests.differential.pairs import examples
 from tests.matching.singles.judges import EX, PREFIXES, XSD, batch, evaluated, event, singly
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 
 
 def typed(name: str, *lexicals: str) -> list[str]:

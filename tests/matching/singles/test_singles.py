@@ -16,10 +16,10 @@ from tests.differential.data import Data, data
 from tests.differential.grammar import Question, one_event
 from tests.differential.pairs import examples, hold_on_event, seed_of
 from tests.matching.singles.judges import alike, batch, evaluated, lifted, singly
-from triplewire.errors import Unsupported
 from triplewire.matching.expansion import bindings, tabulated
 from triplewire.matching.singles.singles import Rows
 from triplewire.model import Event
+from triplewire.model.errors import Unsupported
 from triplewire.sparql import Query
 
 EXAMPLES = 60

@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from tests.ongoing.oracle import Asked, Key, Published
 from triplewire.model import ENTRIES, MATCHES
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.subscriptions import ContinuousQuery, query_to_value
 from triplewire.ongoing.learners import Learner, Program
 from triplewire.ongoing.network.events import entries_of
 from triplewire.ongoing.network.rows import ROWS
 from triplewire.ongoing.network.stations import Router, Station, Ward, parted
 from triplewire.ongoing.structures import STRUCTURE, asked
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY, to_value
 from triplewire.sparql.registrations import parse_registration
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY
 
 
-def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, Change]:
+def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, RegistryChange]:
     """As it is registered, with the change that brings its structure."""
     within = None if wish.within is None else wish.within / 1_000_000
     found = asked(parse_registration(wish.sparql), distinct=wish.distinct, within=within, span=wish.span)
@@ -36,7 +36,7 @@ def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, Change]:
         span=wish.span,
         since=wish.since,
     )
-    return query, Change(0, STRUCTURE, found.structure.key, found.structure.to_value())
+    return query, RegistryChange(0, STRUCTURE, found.structure.key, found.structure.to_value())
 
 
 @dataclass
@@ -53,8 +53,8 @@ class Run:
         made = [query_of(wish, str(number)) for number, wish in enumerate(self.wishes)]
         self.queries = [query for query, _ in made]
         self.learner.learn([change for _, change in made], 0)
-        values = [(each, {**to_value(each), "first": each.since}) for each in self.queries]
-        self.learner.learn([Change(each.since, QUERY, each.id, value) for each, value in values], 0)
+        values = [(each, {**query_to_value(each), "first": each.since}) for each in self.queries]
+        self.learner.learn([RegistryChange(each.since, QUERY, each.id, value) for each, value in values], 0)
         self.places = [Station(self.program.plan, Ward(each, self.stations)) for each in range(self.stations)]
 
     @property

@@ -16,7 +16,7 @@ import pyoxigraph as ox
 
 from tests.oracle import Solution, bag_of
 from triplewire.config import limits
-from triplewire.model.queries import ContinuousQuery, Late, Report, Time
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
 from triplewire.ongoing.places import Turn
 from triplewire.sparql import WindowClause, parse_registration
 
@@ -88,7 +88,7 @@ class Brute:
         self._windows = registration.windows
         assert registration.report is not None
         self._report = registration.report
-        self._revising = self.query.late is Late.REVISE and all(each.kind == "time" for each in self._windows)
+        self._revising = self.query.late is LatePolicy.REVISE and all(each.kind == "time" for each in self._windows)
         steps, widths = [each.step for each in self._windows], [each.range for each in self._windows]
         self._spare = min(max(widths), limits.REVISED_WINDOWS * min(steps)) if self._revising else 0
 
@@ -98,7 +98,7 @@ class Brute:
         new = [each for each in here if each.event.position > self.query.since]
         fresh = [each.event for each in new]
         reached = self._advance(fresh, turn)
-        if self.query.time is Time.ARRIVAL and self._frontier is None:
+        if self.query.time is TimeDomain.ARRIVAL and self._frontier is None:
             begun = min([self.query.created or turn.now, turn.now, *(each.moment for each in new)])
             self._begun = self._frontier = (begun, self.query.since)
         late = [each for each in new if self._frontier is not None and each.moment < self._frontier[0]]
@@ -116,17 +116,17 @@ class Brute:
 
     def wait(self, turn: Turn) -> None:
         """A turn before the query is known. Time goes on."""
-        if self.query.time is Time.ARRIVAL:
+        if self.query.time is TimeDomain.ARRIVAL:
             self._advance((), turn)
 
     def _moment(self, event: Published) -> int:
-        if self.query.time is Time.EVENT:
+        if self.query.time is TimeDomain.EVENT:
             return event.time
         self._arrival = event.received if self._arrival is None else max(self._arrival, event.received)
         return self._arrival
 
     def _advance(self, fresh: Sequence[Published], turn: Turn) -> Instant | None:
-        if self.query.time is Time.ARRIVAL:
+        if self.query.time is TimeDomain.ARRIVAL:
             settled = turn.now - int(limits.WINDOW_GRACE_SECONDS * SECOND)
             self._arrival = settled if self._arrival is None else max(self._arrival, settled)
             return self._arrival, turn.upto
@@ -276,7 +276,7 @@ class Brute:
         told = []
         for instant in self._instants(self._begun, self._frontier):
             before = max((each for each in self._instants(self._begun, self._frontier) if each < instant), default=None)
-            looked = [instant] if self._report is Report.ALL or before is None else [instant, before]
+            looked = [instant] if self._report is ReportStrategy.ALL or before is None else [instant, before]
             if instant <= least or not any(self._holds(each, one) for each in looked for one in late):
                 continue
             known = self._looked.get(instant, self._known_at(instant[0], turn.upto))
@@ -330,8 +330,8 @@ def _ends(window: WindowClause, moment: int) -> list[int]:
     return [end for end in around if end - window.range <= moment < end]
 
 
-def _reported(report: Report, now: Rows, before: Rows) -> Rows:
-    return {Report.ALL: now, Report.NEW: now - before, Report.OLD: before - now}[report]
+def _reported(report: ReportStrategy, now: Rows, before: Rows) -> Rows:
+    return {ReportStrategy.ALL: now, ReportStrategy.NEW: now - before, ReportStrategy.OLD: before - now}[report]
 
 
 def _frozen(rows: Rows) -> tuple[tuple[Solution, int], ...]:

@@ -10,24 +10,22 @@ import pytest
 
 from tests.ongoing.windows.brute import SECOND, Brute, Published
 from tests.ongoing.windows.worlds import BASE, EX, PREFIX, entries, registered, told
-from triplewire.clock import ManualClock
 from triplewire.config import limits
-from triplewire.errors import NotFound, QueryLimit
-from triplewire.lake.delta import DeltaLake
-from triplewire.lake.ports import Batch
-from triplewire.lake.quads import FileWriter
-from triplewire.log import MemoryLog
-from triplewire.log.ports import Publication
 from triplewire.model import Event
-from triplewire.model.queries import ContinuousQuery
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import NotFound, QueryLimit
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.model.terms import RDF_TYPE, XSD
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.backgrounds import History
 from triplewire.ongoing.windows.places import WindowPlace
-from triplewire.registry import MemoryRegistry
-from triplewire.registry.ontologies import ONTOLOGY, Loaded, to_value
-from triplewire.sequences import Positions
 from triplewire.sparql.algebra import Dataset
+from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_to_value
 
 ROOMS = "<http://localhost/ontologies/rooms>"
 PLACES = "<http://localhost/streams/places>"
@@ -42,7 +40,7 @@ class House:
     """A log, a lake that has some of it, and a registry."""
 
     def __init__(self, path: Path) -> None:
-        positions = Positions()
+        positions = PositionSequence()
         self.log, self.registry = MemoryLog(positions, ManualClock(BASE)), MemoryRegistry(positions)
         self.lake, self._writer = DeltaLake(path), FileWriter(path)
         self.history = History(self.lake, self.log, self.registry)
@@ -55,11 +53,11 @@ class House:
         """Everything so far is in the lake, and no longer in the log's memory of this test."""
         after, upto = self.lake.files().upto, self.log.head()
         files = [self._writer.write(self.log.read(after, upto, 100))]
-        self.lake.commit(Batch("store", upto, upto), files)
+        self.lake.commit(CommitBatch("store", upto, upto), files)
 
     def load(self, name: str, *lines: str) -> int:
-        loaded = Loaded(name, "\n".join(lines), len(lines), 0, 0)
-        (position,) = self.registry.put([(ONTOLOGY, name, to_value(loaded))])
+        loaded = LoadedOntology(name, "\n".join(lines), len(lines), 0, 0)
+        (position,) = self.registry.put([(ONTOLOGY, name, ontology_to_value(loaded))])
         return position
 
     def triples(self, dataset: Dataset, upto: int) -> set[tuple[str, str]]:

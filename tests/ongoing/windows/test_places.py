@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.ongoing.windows.brute import Brute
 from tests.ongoing.windows.worlds import EX, World, entries, told, worlds
-from triplewire.model import END, Erasure, Scope
-from triplewire.model.erasures import blanked
+from triplewire.model import END, Erasure, ErasureScope
+from triplewire.model.erasure import blank_erased
 from triplewire.ongoing.windows.places import WindowPlace
 
 
@@ -74,15 +74,15 @@ def test_what_is_erased_from_what_is_kept_is_as_if_it_had_said_nothing(world: Wo
     # Of several triples, windows that count triples have counted each.
     published = [each.position for _, events in world.turns[: cut + 1] for each in events if len(each.triples) == 1]
     gone = data.draw(st.sampled_from([0, *published]), "gone")
-    erasures = [Erasure("x", Scope.EVENT, f"{EX}e{gone}", END)]
+    erasures = [Erasure("x", ErasureScope.EVENT, f"{EX}e{gone}", END)]
     place, silent, other = WindowPlace(), WindowPlace(), WindowPlace()
     for number, (turn, events) in enumerate(world.turns):
         for each in (place, silent):
             each.learn(world.learned(number))
         place.take(entries(events), turn)
-        expected = silent.take(blanked(entries(events), erasures), turn)
+        expected = silent.take(blank_erased(entries(events), erasures), turn)
         if number == cut:
-            other.restore(stored(blanked(place.kept(), erasures)), turn)
+            other.restore(stored(blank_erased(place.kept(), erasures)), turn)
         elif number > cut:
             other.learn(world.learned(number))
             assert other.take(entries(events), turn).equals(expected)

@@ -12,14 +12,14 @@ import pytest
 from tests.ongoing.windows.brute import SECOND, Published
 from tests.ongoing.windows.worlds import BASE, EX, PREFIX, entries, registered
 from triplewire.config import limits
-from triplewire.model.cargoes import Cargo
-from triplewire.model.queries import ContinuousQuery, Late, State, Time
+from triplewire.model.events import OpaquePayload
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, QueryState, TimeDomain
 from triplewire.model.terms import XSD
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.answers import answer_events, suspensions
 from triplewire.ongoing.windows.places import WindowPlace
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY
 
 VALUES = "SELECT ?v {windows} WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} }}"
 COUNT = "SELECT (COUNT(*) AS ?n) {windows} WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} }}"
@@ -121,7 +121,7 @@ def test_a_session_is_told_when_nothing_came_for_its_gap() -> None:
 
 
 def test_late_events_are_dropped_and_counted_unless_a_window_is_left_for_them() -> None:
-    course = Course(asked(VALUES, "RANGE PT4S STEP PT2S", time=Time.EVENT))
+    course = Course(asked(VALUES, "RANGE PT4S STEP PT2S", time=TimeDomain.EVENT))
     assert course.told(6, value(1, 6, time=0.5), value(2, 6, time=5)) == [(2.0, [1]), (4.0, [1])]
     assert course.told(6.1, value(3, 6.1, time=0.7), value(4, 6.1, time=3)) == []
     assert course.place.figures.dropped == {"q": 1}
@@ -129,7 +129,7 @@ def test_late_events_are_dropped_and_counted_unless_a_window_is_left_for_them() 
 
 
 def test_windows_are_told_again_with_what_came_late_as_long_as_they_are_kept() -> None:
-    course = Course(asked(VALUES, "RANGE PT2S", time=Time.EVENT, late=Late.REVISE))
+    course = Course(asked(VALUES, "RANGE PT2S", time=TimeDomain.EVENT, late=LatePolicy.REVISE))
     assert course.told(3, value(1, 3, time=1), value(2, 3, time=3)) == [(2.0, [1])]
     (row,) = course.turn(3.5, value(3, 3.5, time=1.5)).to_pylist()
     assert (row["end"], row["revision"], numbers(row)) == (BASE + 2 * SECOND, 1, [1, 3])
@@ -142,14 +142,14 @@ def test_windows_are_told_again_with_what_came_late_as_long_as_they_are_kept() -
 def test_a_revision_may_say_that_nothing_is_left() -> None:
     alone = "WINDOW <urn:w> {{ ?s :v ?v FILTER NOT EXISTS {{ ?t :v 9 }} }}"
     lonely = f"CONSTRUCT {{{{ ?s :is :lonely }}}} {{windows}} WHERE {{{{ {alone} }}}}"
-    course = Course(asked(lonely, "RANGE PT2S", time=Time.EVENT, late=Late.REVISE))
+    course = Course(asked(lonely, "RANGE PT2S", time=TimeDomain.EVENT, late=LatePolicy.REVISE))
     first = course.turn(3, value(1, 3, time=1), value(2, 3, time=3))
     assert first["payload"].to_pylist() == [f"<{EX}s1> <{EX}is> <{EX}lonely> .\n"]
     again = course.turn(3.5, value(3, 3.5, number=9, time=1.5))
     assert again["payload"].to_pylist() == [""]
     ((stream, event),) = answer_events(again)
     assert (stream, event.headers.extensions["revision"]) == ("out", "1")
-    assert event.text == Cargo("application/n-triples", b"").text(event.id)
+    assert event.text == OpaquePayload("application/n-triples", b"").text(event.id)
 
 
 def test_by_arrival_a_clock_that_is_set_back_moves_events_on_and_drops_none() -> None:
@@ -167,10 +167,10 @@ def test_only_events_after_the_registration_count() -> None:
 def test_queries_of_one_text_are_each_told_and_one_that_ends_no_more() -> None:
     course = Course(asked(VALUES, "RANGE PT2S", id="one"), asked(VALUES, "RANGE PT2S", id="two"))
     assert course.turn(3, value(1, 1))["query"].to_pylist() == ["one", "two"]
-    course.place.learn([Change(5, QUERY, "one", None)])
+    course.place.learn([RegistryChange(5, QUERY, "one", None)])
     assert course.turn(6, value(6, 3))["query"].to_pylist() == ["two"]
     assert [*course.place.figures.held] == ["two"]
-    course.place.learn([Change(7, QUERY, "two", {"text": "", "state": State.SUSPENDED, "first": 0})])
+    course.place.learn([RegistryChange(7, QUERY, "two", {"text": "", "state": QueryState.SUSPENDED, "first": 0})])
     assert course.turn(9, value(8, 7)).num_rows == 0
     assert course.place.streams == frozenset()
 
@@ -214,7 +214,9 @@ def test_now_is_when_the_window_closed() -> None:
 
 def test_cargoes_are_carried_and_not_read() -> None:
     course = Course(asked("SELECT ?o {windows} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }}", "RANGE PT2S"))
-    carried = Published(1, "a", tuple(Cargo("text/plain", b"x").text(f"{EX}e1").split("\n")), BASE, BASE + SECOND)
+    carried = Published(
+        1, "a", tuple(OpaquePayload("text/plain", b"x").text(f"{EX}e1").split("\n")), BASE, BASE + SECOND
+    )
     assert course.told(3, carried) == []
 
 

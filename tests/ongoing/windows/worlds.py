@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.ongoing.windows.brute import SECOND, Published, Told
 from tests.oracle import Solution, bag
-from triplewire.model.queries import ContinuousQuery, Late, Time, to_value
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain, query_to_value
 from triplewire.model.terms import XSD
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.places import INPUTS
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY
 
 BASE = 1_700_000_000 * SECOND
 HALF = SECOND // 2
@@ -55,9 +55,9 @@ COUNTS = ("RANGE TRIPLES 3 STEP 2", "RANGE TRIPLES 4", "RANGE TRIPLES 2 STEP 5")
 SESSIONS = ("SESSION PT2S",)
 
 
-def registered(query: ContinuousQuery) -> Change:
+def registered(query: ContinuousQuery) -> RegistryChange:
     """The change that registers a query, where it says that it was."""
-    return Change(query.since, QUERY, query.id, orjson.loads(orjson.dumps(to_value(query))))
+    return RegistryChange(query.since, QUERY, query.id, orjson.loads(orjson.dumps(query_to_value(query))))
 
 
 def entries(events: Sequence[Published]) -> pa.Table:
@@ -96,7 +96,7 @@ class World:
     queries: tuple[ContinuousQuery, ...]
     turns: tuple[tuple[Turn, tuple[Published, ...]], ...]
 
-    def learned(self, number: int) -> list[Change]:
+    def learned(self, number: int) -> list[RegistryChange]:
         """What changed in the registry in a turn."""
         after = self.turns[number - 1][0].upto if number else -1
         return [registered(each) for each in self.queries if after < each.since <= self.turns[number][0].upto]
@@ -163,9 +163,9 @@ def _queries(draw: st.DrawFn, number: int, now: int, revised: bool) -> Continuou
         id=f"q{number}",
         text=draw(texts(TIMES if revised else (*TIMES, *COUNTS, *SESSIONS))),
         into="out",
-        time=Time.EVENT if revised else draw(st.sampled_from(Time)),
+        time=TimeDomain.EVENT if revised else draw(st.sampled_from(TimeDomain)),
         lateness=draw(st.sampled_from((0.0, 0.0, 1.0) if revised else (0.0, 0.0, 1.0, 2.5))),
-        late=Late.REVISE if revised else draw(st.sampled_from(Late)),
+        late=LatePolicy.REVISE if revised else draw(st.sampled_from(LatePolicy)),
         created=draw(st.sampled_from((0, now, now + SECOND))),
         since=draw(st.sampled_from((0, 0, 3 + number, (0 if revised else 7) + number))),
     )

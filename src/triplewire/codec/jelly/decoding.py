@@ -8,10 +8,15 @@ from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pyjelly import jelly  # type: ignore[import-untyped]
-from pyjelly.parse.decode import Adapter, Decoder, ParserOptions, options_from_frame  # type: ignore[import-untyped]
+from pyjelly.parse.decode import (
+    Adapter,  # type: ignore[import-untyped]
+    Decoder,  # type: ignore[import-untyped]
+    ParserOptions,  # type: ignore[import-untyped]
+    options_from_frame,  # type: ignore[import-untyped]
+)
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import XSD_STRING, literal
 
 _FLAT = (

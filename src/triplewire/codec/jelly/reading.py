@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from triplewire.codec.cuts import Cut
 from triplewire.config import limits
-from triplewire.errors import BadRequest, BodyTooLarge
+from triplewire.model.errors import BadRequest, BodyTooLarge
 
 if TYPE_CHECKING:
     from triplewire.codec.jelly.decoding import Decoding
+
 
 _LENGTH_BYTES = 5
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from triplewire.codec.readers import decode
 from triplewire.codec.syntaxes import Syntax
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge, InputError, Unsupported
+from triplewire.model.errors import BodyTooLarge, InputError, Unsupported
 from triplewire.model.terms import RDF
 
 SH = "http://www.w3.org/ns/shacl#"

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyshacl.entrypoints import apply_patches, assign_baked_in  # type: ignore[attr-defined]
+from pyshacl.entrypoints import (
+    apply_patches,  # type: ignore[attr-defined]
+    assign_baked_in,  # type: ignore[attr-defined]
+)
 from pyshacl.errors import ConstraintLoadError, ReportableRuntimeError, ShapeLoadError
 from pyshacl.graph_abstraction import DataGraph
 from pyshacl.shapes_graph import ShapesGraph
@@ -17,7 +20,7 @@ from rdflib.term import Node
 
 from triplewire.codec.skolems import PREFIX
 from triplewire.config import limits
-from triplewire.errors import InputError
+from triplewire.model.errors import InputError
 from triplewire.model.terms import parse_literal
 
 FAULTS = (ShapeLoadError, ConstraintLoadError, ReportableRuntimeError)

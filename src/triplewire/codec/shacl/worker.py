@@ -1,5 +1,7 @@
-"""The worker: a process that judges events by shapes, and nothing else. It hears and answers over its standard streams:
-four bytes of length, then JSON. Whoever started it kills it when it takes too long."""
+"""The worker: a process that judges events by shapes, and nothing else. It hears and answers over its standard
+streams:
+four bytes of length, then JSON. Whoever started it kills it when it takes too long.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import orjson
 
 from triplewire.codec.shacl.judging import Judge
 from triplewire.config import limits
-from triplewire.errors import TriplewireError
+from triplewire.model.errors import TriplewireError
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.clock import Clock
 from triplewire.config import Settings
 from triplewire.edge.clients.buckets import Buckets
 from triplewire.edge.clients.clients import Clients
-from triplewire.errors import TooMany
+from triplewire.model.clock import Clock
+from triplewire.model.errors import TooManyRequests
 
 _LATER = 1.0
 """Seconds after which who has too many connections may try again."""
@@ -89,11 +89,11 @@ class Allowances:
 
     def _check(self, client: str, size: int) -> None:
         if self._most and self._used[client] >= self._most:
-            raise TooMany(f"{client} has {self._most} connections in use, which is the most", _LATER)
+            raise TooManyRequests(f"{client} has {self._most} connections in use, which is the most", _LATER)
         if wait := self._requests.take(client):
-            raise TooMany(f"{client} sends more requests than it may", wait)
+            raise TooManyRequests(f"{client} sends more requests than it may", wait)
         if size and (wait := self._bytes.take(client, size)):
-            raise TooMany(f"{client} sends more bytes than it may", wait)
+            raise TooManyRequests(f"{client} sends more bytes than it may", wait)
 
     def _hold(self, client: str) -> Hold:
         self._used[client] += 1

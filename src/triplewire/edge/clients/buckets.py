@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.model.clock import Clock
 
 _SHORTEST_SECONDS = 0.001
 """That anybody is told to wait: a bucket that is just empty has something in it soon."""

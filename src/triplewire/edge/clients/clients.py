@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 
 from aiohttp import web
 
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 FORWARDED = "X-Forwarded-For"
 

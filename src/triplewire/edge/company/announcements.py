@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import orjson
 from aiohttp import web
 
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.catalogue import running
 from triplewire.edge.company.repeaters import Repeater, Repeaters
-from triplewire.errors import BadRequest, Unfit
-from triplewire.registry.streams import stream_name
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, InvalidField
+from triplewire.storage.registry.streams import check_stream_name
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
@@ -79,8 +79,10 @@ async def _object(request: web.Request) -> Mapping[str, Any]:
 
 def _streams(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict) or not value or len(value) > limits.RELAY_STRANDS:
-        raise Unfit("streams", f"streams is an object with 1 to {limits.RELAY_STRANDS} names and their addresses")
-    return {stream_name(name): _address(each) for name, each in value.items()}
+        raise InvalidField(
+            "streams", f"streams is an object with 1 to {limits.RELAY_STRANDS} names and their addresses"
+        )
+    return {check_stream_name(name): _address(each) for name, each in value.items()}
 
 
 def _address(value: object) -> str:
@@ -89,17 +91,17 @@ def _address(value: object) -> str:
     except ValueError:
         parts = None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise Unfit("streams", f"{value!r} is no address of a stream, such as http://host:8080/streams/name")
+        raise InvalidField("streams", f"{value!r} is no address of a stream, such as http://host:8080/streams/name")
     return str(value)
 
 
 def _load(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise Unfit("load", f"load is a number from 0 to 1, not {value!r}")
+        raise InvalidField("load", f"load is a number from 0 to 1, not {value!r}")
     return float(value)
 
 
 def _free(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Unfit("free", f"free is a number of seats, not {value!r}")
+        raise InvalidField("free", f"free is a number of seats, not {value!r}")
     return value

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import ceil
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.referrals import located
 from triplewire.edge.company.repeaters import Repeaters
@@ -17,7 +18,6 @@ from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.sieves import Tap
 from triplewire.edge.telling.channels import Channel
 from triplewire.edge.telling.listeners import Listener
-from triplewire.telemetry.metrics import Metrics
 
 _READABLE = (SSE, SSE_BY_EVENT, NDJSON)
 """Formats whose readers see a message about the connection. A WebSocket of a browser follows nobody."""

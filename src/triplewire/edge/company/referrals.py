@@ -1,7 +1,9 @@
 """Referrals: listeners who are led to a repeater, at the door or later, and those who come from another edge.
 
-A position is one of this edge alone. What another edge understands is the id of the last event that a listener has had:
-it begins after that one, wherever it lies there. An edge that does not have the event yet waits a little for it; if it
+A position is one of this edge alone. What another edge understands is the id of the last event that a listener has
+had:
+it begins after that one, wherever it lies there. An edge that does not have the event yet waits a little for it; if
+it
 does not come, the listener is refused, and goes back to where it was, where its position still holds.
 """
 
@@ -14,6 +16,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.company.latest import Latest
 from triplewire.edge.company.pressures import Pressure
 from triplewire.edge.company.repeaters import Repeaters
@@ -24,9 +27,8 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.telling.manners import MOVED, RELAY
 from triplewire.edge.telling.sockets import upgrades
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound
-from triplewire.model import parse_token
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import parse_position
+from triplewire.model.errors import NotFound
 
 LINK = web.RequestKey("link", str)
 """What the answer to a request names."""
@@ -80,7 +82,7 @@ class Referrals:
 
     def _event_at(self, stream: str, asked: str) -> str | None:
         """The id of the event at a position, if it is one of the stream."""
-        rows = self._log.entries([parse_token(asked)]).to_pylist()
+        rows = self._log.entries([parse_position(asked)]).to_pylist()
         return next((str(row["event"]) for row in rows if row["stream"] == stream), None)
 
     async def arrived(self, request: web.Request, stream: str) -> int | None:

@@ -1,4 +1,5 @@
-"""Repeaters: the edges that have streams of this one, as their relays tell. Who listens here may as well listen there.
+"""Repeaters: the edges that have streams of this one, as their relays tell. Who listens here may as well listen
+there.
 
 Edges over one directory share what they were told: relays reach one of them by chance.
 """
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.model.clock import Clock
 
 logger = logging.getLogger(__name__)
 

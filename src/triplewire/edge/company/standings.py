@@ -14,13 +14,19 @@ import orjson
 import psutil
 from aiohttp import web
 
-from triplewire.clock import Clock
+from triplewire.config.metrics import Metrics, StreamTraffic
+from triplewire.config.status import (
+    STATUS_SECONDS,
+    EdgeStatus,
+    read_statuses,
+    remove_status,
+    status_order,
+    write_status,
+)
 from triplewire.contract import serves
 from triplewire.contract.catalogue import running
 from triplewire.edge.workers import Workers
-from triplewire.telemetry.flows import Flow
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.standings import STANDING_SECONDS, Standing, by_name, tell, told, withdraw
+from triplewire.model.clock import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +51,7 @@ class Standings:
         metrics: Metrics,
         seats: int,
         listeners: Callable[[], Mapping[str, int]],
-        flows: Callable[[], Sequence[Flow]],
+        flows: Callable[[], Sequence[StreamTraffic]],
     ) -> None:
         self.place = place
         self.state = "starting"
@@ -56,17 +62,17 @@ class Standings:
         self._flows = flows
         self._since = clock.now()
         self._process = psutil.Process()
-        self._others: list[Standing] = []
+        self._others: list[EdgeStatus] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/edges", self.edges)]
 
-    def own(self) -> Standing:
+    def own(self) -> EdgeStatus:
         """As it is at this moment, without what a scrape gets."""
         listeners = dict(self._listeners())
         for of, count in listeners.items():
             self._metrics.listeners.labels(of).set(count)
-        return Standing(
+        return EdgeStatus(
             name=self.place.name,
             pid=self._process.pid,
             door=self.place.door,
@@ -81,9 +87,9 @@ class Standings:
             streams=tuple(self._flows()),
         )
 
-    def others(self) -> list[Standing]:
+    def others(self) -> list[EdgeStatus]:
         """What the others told last, a second ago at most where they are well."""
-        found = told(self.place.folder, self._clock) if self.place.folder else []
+        found = read_statuses(self.place.folder, self._clock) if self.place.folder else []
         return [each for each in found if each.name != self.place.name]
 
     def neighbours(self) -> list[int]:
@@ -99,10 +105,10 @@ class Standings:
         try:
             while True:
                 await workers.run(self._tell, folder, self.own())
-                await asyncio.sleep(STANDING_SECONDS)
+                await asyncio.sleep(STATUS_SECONDS)
         finally:
             workers.close()
-            withdraw(folder, self.place.name)
+            remove_status(folder, self.place.name)
 
     def tell(self, state: str) -> None:
         """Say at once that the state is another."""
@@ -110,9 +116,9 @@ class Standings:
         if self.place.folder is not None:
             self._tell(self.place.folder, self.own())
 
-    def _tell(self, folder: Path, standing: Standing) -> None:
+    def _tell(self, folder: Path, standing: EdgeStatus) -> None:
         try:
-            tell(folder, replace(standing, metrics=self._metrics.exposition().decode()))
+            write_status(folder, replace(standing, metrics=self._metrics.exposition().decode()))
             self._others = self.others()
         except OSError:
             # A full disk: the edge goes on, others see that it is silent.
@@ -122,7 +128,7 @@ class Standings:
     async def edges(self, request: web.Request) -> web.Response:
         """Every edge by itself."""
         found = [self.own(), *await asyncio.to_thread(self.others)]
-        return _json({"edges": [each.document() for each in sorted(found, key=by_name)]})
+        return _json({"edges": [each.document() for each in sorted(found, key=status_order)]})
 
 
 def _json(value: object) -> web.Response:

@@ -10,8 +10,8 @@ from triplewire.edge.discovery.profiles import Profile
 from triplewire.edge.discovery.samples import Sample
 from triplewire.edge.formats.choices import FORMATS
 from triplewire.edge.ldes.statements import duration
+from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.model.terms import RDF_TYPE, XSD, iri, is_iri, literal
-from triplewire.query.censuses import Census
 
 _IANA = "https://www.iana.org/assignments/media-types/"
 _LDES = "https://w3id.org/ldes/specification"
@@ -104,7 +104,7 @@ def _sample(stream: str, here: str, sample: Sample) -> Iterator[str]:
             yield from _partition(here, f"_:{_label(here)}c{number}", "class", name, count)
 
 
-def whole(base: str, census: Census | None) -> Iterator[str]:
+def whole(base: str, census: DatasetStatistics | None) -> Iterator[str]:
     """Of everything together. Counts are told to those who see everything."""
     here = iri(f"{base}/.well-known/void#all")
     yield line(here, RDF_TYPE, term("void:Dataset"))

@@ -15,6 +15,7 @@ from triplewire.codec.accepts import preferred
 from triplewire.codec.documents import accepted, document
 from triplewire.codec.syntaxes import SYNTAXES
 from triplewire.config import limits
+from triplewire.config.metrics import NOTIFICATIONS, StreamTraffic, sum_by_stream
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import discovering
@@ -25,12 +26,10 @@ from triplewire.edge.discovery.profiles import Profile, Profiles, told
 from triplewire.edge.discovery.sightings import Sightings
 from triplewire.edge.freshness import Fresh, fresh
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound
-from triplewire.query.censuses import Census
-from triplewire.registry.abouts import ABOUT, to_value
-from triplewire.registry.ports import Registry
-from triplewire.registry.streams import stream_name
-from triplewire.telemetry.flows import NOTIFICATIONS, Flow, together
+from triplewire.history.dataset_statistics import DatasetStatistics
+from triplewire.model.errors import NotFound
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import ABOUT, check_stream_name, description_to_value
 
 JSON = "application/json"
 
@@ -44,7 +43,7 @@ class Listings:
         sightings: Sightings,
         standings: Standings,
         registry: Registry,
-        census: Callable[[], Census | None],
+        census: Callable[[], DatasetStatistics | None],
         workers: Workers,
     ) -> None:
         self._profiles = profiles
@@ -76,7 +75,7 @@ class Listings:
     @serves(discovering.ABOUT)
     async def about(self, request: web.Request) -> web.Response:
         """One of them. Raises NotFound."""
-        stream, base = stream_name(request.match_info["stream"]), origin(request)
+        stream, base = check_stream_name(request.match_info["stream"]), origin(request)
         found = await self._workers.run(self._of, stream, caller(request))
         if speaks_json(request):
             return fresh(request, Fresh(orjson.dumps(told(found, base)), JSON, 1), caller(request))
@@ -85,9 +84,9 @@ class Listings:
     @serves(discovering.PUT_ABOUT)
     async def put(self, request: web.Request) -> web.Response:
         """Say something about a stream, in place of what was said before. Raises Unfit or BadRequest."""
-        stream, about = stream_name(request.match_info["stream"]), drafted(await request.read())
-        await self._workers.run(self._registry.put, [(ABOUT, stream, to_value(about))])
-        return web.Response(body=orjson.dumps({"stream": stream, **to_value(about)}), content_type=JSON)
+        stream, about = check_stream_name(request.match_info["stream"]), drafted(await request.read())
+        await self._workers.run(self._registry.put, [(ABOUT, stream, description_to_value(about))])
+        return web.Response(body=orjson.dumps({"stream": stream, **description_to_value(about)}), content_type=JSON)
 
     @serves(discovering.VOID)
     async def void(self, request: web.Request) -> web.Response:
@@ -110,7 +109,7 @@ class Listings:
             raise NotFound(f"nothing was ever published to {stream}, and nothing is said about it")
         return found
 
-    def _counted(self, principal: Principal) -> Census | None:
+    def _counted(self, principal: Principal) -> DatasetStatistics | None:
         return None if self._sightings.of(principal) is not None else self._census()
 
     def _told(self, base: str, found: Sequence[Profile], sight: Sight | None) -> dict[str, Any]:
@@ -118,10 +117,12 @@ class Listings:
         if sight is not None and not sight.leaves_streams:
             return {"streams": [told(each, base) for each in found]}
         standing = [self._standings.own(), *self._standings.others()]
-        flows = {flow.stream: asdict(flow) for flow in together(flow for each in standing for flow in each.streams)}
-        notifications = flows.pop(NOTIFICATIONS, asdict(Flow(NOTIFICATIONS)))
+        flows = {
+            flow.stream: asdict(flow) for flow in sum_by_stream(flow for each in standing for flow in each.streams)
+        }
+        notifications = flows.pop(NOTIFICATIONS, asdict(StreamTraffic(NOTIFICATIONS)))
         seen = {name: flow for name, flow in flows.items() if sight is None or name in sight.streams}
-        listed = {each.stream: asdict(Flow(each.stream)) | told(each, base) for each in found}
+        listed = {each.stream: asdict(StreamTraffic(each.stream)) | told(each, base) for each in found}
         both = [{**listed.get(name, {}), **seen.get(name, {})} for name in sorted(listed.keys() | seen.keys())]
         return {"streams": both} | ({"notifications": notifications} if sight is None else {})
 

@@ -7,16 +7,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from triplewire.access import Sight
-from triplewire.clock import Clock
 from triplewire.codec.headers import written
 from triplewire.edge.discovery.samples import Sample, Samples
 from triplewire.edge.formats.choices import FORMATS
 from triplewire.edge.ldes.statements import duration
-from triplewire.log.leaves import Volume
-from triplewire.log.ports import Bound
-from triplewire.registry.abouts import NOTHING, About, about_of
-from triplewire.registry.ports import Registry
-from triplewire.registry.shapes import Mode, mode_of
+from triplewire.model.clock import Clock
+from triplewire.storage.log.ports import SegmentedLog, StreamVolume
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import (
+    NO_DESCRIPTION,
+    StreamDescription,
+    ValidationMode,
+    read_description,
+    read_validation_mode,
+)
 
 
 @dataclass(frozen=True)
@@ -24,14 +28,14 @@ class Profile:
     """One stream. Counts are None for those who see only some of its events, or of these only parts."""
 
     stream: str
-    about: About = NOTHING
-    volume: Volume | None = None
+    about: StreamDescription = NO_DESCRIPTION
+    volume: StreamVolume | None = None
     rate: float | None = None
     """Events a second, of late."""
     age: float | None = None
     """For how many seconds events are kept."""
     sample: Sample | None = None
-    shapes: Mode | None = None
+    shapes: ValidationMode | None = None
     """What becomes of events that do not conform to its shapes, where it has some."""
 
     @property
@@ -43,7 +47,7 @@ class Profile:
 class Profiles:
     """Of all streams. Any thread may ask; it may take some milliseconds for each."""
 
-    log: Bound
+    log: SegmentedLog
     registry: Registry
     samples: Samples
     ages: Callable[[str], float | None]
@@ -63,14 +67,17 @@ class Profiles:
 
     def of(self, stream: str, sight: Sight | None) -> Profile | None:
         """None where nothing was ever published to it, and nothing is said about it."""
-        volume, about = self.log.volume(stream), about_of(self.registry, stream)
-        if (volume is None and about == NOTHING) or (sight is not None and stream not in sight.streams):
+        volume, about = self.log.volume(stream), read_description(self.registry, stream)
+        if (volume is None and about == NO_DESCRIPTION) or (sight is not None and stream not in sight.streams):
             return None
         return self._made(stream, volume, sight)
 
-    def _made(self, stream: str, volume: Volume | None, sight: Sight | None) -> Profile:
+    def _made(self, stream: str, volume: StreamVolume | None, sight: Sight | None) -> Profile:
         plain = Profile(
-            stream, about_of(self.registry, stream), age=self.ages(stream), shapes=mode_of(self.registry, stream)
+            stream,
+            read_description(self.registry, stream),
+            age=self.ages(stream),
+            shapes=read_validation_mode(self.registry, stream),
         )
         if volume is None:
             return plain
@@ -79,7 +86,7 @@ class Profiles:
             return sampled
         return replace(sampled, volume=volume, rate=self._rate(volume))
 
-    def _rate(self, volume: Volume) -> float:
+    def _rate(self, volume: StreamVolume) -> float:
         """Of the newest page, and of the one before where that has just begun."""
         leaves = [*self.log.leaves(volume.stream, [volume.closed - 1]), *([volume.open] if volume.open else [])]
         seconds = max(self.clock.now() - leaves[0].since, 1_000_000) / 1_000_000

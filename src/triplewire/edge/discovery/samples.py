@@ -13,8 +13,8 @@ from threading import Lock
 from typing import Any
 
 from triplewire.access import Sight
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.model.clock import Clock
 from triplewire.model.terms import RDF_TYPE
 
 _NAMESPACE = re.compile(r"<(.*[#/:])[^#/:]*>")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triplewire.access import Principal, Sight, Verb, sight_of
-from triplewire.registry.policies import Policies
+from triplewire.storage.registry.security import PolicyStore
 
 
 @dataclass(frozen=True)
 class Sightings:
     """It waits for the disk: ask it in a thread."""
 
-    policies: Policies
+    policies: PolicyStore
 
     def of(self, principal: Principal, verb: Verb = Verb.CONSUME) -> Sight | None:
         """None: everything."""

@@ -7,7 +7,7 @@ import base64
 from aiohttp import hdrs, web
 
 from triplewire.contract import Operation
-from triplewire.errors import Unauthenticated
+from triplewire.model.errors import Unauthenticated
 
 PARAMETER = "access_token"
 """For browsers, which can give no headers to an EventSource or a WebSocket, and for nothing else: addresses end up in

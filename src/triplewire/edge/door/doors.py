@@ -15,8 +15,8 @@ from triplewire.contract.callers import call_by
 from triplewire.edge.door.credentials import credential_of
 from triplewire.edge.door.guests import Guests
 from triplewire.edge.door.ports import Authenticator
-from triplewire.errors import Forbidden, Unauthenticated, Unavailable
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import Forbidden, Unauthenticated, Unavailable
+from triplewire.storage.registry.streams import check_stream_name
 
 
 class Door:
@@ -56,7 +56,7 @@ class Door:
         call_by(request, principal)
         if self._guests is not None:
             self._guests.enter(principal, request.transport)
-        stream = None if operation.stream is None else stream_name(request.match_info[operation.stream])
+        stream = None if operation.stream is None else check_stream_name(request.match_info[operation.stream])
         if not any(principal.may(verb, stream) for verb in operation.verbs):
             wanted = " or ".join(str(Grant(verb, stream or ALL)) for verb in operation.verbs)
             raise Forbidden(f"{principal.name} has no grant for {wanted}", scope=wanted)

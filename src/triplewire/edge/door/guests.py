@@ -1,6 +1,7 @@
 """Guests: those who were let in and are still here, so that they can be sent away when they are welcome no more.
 
-A token that is revoked must not go on being told what happens, or sending, by a connection that was opened before. What
+A token that is revoked must not go on being told what happens, or sending, by a connection that was opened before.
+What
 a connection is for does not matter: it is cut, and whoever comes back is refused at the door.
 """
 
@@ -12,9 +13,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from triplewire.access import Principal
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import TriplewireError
+from triplewire.model.clock import Clock
+from triplewire.model.errors import TriplewireError
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from triplewire.access import Principal
 from triplewire.access.keys import Keys, UnknownKey
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.errors import BadRequest, Unavailable
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, Unavailable
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 

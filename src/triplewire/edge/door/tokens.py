@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from triplewire.access import Principal
 from triplewire.access.tokens import Token, fits, parsed, principal_name
-from triplewire.clock import Clock
-from triplewire.errors import Unauthenticated
-from triplewire.registry.tokens import Ring
+from triplewire.model.clock import Clock
+from triplewire.model.errors import Unauthenticated
+from triplewire.storage.registry.security import TokenCache
 
 
 class TokenAuthenticator:
     """Knows those who show a token. One that was revoked by any process is not good from then on: the ring is looked at
     for every request."""
 
-    def __init__(self, ring: Ring, clock: Clock) -> None:
+    def __init__(self, ring: TokenCache, clock: Clock) -> None:
         self._ring = ring
         self._clock = clock
         self._principals: dict[str, tuple[Token, Principal]] = {}

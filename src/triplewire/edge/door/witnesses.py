@@ -1,7 +1,9 @@
 """Witnesses: write down who did what, and who was refused.
 
-An act that changes what holds for all is written down on the disk before it is done, and what came of it afterwards: if
-it cannot be written down it is not done. Refusals, queries, and subscriptions that were made or ended are written down
+An act that changes what holds for all is written down on the disk before it is done, and what came of it afterwards:
+if
+it cannot be written down it is not done. Refusals, queries, and subscriptions that were made or ended are written
+down
 together a little later; events that are published or consumed are not, they are counted elsewhere.
 """
 
@@ -19,15 +21,15 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.access import NOBODY, Verb
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.contract import Operation, operation_of
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import running
-from triplewire.errors import Forbidden, StorageFull, TriplewireError, Unauthenticated
 from triplewire.matching.expansion import timestamp
+from triplewire.model.clock import Clock
+from triplewire.model.errors import Forbidden, StorageFull, TriplewireError, Unauthenticated
 from triplewire.problems import described
-from triplewire.telemetry.audits import ACTS, BOOKS, REFUSALS, Audits
+from triplewire.security.audit import ACTS, BOOKS, REFUSALS, AuditLog
 
 Record = dict[str, Any]
 
@@ -39,7 +41,7 @@ logger = logging.getLogger(__name__)
 class Witness:
     """Sees every request, and remembers those that matter."""
 
-    def __init__(self, audits: Audits, clock: Clock, remote: Callable[[web.Request], str | None]) -> None:
+    def __init__(self, audits: AuditLog, clock: Clock, remote: Callable[[web.Request], str | None]) -> None:
         """`remote` tells from where a request comes."""
         self._audits = audits
         self._clock = clock

@@ -11,7 +11,7 @@ from triplewire.access import Sight
 from triplewire.codec import nquads
 from triplewire.edge.telling.frames import members
 from triplewire.matching.expansion import timestamp
-from triplewire.model import token
+from triplewire.model import format_position
 
 _FORMAT = "application/n-quads"
 
@@ -54,7 +54,7 @@ class Pieces:
         if found is None:
             found = self._briefs[position] = members(
                 {
-                    "position": token(position),
+                    "position": format_position(position),
                     "stream": self._text("stream", position),
                     "event": self._text("event", position),
                     "time": self.time(position),

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
+from triplewire.config.tracing import Traced, now_ns
 from triplewire.edge.company.latest import Latest
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.feeds.views import Views, come_in_again
@@ -23,8 +25,6 @@ from triplewire.edge.telling.tellings import Once, events
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.model import START
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import Traced, now
 
 
 class Events:
@@ -119,7 +119,7 @@ class Events:
         for stream, table in parts.items():
             tap = Tap(stream)
             if tap in self.room:
-                pieces, began = Pieces(table), now()
+                pieces, began = Pieces(table), now_ns()
                 written = self.room.push(tap, Once(partial(events, pieces)))
                 self._delivered.inc(written)
                 if self.traced is not None:

@@ -11,13 +11,21 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from triplewire.clock import Clock
 from triplewire.config import limits
 from triplewire.edge.workers import Workers
-from triplewire.errors import TriplewireError
-from triplewire.registry.leases import EXPIRY, LEASE, Lease, expiring, expiry, from_change, to_value
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.model.clock import Clock
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.subscriptions import (
+    EXPIRY,
+    LEASE,
+    SUBSCRIPTION,
+    Lease,
+    expiry_key,
+    lease_from_change,
+    lease_to_value,
+    parse_expiry_key,
+)
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -66,7 +74,7 @@ class Leases:
             self._leases.pop(id, None)
             return
         renewed = Lease.begun(id, found.value["seconds"], self._clock.now() if at is None else at)
-        self._registry.put([(LEASE, id, to_value(renewed))])
+        self._registry.put([(LEASE, id, lease_to_value(renewed))])
         self._leases[id] = renewed
 
     def _swept(self, heard: Mapping[str, int]) -> None:
@@ -82,23 +90,23 @@ class Leases:
     def _ended(self, heard: Mapping[str, int]) -> int:
         """Look at leases that may have run out, some at a time; at how many."""
         now = self._clock.now()
-        due = self._registry.list(EXPIRY, below=expiry(now + 1), limit=limits.BULK_LINES)
+        due = self._registry.list(EXPIRY, below=expiry_key(now + 1), limit=limits.BULK_LINES)
         entries = [entry for each in due for entry in self._settled(each, heard, now)]
         if entries:
             self._registry.put(entries)
         return len(due)
 
-    def _settled(self, entry: Change, heard: Mapping[str, int], now: int) -> Iterator[Entry]:
+    def _settled(self, entry: RegistryChange, heard: Mapping[str, int], now: int) -> Iterator[Entry]:
         """The end of a lease that is over, the next look at one that is not."""
-        id = expiring(entry)
+        id = parse_expiry_key(entry)
         found = self._registry.get(LEASE, id)
         yield EXPIRY, entry.key, None
         if found is None:
             return
-        lease = from_change(found)
+        lease = lease_from_change(found)
         until = max(lease.until, *(Lease.begun(id, lease.seconds, at).until for at in self._known(id, heard)))
         if until > now:
-            yield EXPIRY, expiry(until, id), {}
+            yield EXPIRY, expiry_key(until, id), {}
         else:
             yield SUBSCRIPTION, id, None
             yield LEASE, id, None

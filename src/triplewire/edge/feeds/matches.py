@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
+from triplewire.config.tracing import Traced, now_ns
 from triplewire.edge.feeds.notifications import Group, Solutions, Speaker, Wanted, grouped
 from triplewire.edge.feeds.standing import Standing
 from triplewire.edge.formats import Format
@@ -21,11 +23,9 @@ from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.telling.tellings import Once
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
-from triplewire.errors import Unavailable
-from triplewire.log.ports import Chunk, Outbox
 from triplewire.model import START
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import Traced, now
+from triplewire.model.errors import Unavailable
+from triplewire.storage.log.ports import Outbox, OutboxChunk
 
 _BREATH = 250
 """Notifications between two turns of the event loop: at most 40 µs each, so that nobody waits longer than 10 ms."""
@@ -78,7 +78,7 @@ class Matches(Generic[Known]):
         """Of what was made at a position."""
         return MatchHistory(made, self, self._outbox, self._log, self._workers, self._limit)
 
-    async def _hand_out(self, chunks: Sequence[Chunk], head: int) -> None:
+    async def _hand_out(self, chunks: Sequence[OutboxChunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
         before, self.room.place = self.room.place, chunks[0].upto if chunks else head
         groups = [group for chunk in chunks for group in self._grouped(chunk)]
@@ -92,11 +92,11 @@ class Matches(Generic[Known]):
             self.room.place = before
             raise
 
-    def _grouped(self, chunk: Chunk) -> Iterator[Group]:
+    def _grouped(self, chunk: OutboxChunk) -> Iterator[Group]:
         return grouped(chunk.matches, self.standing.wanted(self.room, slow=self.slow))
 
     async def _push(self, speaker: Speaker, groups: Sequence[Group]) -> None:
-        written, spoken, began = 0, 0, now()
+        written, spoken, began = 0, 0, now_ns()
         for page in (page for group in groups for page in group.pages(self._limit)):
             shown = self.standing.shown(page.since)
             if shown is None:
@@ -158,7 +158,7 @@ class MatchHistory:
             return self._first(chunk, wanted, cursor, format) if chunk.upto <= place else (NOTHING, place)
         return NOTHING, place
 
-    def _first(self, chunk: Chunk, wanted: Sequence[Wanted], cursor: int, format: Format) -> tuple[Frames, int]:
+    def _first(self, chunk: OutboxChunk, wanted: Sequence[Wanted], cursor: int, format: Format) -> tuple[Frames, int]:
         """The first matches of a chunk above the cursor: of one version of a subscription, since they follow each
         other."""
         pages = [group.page(cursor, self._limit) for group in grouped(chunk.matches, wanted)]

@@ -21,10 +21,10 @@ from triplewire.edge.telling.frames import Frames
 from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.index import Membership
 from triplewire.matching.shapes import Shape
-from triplewire.model import START, Kind, Reached, Subscription
+from triplewire.model import START, Kind, LimitReached, Subscription
 from triplewire.sparql import Query
 
-MOST = {Reached.SOLUTIONS: SOLUTIONS, Reached.WORK: PAIR_CPU_SECONDS, Reached.STATE: ONGOING_ROWS}
+MOST = {LimitReached.SOLUTIONS: SOLUTIONS, LimitReached.WORK: PAIR_CPU_SECONDS, LimitReached.STATE: ONGOING_ROWS}
 """What there may be of each: solutions, seconds, and rows."""
 
 Numbers = npt.NDArray[np.int64]
@@ -153,7 +153,7 @@ class Solutions:
         return [term for row in rows for term in self._terms[row].as_py() or ()]
 
 
-def reached(limit: Reached) -> dict[str, Any]:
+def reached(limit: LimitReached) -> dict[str, Any]:
     """How it is told that there was too much of something."""
     return {"limit": {"reached": limit.value, "most": MOST[limit]}}
 
@@ -260,4 +260,4 @@ class Speaker:
     def limit(self, rows: Sequence[int]) -> dict[str, Any]:
         """Which limit was reached, to be told in the place of all else; nothing where none was."""
         limit = self.solutions.limit(rows)
-        return {} if limit is None else reached(Reached(limit))
+        return {} if limit is None else reached(LimitReached(limit))

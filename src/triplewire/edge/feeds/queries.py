@@ -21,15 +21,15 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.telling.frames import members
 from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Op
-from triplewire.model import END, ENTRIES, Kind, Reached, token
-from triplewire.model.queries import ANSWER, ContinuousQuery, State
-from triplewire.model.results import document, verdict
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.queries import QUERY, from_change
+from triplewire.model import END, ENTRIES, Kind, LimitReached, format_position
+from triplewire.model.errors import NotFound
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery, QueryState
+from triplewire.model.terms import boolean_document, results_document
 from triplewire.sparql import parse_query
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 NOUN = "query"
 
@@ -64,25 +64,25 @@ class Answering:
 
     def _said(self, speaker: Speaker, rows: Sequence[int]) -> dict[str, Any]:
         if len(rows) > limits.SOLUTIONS and not self.asks:
-            return reached(Reached.SOLUTIONS)
+            return reached(LimitReached.SOLUTIONS)
         return {"results": self._results(speaker.solutions.terms(rows))}
 
     def _results(self, terms: Sequence[str | None]) -> dict[str, Any]:
         names = self.query.variables
         width = 1 + len(names)
         rows = (terms[start + 1 : start + width] for start in range(0, len(terms), width))
-        return verdict(True) if self.asks else document(names, rows)
+        return boolean_document(True) if self.asks else results_document(names, rows)
 
 
 class Nowhere(Pieces):
     """What stands in the place of an event where there is none."""
 
     def __init__(self, query: ContinuousQuery, position: int) -> None:
-        self._brief = members({"position": token(position), "time": moment(query.created)})
+        self._brief = members({"position": format_position(position), "time": moment(query.created)})
         entry = {
             "position": position,
             "stream": f"query-{query.id}",
-            "event": f"{ANSWER}{query.id}:{token(position)}",
+            "event": f"{ANSWER}{query.id}:{format_position(position)}",
             "text": "",
             "time": query.created,
             "received": query.created,
@@ -151,24 +151,24 @@ class Queries:
         known = self._known.get(id)
         return known is not None and known.is_over
 
-    def _change(self, change: Change) -> bool:
+    def _change(self, change: RegistryChange) -> bool:
         """Take in the end of one that is known; whether it ended."""
         known = self._known[change.key]
-        suspended = change.value is not None and from_change(change).state is State.SUSPENDED
+        suspended = change.value is not None and query_from_change(change).state is QueryState.SUSPENDED
         if known.is_over or not (change.value is None or suspended):
             return False
-        state = State.SUSPENDED if suspended else known.query.state
+        state = QueryState.SUSPENDED if suspended else known.query.state
         self._known[change.key] = replace(known, query=replace(known.query, until=change.position, state=state))
         return True
 
-    def _news(self, after: int) -> tuple[int, Sequence[Change]]:
+    def _news(self, after: int) -> tuple[int, Sequence[RegistryChange]]:
         """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
         head = self._log.head()
         return head, self._registry.changes(after, head) if head > after and self._known else ()
 
-    def _note(self, change: Change) -> None:
-        found = from_change(change)
-        if found.state is State.SUSPENDED:
+    def _note(self, change: RegistryChange) -> None:
+        found = query_from_change(change)
+        if found.state is QueryState.SUSPENDED:
             found = replace(found, until=change.position)
         asks = not found.windowed and parse_query(found.text).form == "ask"
         self._known[found.id] = Answering(found, asks)
@@ -183,7 +183,7 @@ class Queries:
 
 def farewell(query: ContinuousQuery, listener: Addressee) -> bytes:
     """The last message of a query."""
-    why = "suspended, since it held more than it may" if query.state is State.SUSPENDED else "ended"
+    why = "suspended, since it held more than it may" if query.state is QueryState.SUSPENDED else "ended"
     return end(listener.manner.format, query.id, NOUN, why)
 
 

@@ -1,4 +1,5 @@
-"""Strains: the feed of events through sieves. It has a room and a tail of its own, so that who listens to whole streams
+"""Strains: the feed of events through sieves. It has a room and a tail of its own, so that who listens to whole
+streams
 does not wait for queries and filters.
 
 A filter that remembers is one for all who listen live to the same. A listener who comes from the past has one of its
@@ -15,6 +16,8 @@ from functools import partial
 import pyarrow as pa
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
+from triplewire.config.tracing import Traced, now_ns
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.feeds.events import Events, come_back, page, turned
 from triplewire.edge.formats import Format
@@ -29,8 +32,6 @@ from triplewire.edge.telling.tellings import Once, events
 from triplewire.edge.telling.windows import Load
 from triplewire.edge.workers import Workers
 from triplewire.model import START
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import Traced, now
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ class Strains:
             left = sifted.undecided.get(tap, ())
             if (table.num_rows or left) and tap in self.room:
                 telling = tellings.setdefault(id(table), Once(partial(events, Pieces(table))))
-                began = now()
+                began = now_ns()
                 written = self.room.push(tap, Once(partial(_with_open, telling, left)) if left else telling)
                 self._delivered.inc(written)
                 if self.traced is not None:

@@ -20,15 +20,21 @@ from triplewire.edge.formats.ports import end
 from triplewire.edge.ports import Entries
 from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound
 from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.known import memberships_of
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, START, Subscription
-from triplewire.registry.lanes import LANE
-from triplewire.registry.ports import Change, Registry
-from triplewire.registry.sights import Sights
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, ended, from_change, versions
+from triplewire.model.errors import NotFound
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.security import VisibilityStore
+from triplewire.storage.registry.subscriptions import (
+    LANE,
+    SHAPE,
+    SUBSCRIPTION,
+    end_subscription,
+    read_versions,
+    subscription_from_change,
+)
 
 
 class Subscriptions:
@@ -47,7 +53,7 @@ class Subscriptions:
         """All versions that are known, by where they began."""
         self._ended: set[str] = set()
         self._shapes: dict[str, Shape] = {}
-        self._sights = Sights(registry)
+        self._sights = VisibilityStore(registry)
         self._lanes: dict[str, int | None] = {}
         """Of each shape: where it went to the slow lane, if it did."""
         self._groups: dict[str, Memberships] = {}
@@ -60,7 +66,7 @@ class Subscriptions:
         async with self._turn:
             change = await self._workers.run(self._registry.get, SUBSCRIPTION, id)
             if change is not None and id not in self._known:
-                for each in await self._workers.run(versions, self._registry, from_change(change)):
+                for each in await self._workers.run(read_versions, self._registry, subscription_from_change(change)):
                     await self._note(each)
             known = self._known.get(id)
             if known is None or (change is None and not resuming):
@@ -150,17 +156,17 @@ class Subscriptions:
         after, until = (turn, subscription.until) if slow else (START, min(subscription.until, turn + 1))
         return Wanted(subscription.since, until, self._memberships[subscription.since], after)
 
-    async def _change(self, change: Change) -> bool:
+    async def _change(self, change: RegistryChange) -> bool:
         """Take in the end of one that is known, or its next version; whether it ended."""
         known = self._known[change.key]
         if change.value is None:
             return self._end(change.key, change.position)
         if change.position > known.since:
-            self._by_since[known.since] = ended(known, change.position)
-            await self._note(from_change(change))
+            self._by_since[known.since] = end_subscription(known, change.position)
+            await self._note(subscription_from_change(change))
         return False
 
-    def _news(self, after: int) -> tuple[int, Sequence[Change]]:
+    def _news(self, after: int) -> tuple[int, Sequence[RegistryChange]]:
         """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
         head = self._log.head()
         return head, self._registry.changes(after, head) if head > after and self._known else ()
@@ -169,7 +175,7 @@ class Subscriptions:
         known = self._known.get(id)
         if known is None or known.until != END:
             return False
-        self._known[id] = self._by_since[known.since] = ended(known, position)
+        self._known[id] = self._by_since[known.since] = end_subscription(known, position)
         self._ended.add(id)
         return True
 

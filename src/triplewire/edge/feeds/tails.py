@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.ports import Watching
-from triplewire.telemetry.metrics import Metrics
 
 _RETRY_SECONDS = 1.0
 

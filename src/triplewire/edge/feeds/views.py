@@ -1,6 +1,7 @@
 """Views: what those who listen here see, by the policy as it is in force.
 
-A listener is told by what it saw when it came. Where the policy changes that, what comes before the change is told as
+A listener is told by what it saw when it came. Where the policy changes that, what comes before the change is told
+as
 it was, and then all who listen to the same are sent back to where they are, to come in again by the new policy.
 """
 
@@ -13,7 +14,7 @@ from triplewire.config import limits
 from triplewire.edge.formats.ports import renewed
 from triplewire.edge.sieves import Tap
 from triplewire.edge.telling.rooms import Addressee, Over
-from triplewire.registry.policies import NONE, Enacted, Policies
+from triplewire.storage.registry.security import NO_POLICY, PolicyStore, PolicyVersion
 
 
 class Renewed(Over):
@@ -34,14 +35,14 @@ def come_in_again(listener: Addressee) -> bytes:
 class Views:
     """The policy as it is known here, and who listens. Any thread may look; the rest is for the event loop."""
 
-    def __init__(self, policies: Policies | None = None) -> None:
+    def __init__(self, policies: PolicyStore | None = None) -> None:
         """Without policies everybody sees what is granted to them."""
         self._policies = policies
-        self._known = NONE
+        self._known = NO_POLICY
         self._viewers: dict[Tap, set[Principal] | None] = {}
         """Who listens to a tap, or has; None for too many to be told apart."""
 
-    def look(self) -> Enacted:
+    def look(self) -> PolicyVersion:
         """What is in force. It reads, in some microseconds, as long as nothing changes."""
         if self._policies is not None:
             self._known = self._policies.current()

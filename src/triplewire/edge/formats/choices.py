@@ -13,7 +13,7 @@ from triplewire.edge.formats.logs import MESSAGE_LOGS
 from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.rdf import N_QUADS, TRIG
 from triplewire.edge.formats.sse import SSE
-from triplewire.errors import BadRequest, NotAcceptable
+from triplewire.model.errors import BadRequest, NotAcceptable
 
 FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG, ITEMS, CLOUD_EVENTS, CLOUD_BATCH, JELLY, *MESSAGE_LOGS)
 """The first is for those who do not care."""

@@ -13,7 +13,7 @@ from triplewire.codec.attributes import VERSION
 from triplewire.codec.cloudevents import BATCH, NOTICES, STRUCTURED, CloudEvent, cloud_event, structured
 from triplewire.edge.feeds.entries import Pieces, moment
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
-from triplewire.model import Event, Headers, token
+from triplewire.model import Event, EventHeaders, format_position
 
 _JSON = "application/json"
 _RESULTS = "application/sparql-results+json"
@@ -36,12 +36,12 @@ class Clouds(Flowing):
         return type(self)(marks=True)
 
     def event(self, pieces: Pieces, position: int) -> bytes:
-        entry, id = pieces.entry(position), stream_mark(position) if self._marks else token(position)
+        entry, id = pieces.entry(position), stream_mark(position) if self._marks else format_position(position)
         return self._message(cloud_of(entry, twposition=id))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
-        id = finding.mark if self._marks else token(finding.position)
+        id = finding.mark if self._marks else format_position(finding.position)
         told = {"twposition": id, f"tw{finding.of}": finding.id, "twkind": finding.kind}
         return self._message(cloud_of(entry, **told) if finding.whole else _found(entry, finding, told))
 
@@ -51,7 +51,7 @@ class Clouds(Flowing):
         return self._message(CloudEvent({**said, **told}, _JSON, orjson.dumps(fields)))
 
     def reached(self, position: int) -> bytes:
-        return b"" if self._marks else self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=format_position(position))
 
     def _message(self, event: CloudEvent) -> bytes:
         return structured(event) + self._end
@@ -72,7 +72,7 @@ class CloudBatch(Clouds):
 def cloud_of(entry: Mapping[str, Any], **told: str) -> CloudEvent:
     """An entry of the log as a CloudEvent; `told` are attributes of ours."""
     kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
-    headers = Headers(entry["source"], entry["application"], entry["time"], extensions=kept)
+    headers = EventHeaders(entry["source"], entry["application"], entry["time"], extensions=kept)
     return cloud_event(Event(entry["event"], entry["text"], headers), entry["stream"], **told)
 
 
@@ -80,7 +80,7 @@ def _found(entry: Mapping[str, Any], finding: Finding, told: Mapping[str, str]) 
     """What was found in an event, which is its subject."""
     said = {
         "specversion": VERSION,
-        "id": token(finding.position),
+        "id": format_position(finding.position),
         "source": finding.path,
         "type": f"{NOTICES}notification",
         "subject": entry["event"],

@@ -12,7 +12,7 @@ from triplewire.codec import N_TRIPLES
 from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
-from triplewire.model import Headers, token
+from triplewire.model import EventHeaders, format_position
 
 _JSON = "application/json"
 _RESULTS = "application/sparql-results+json"
@@ -36,12 +36,12 @@ class Items(Flowing):
         return Items(marks=True)
 
     def event(self, pieces: Pieces, position: int) -> bytes:
-        entry, id = pieces.entry(position), stream_mark(position) if self._marks else token(position)
+        entry, id = pieces.entry(position), stream_mark(position) if self._marks else format_position(position)
         return item_of(entry["event"], entry["text"], _headers(entry, Position=id))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
-        id = finding.mark if self._marks else token(finding.position)
+        id = finding.mark if self._marks else format_position(finding.position)
         told = {"Position": id, finding.of.title(): finding.id, "Kind": finding.kind}
         if finding.whole:
             return item_of(entry["event"], entry["text"], _headers(entry, **told))
@@ -49,15 +49,15 @@ class Items(Flowing):
         return encode_item(entry["event"], _headers(entry, syntax, **told), body)
 
     def notice(self, name: str, **fields: object) -> bytes:
-        return encode_item(_NOTICE, Headers(syntax=_JSON, extensions={"Notice": name}), orjson.dumps(fields))
+        return encode_item(_NOTICE, EventHeaders(syntax=_JSON, extensions={"Notice": name}), orjson.dumps(fields))
 
     def reached(self, position: int) -> bytes:
-        return b"" if self._marks else self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=format_position(position))
 
 
-def _headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **told: str) -> Headers:
+def _headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **told: str) -> EventHeaders:
     kept = orjson.loads(entry["extensions"]) if entry["extensions"] else {}
-    return Headers(entry["source"], entry["application"], entry["time"], syntax, {**kept, **told})
+    return EventHeaders(entry["source"], entry["application"], entry["time"], syntax, {**kept, **told})
 
 
 def _content(finding: Finding) -> tuple[str, bytes]:

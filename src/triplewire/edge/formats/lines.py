@@ -8,7 +8,7 @@ import orjson
 
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
-from triplewire.model import token
+from triplewire.model import format_position
 
 
 class Lines(Flowing):
@@ -35,7 +35,7 @@ class Lines(Flowing):
         return self.line(name.encode(), orjson.dumps(fields)[1:-1])
 
     def reached(self, position: int) -> bytes:
-        return b"" if self._marks else self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=format_position(position))
 
     def line(self, type: bytes, rest: bytes) -> bytes:
         return b'{"type":"%b",%b}\n' % (type, rest)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.telling.frames import members
 from triplewire.edge.telling.marks import Mark
-from triplewire.model import START, token
+from triplewire.model import START, format_position
 
 PATHS = {"subscription": "/subscriptions/", "query": "/queries/"}
 """Where those are that are told of something."""
@@ -109,16 +109,16 @@ def stream_mark(position: int) -> str:
 
 def gap(format: Format, asked: int, earliest: int) -> bytes:
     """What was asked for is gone."""
-    told = {"asked": token(asked), "earliest": token(earliest)}
+    told = {"asked": format_position(asked), "earliest": format_position(earliest)}
     if earliest > asked + 1:
-        told |= {"first": token(asked + 1), "last": token(earliest - 1)}
+        told |= {"first": format_position(asked + 1), "last": format_position(earliest - 1)}
     return format.notice("gap", **told, detail="what lay between is kept no more")
 
 
 def slow(format: Format, position: int, limit: int) -> bytes:
     """The last message of a listener that read too slowly."""
     detail = "read faster, or come back and resume from the position"
-    return format.notice("slow", position=token(position), limit=limit, detail=detail)
+    return format.notice("slow", position=format_position(position), limit=limit, detail=detail)
 
 
 def end(format: Format, id: str, of: str = "subscription", why: str = "ended") -> bytes:
@@ -129,33 +129,33 @@ def end(format: Format, id: str, of: str = "subscription", why: str = "ended") -
 def undecided(format: Format, position: int) -> bytes:
     """In the place of an event on which the query of a sieve took too long."""
     detail = "the query took too long on the event at this position, so that it is not told; it can be read by itself"
-    return format.notice("undecided", position=token(position), detail=detail)
+    return format.notice("undecided", position=format_position(position), detail=detail)
 
 
 def failed(format: Format, position: int, detail: str) -> bytes:
     """The last message of those who listen through a sieve that does not work: coming back would not help."""
-    return format.notice("failed", position=token(position), detail=detail)
+    return format.notice("failed", position=format_position(position), detail=detail)
 
 
 def closing(format: Format, position: int, retry: int) -> bytes:
     """The last message of an edge that stops. `retry` are milliseconds."""
     detail = "this edge stops; come back and resume from the position"
-    return format.notice("closing", position=token(position), retry=retry, detail=detail)
+    return format.notice("closing", position=format_position(position), retry=retry, detail=detail)
 
 
 def renewed(format: Format, position: int, retry: int) -> bytes:
     """The last message of a listener who sees something else from now on. `retry` are milliseconds."""
     detail = "the policy has changed; come back and resume from the position"
-    return format.notice("closing", position=token(position), retry=retry, detail=detail)
+    return format.notice("closing", position=format_position(position), retry=retry, detail=detail)
 
 
 def move(format: Format, position: int, location: str, retry: int) -> bytes:
     """The last message of a listener that is to go on elsewhere. `retry` are milliseconds."""
     detail = "this edge is busy; go on at the location, or come back and resume from the position"
-    return format.notice("move", position=token(position), location=location, retry=retry, detail=detail)
+    return format.notice("move", position=format_position(position), location=location, retry=retry, detail=detail)
 
 
 def moved(format: Format, position: int) -> bytes:
     """The last message of a subscription whose matches come by another lane from now on."""
     detail = "notifications come another way from here on; come back and resume from the position"
-    return format.notice("closing", position=token(position), retry=0, detail=detail)
+    return format.notice("closing", position=format_position(position), retry=0, detail=detail)

@@ -26,7 +26,7 @@ from triplewire.codec.headers import NAMES, Said, format_headers
 from triplewire.codec.results import result_set
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
-from triplewire.model import token
+from triplewire.model import format_position
 
 
 class Rdf(Flowing):
@@ -49,11 +49,11 @@ class Rdf(Flowing):
         return self._syntax.media_type
 
     def event(self, pieces: Pieces, position: int) -> bytes:
-        told = {"position": token(position)} | ({"id": stream_mark(position)} if self._marks else {})
+        told = {"position": format_position(position)} | ({"id": stream_mark(position)} if self._marks else {})
         return self._message("event", told, self._whole(pieces, position))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
-        told = {"position": token(finding.position), finding.of: finding.id, "kind": finding.kind}
+        told = {"position": format_position(finding.position), finding.of: finding.id, "kind": finding.kind}
         told |= {"id": finding.mark} if self._marks else {}
         told |= {name: value for name, value in finding.said.items() if name == "limit"}
         return self._message("notification", told, "".join(self._found(pieces, finding)))
@@ -62,7 +62,7 @@ class Rdf(Flowing):
         return self._message(name, fields, "")
 
     def reached(self, position: int) -> bytes:
-        return b"" if self._marks else self.notice("position", position=token(position))
+        return b"" if self._marks else self.notice("position", position=format_position(position))
 
     def _message(self, name: str, fields: Mapping[str, Any], statements: str) -> bytes:
         return b"# %b %b\n%b\n" % (name.encode(), orjson.dumps(fields), statements.encode())

@@ -8,7 +8,7 @@ import orjson
 
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
-from triplewire.model import token
+from triplewire.model import format_position
 
 
 def message(event: bytes, data: bytes, id: str | None = None) -> bytes:
@@ -33,11 +33,11 @@ class Sse(Flowing):
         return Sse(marks=True)
 
     def event(self, pieces: Pieces, position: int) -> bytes:
-        id = stream_mark(position) if self._marks else token(position)
+        id = stream_mark(position) if self._marks else format_position(position)
         return message(b"event", b"{%b}" % pieces.members(position), id)
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
-        id = finding.mark if self._marks else token(finding.position)
+        id = finding.mark if self._marks else format_position(finding.position)
         return message(b"notification", b"{%b}" % finding.members(pieces), id)
 
     def notice(self, name: str, **fields: object) -> bytes:
@@ -48,7 +48,7 @@ class Sse(Flowing):
         return b"retry: %b\n%b" % (str(fields["retry"]).encode(), told) if "retry" in fields else told
 
     def reached(self, position: int) -> bytes:
-        return b"" if self._marks else b"id: %b\n\n" % token(position).encode()
+        return b"" if self._marks else b"id: %b\n\n" % format_position(position).encode()
 
 
 class SseByEvent(Sse):

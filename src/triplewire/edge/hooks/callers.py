@@ -16,11 +16,10 @@ from functools import partial
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from triplewire.clock import Clock
 from triplewire.config import limits
-from triplewire.hooks.networks import Networks
-from triplewire.hooks.schedules import retry_after
-from triplewire.hooks.targets import refusal
+from triplewire.http.webhooks.calls import parse_retry_after
+from triplewire.model.clock import Clock
+from triplewire.security.webhooks import AllowedNetworks, refusal_detail
 
 _RESOLVERS = 16
 """Threads that look names up. The search for one name is under way once at a time, however many hooks wait for it."""
@@ -56,7 +55,7 @@ class Forbidden(OSError):
 class Resolver(AbstractResolver):
     """Looks names up in threads of its own: some take long, and the loop's own threads have other things to do."""
 
-    def __init__(self, networks: Networks) -> None:
+    def __init__(self, networks: AllowedNetworks) -> None:
         self._networks = networks
         self._threads = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="edge-resolve")
 
@@ -69,7 +68,7 @@ class Resolver(AbstractResolver):
         addresses = [(each[0], str(each[4][0])) for each in found]
         for _, address in addresses:
             if not self._networks.permit(address):
-                raise Forbidden(f"{host} leads to {address}: {refusal(address)}")
+                raise Forbidden(f"{host} leads to {address}: {refusal_detail(address)}")
         return [_result(host, port, each, address) for each, address in addresses]
 
     async def close(self) -> None:
@@ -80,7 +79,7 @@ class Resolver(AbstractResolver):
 class Caller:
     """Calls one address at a time, follows no redirect, and keeps nothing of what it is answered."""
 
-    def __init__(self, networks: Networks, clock: Clock, seconds: float = limits.HOOK_SECONDS) -> None:
+    def __init__(self, networks: AllowedNetworks, clock: Clock, seconds: float = limits.HOOK_SECONDS) -> None:
         self._networks = networks
         self._clock = clock
         self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=limits.HOOK_CONNECT_SECONDS)
@@ -105,7 +104,7 @@ class Caller:
             async with self._opened().request(
                 method, url, data=body, headers={**_OURS, **headers}, allow_redirects=False
             ) as response:
-                asked = retry_after(response.headers.get("Retry-After"), self._clock.now())
+                asked = parse_retry_after(response.headers.get("Retry-After"), self._clock.now())
                 return Answer(response.status, f"answered {response.status}", asked, await _first(response.content))
         except TimeoutError:
             return Answer(None, "did not answer in time")
@@ -132,7 +131,7 @@ class Caller:
         not looked up."""
         family, type, protocol, _, address = info
         if not self._networks.permit(str(address[0])):
-            raise Forbidden(refusal(str(address[0])))
+            raise Forbidden(refusal_detail(str(address[0])))
         made = socket.socket(family, type, protocol)
         made.setblocking(False)
         return made

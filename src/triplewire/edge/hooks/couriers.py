@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from triplewire.config import limits
+from triplewire.config.tracing import TraceParent
 from triplewire.edge.formats.ports import gap
 from triplewire.edge.hooks.callers import Answer
 from triplewire.edge.hooks.envelopes import Envelope, enveloped, headers
@@ -18,12 +19,10 @@ from triplewire.edge.hooks.posts import FORMATS
 from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.readers import Reader
 from triplewire.edge.telling.subjects import Subject
-from triplewire.errors import NotFound, TriplewireError
-from triplewire.hooks.ports import Letter, Place
-from triplewire.hooks.schedules import Schedule
+from triplewire.http.webhooks.calls import RetrySchedule
 from triplewire.model import END
-from triplewire.registry.hooks import Hook, State
-from triplewire.telemetry.parents import Parent
+from triplewire.model.errors import NotFound, TriplewireError
+from triplewire.storage.webhooks import DeadLetter, Webhook, WebhookProgress, WebhookState
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 class Over(Exception):
     """Nothing more is delivered, and what becomes of the hook."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WebhookState) -> None:
         super().__init__(state)
         self.state = state
 
@@ -39,7 +38,7 @@ class Over(Exception):
 class Courier:
     """Everything up to its place was taken or parked. While a message is tried again, nothing else is held for it."""
 
-    def __init__(self, hook: Hook, office: Office, place: Place | None) -> None:
+    def __init__(self, hook: Webhook, office: Office, place: WebhookProgress | None) -> None:
         self.hook = hook
         self._office = office
         self._position = None if place is None else place.position
@@ -51,7 +50,7 @@ class Courier:
         """One call at a time, whether for the first time or again."""
         self._nudged = asyncio.Event()
 
-    async def run(self) -> State:
+    async def run(self) -> WebhookState:
         """Until there is nothing more to do; what becomes of the hook then."""
         self._secret = await self._office.workers.run(self._office.books.secret, self.hook.id)
         while True:
@@ -61,7 +60,7 @@ class Courier:
             except Over as over:
                 return over.state
             except NotFound:
-                return State.ENDED
+                return WebhookState.ENDED
             except TriplewireError as error:
                 logger.warning("hook %s: %s; trying again", self.hook.id, error)
             if self._position == before:
@@ -72,7 +71,7 @@ class Courier:
         """Whether it has a lease that is not over."""
         return self._office.clock.now() < self.hook.until < END
 
-    def renew(self, hook: Hook, secret: str | None) -> None:
+    def renew(self, hook: Webhook, secret: str | None) -> None:
         """It was said again, perhaps with another end and another secret."""
         self.hook, self._secret = hook, secret
 
@@ -119,7 +118,7 @@ class Courier:
                     return
             self._arrive(batch.mark.position)
             if batch.ends:
-                raise Over(State.ENDED)
+                raise Over(WebhookState.ENDED)
 
     async def _deliver(self, position: int, part: bytes, reader: Reader) -> bool:
         """What is told at a position; whether it was all taken at once."""
@@ -137,28 +136,28 @@ class Courier:
             if schedule.over(failures) and self._parked < limits.HOOK_LETTERS:
                 await self._park(position, failures, answer)
                 return False
-            self._office.notes.note(self.hook.id, Place(self._position or 0, failures, answer.reason))
+            self._office.notes.note(self.hook.id, WebhookProgress(self._position or 0, failures, answer.reason))
             await self._pause(schedule.pause(failures, answer.retry_after))
         return not failures
 
-    async def _attempt(self, envelope: Envelope, trail: Parent | None) -> Answer:
+    async def _attempt(self, envelope: Envelope, trail: TraceParent | None) -> Answer:
         """Raises Over where the lease is over, or the target says that it is gone."""
         office = self._office
         async with self._turn, office.gates.through(urlsplit(self.hook.url).netloc) as gate:
             if not self.leased and self.hook.until < END:
-                raise Over(State.ENDED)
+                raise Over(WebhookState.ENDED)
             said = headers(self.hook, self._secret, envelope, office.clock.now())
             with office.trails.call(trail) as traced:
                 answer = await office.caller.post(self.hook.url, envelope.body, {**said, **traced})
             gate.ill = answer.hung
         office.metrics.hook_calls.labels("taken" if answer.taken else "refused" if answer.status else "failed").inc()
         if answer.gone:
-            raise Over(State.GONE)
+            raise Over(WebhookState.GONE)
         return answer
 
     async def _park(self, position: int, attempts: int, answer: Answer) -> None:
         now = self._office.clock.now()
-        await self._office.notes.park(Letter(self.hook.id, position, attempts, answer.reason, answer.status, now))
+        await self._office.notes.park(DeadLetter(self.hook.id, position, attempts, answer.reason, answer.status, now))
         self._parked += 1
         self._office.metrics.hooks_parked.inc()
 
@@ -195,9 +194,9 @@ class Courier:
     def _arrive(self, position: int) -> None:
         if position > (self._position or -1):
             self._position = position
-            self._office.notes.note(self.hook.id, Place(position))
+            self._office.notes.note(self.hook.id, WebhookProgress(position))
 
-    def _schedule(self) -> Schedule:
+    def _schedule(self) -> RetrySchedule:
         usual = self._office.outbound.schedule
         attempts = usual.attempts if self.hook.attempts is None else self.hook.attempts
-        return Schedule(attempts, usual.first, usual.longest, usual.chance)
+        return RetrySchedule(attempts, usual.first, usual.longest, usual.chance)

@@ -18,11 +18,18 @@ from triplewire.contract.catalogue import consuming, hooking
 from triplewire.edge.hooks.intents import Intent, Mode
 from triplewire.edge.hooks.offices import Office
 from triplewire.edge.ports import Entries
-from triplewire.errors import BadRequest, BodyTooLarge, TriplewireError, Unavailable, UnknownMediaType
+from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, Unavailable, UnknownMediaType
 from triplewire.model.subscriptions import Owner
-from triplewire.registry.hooks import HOOK, Dialect, Hook, State, from_change, to_value
-from triplewire.registry.ports import Registry
-from triplewire.registry.streams import stream_name
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import check_stream_name
+from triplewire.storage.webhooks import (
+    WEBHOOK,
+    Webhook,
+    WebhookDialect,
+    WebhookState,
+    webhook_from_change,
+    webhook_to_value,
+)
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -44,7 +51,7 @@ class Hub:
     @serves(hooking.DISCOVER)
     async def discover(self, request: web.Request) -> web.Response:
         """Nothing but where to subscribe, which the headers of every answer about a stream say."""
-        stream_name(request.match_info["stream"])
+        check_stream_name(request.match_info["stream"])
         return web.Response(headers={"Vary": "Accept"}, content_type="text/event-stream")
 
     @serves(hooking.WEBSUB)
@@ -78,22 +85,22 @@ class Hub:
 
     def _write(self, intent: Intent, hub: str, begin: int, owner: Owner | None) -> None:
         """Make, renew or end a hook. One that is renewed goes on where it is."""
-        change, now = self._registry.get(HOOK, intent.id), self._office.clock.now()
-        known = None if change is None else from_change(change)
+        change, now = self._registry.get(WEBHOOK, intent.id), self._office.clock.now()
+        known = None if change is None else webhook_from_change(change)
         if intent.mode is Mode.UNSUBSCRIBE:
             if known is not None:
-                self._registry.put([(HOOK, known.id, to_value(replace(known, state=State.ENDED)))])
+                self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, state=WebhookState.ENDED)))])
             return
         until = now + intent.lease * 1_000_000
-        if known is None or known.state is not State.ON or known.until <= now:
+        if known is None or known.state is not WebhookState.ON or known.until <= now:
             topic = intent.topic
-            known = Hook(
-                intent.id, intent.callback, Dialect.WEBSUB, created=now, stream=topic.stream, format=topic.format
+            known = Webhook(
+                intent.id, intent.callback, WebhookDialect.WEBSUB, created=now, stream=topic.stream, format=topic.format
             )
             known = replace(known, topic=topic.url, begin=begin)
         if intent.secret is not None:
             self._office.books.keep({known.id: intent.secret})
-        self._registry.put([(HOOK, known.id, to_value(replace(known, hub=hub, until=until, owner=owner)))])
+        self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, hub=hub, until=until, owner=owner)))])
 
 
 def announce(app: web.Application) -> None:

@@ -21,10 +21,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from triplewire.config import limits
 from triplewire.edge.hooks.posts import TOPICS
-from triplewire.errors import BadRequest
-from triplewire.hooks.networks import Networks
-from triplewire.hooks.targets import target_of
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import BadRequest
+from triplewire.security.webhooks import AllowedNetworks, parse_target
+from triplewire.storage.registry.streams import check_stream_name
 
 
 class Mode(StrEnum):
@@ -51,7 +50,7 @@ class Topic:
         format = asked.pop("format", "nquads")
         if asked or format not in TOPICS:
             raise BadRequest(f"hub.topic may say ?format={' or '.join(TOPICS)}, and nothing else")
-        return cls(url, stream_name(name), format)
+        return cls(url, check_stream_name(name), format)
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,13 @@ class Intent:
     challenge: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     @classmethod
-    def parsed(cls, form: Mapping[str, str], host: str, networks: Networks) -> Intent:
+    def parsed(cls, form: Mapping[str, str], host: str, networks: AllowedNetworks) -> Intent:
         """Raises BadRequest."""
         try:
             mode = Mode(form.get("hub.mode", ""))
         except ValueError:
             raise BadRequest(f"hub.mode must be {' or '.join(Mode)}") from None
-        callback = target_of(form.get("hub.callback", ""), networks).url
+        callback = parse_target(form.get("hub.callback", ""), networks).url
         topic = Topic.parsed(form.get("hub.topic", ""), host)
         return cls(mode, topic, callback, _lease(form.get("hub.lease_seconds")), _secret(form.get("hub.secret")))
 

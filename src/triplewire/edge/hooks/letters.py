@@ -13,15 +13,22 @@ from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import hooking
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, Conflict, NotFound, Unfit, UnknownMediaType
-from triplewire.hooks.ports import Books, Letter, Place
 from triplewire.matching.expansion import timestamp
-from triplewire.model import END, START, parse_token, token
+from triplewire.model import END, START, format_position, parse_position
+from triplewire.model.errors import BadRequest, Conflict, InvalidField, NotFound, UnknownMediaType
 from triplewire.model.subscriptions import Owner
-from triplewire.registry import subscriptions
-from triplewire.registry.hooks import HOOK, Hook, State, from_change
-from triplewire.registry.ports import Registry
-from triplewire.registry.subscriptions import SUBSCRIPTION
+from triplewire.storage.registry import subscriptions
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION
+from triplewire.storage.webhooks import (
+    WEBHOOK,
+    DeadLetter,
+    Webhook,
+    WebhookProgress,
+    WebhookState,
+    WebhookStore,
+    webhook_from_change,
+)
 
 JSON = "application/json"
 
@@ -29,7 +36,7 @@ JSON = "application/json"
 class Letters:
     """Any edge tells of all hooks, whichever delivers them."""
 
-    def __init__(self, books: Books, registry: Registry, workers: Workers) -> None:
+    def __init__(self, books: WebhookStore, registry: Registry, workers: Workers) -> None:
         self._books = books
         self._registry = registry
         self._workers = workers
@@ -46,29 +53,29 @@ class Letters:
     @serves(hooking.HOOKS)
     async def all(self, request: web.Request) -> web.Response:
         """By pages, in the order in which they were set."""
-        after, limit = parse_token(request.query.get("cursor", "earliest")), _limit(request)
-        found = await self._workers.run(self._registry.list, HOOK, after=after, limit=limit + 1)
+        after, limit = parse_position(request.query.get("cursor", "earliest")), _limit(request)
+        found = await self._workers.run(self._registry.list, WEBHOOK, after=after, limit=limit + 1)
         places = await self._workers.run(self._books.places)
-        hooks = [from_change(each) for each in found[:limit]]
-        following = token(hooks[-1].since) if len(found) > limit else None
+        hooks = [webhook_from_change(each) for each in found[:limit]]
+        following = format_position(hooks[-1].since) if len(found) > limit else None
         return _reply({"hooks": [document(each, places.get(each.id)) for each in hooks], "next": following})
 
     @serves(hooking.LETTERS)
     async def page(self, request: web.Request) -> web.Response:
         id, after, limit = (
             await self._id(request),
-            parse_token(request.query.get("cursor", "earliest")),
+            parse_position(request.query.get("cursor", "earliest")),
             _limit(request),
         )
         found = await self._workers.run(self._books.letters, id, after, limit + 1)
-        following = token(found[limit - 1].position) if len(found) > limit else None
+        following = format_position(found[limit - 1].position) if len(found) > limit else None
         return _reply({"letters": [_letter(each) for each in found[:limit]], "next": following})
 
     @serves(hooking.REPLAY)
     async def replay(self, request: web.Request) -> web.Response:
         """All of them, or those at the positions that the body names."""
         hook = await self._hook(request)
-        if hook.state is not State.ON:
+        if hook.state is not WebhookState.ON:
             raise Conflict(f"the target of {hook.id} has said that it is gone: nothing is delivered to it any more")
         asked = await self._workers.run(self._books.ask, hook.id, await _named(request))
         return _reply({"id": hook.id, "replaying": asked}, 202)
@@ -86,7 +93,7 @@ class Letters:
     async def _id(self, request: web.Request) -> str:
         return (await self._hook(request)).id
 
-    async def _hook(self, request: web.Request) -> Hook:
+    async def _hook(self, request: web.Request) -> Webhook:
         """The one that is meant. Raises NotFound, also for one of somebody else."""
         id = request.match_info["id"]
         hook, owner = await self._workers.run(self._found, id)
@@ -94,31 +101,31 @@ class Letters:
             raise NotFound(f"{id} is not told by POST, or is not there")
         return hook
 
-    def _found(self, id: str) -> tuple[Hook | None, Owner | None]:
+    def _found(self, id: str) -> tuple[Webhook | None, Owner | None]:
         """A hook, and whose it is: a webhook is its subscription's."""
-        change = self._registry.get(HOOK, id)
-        hook = None if change is None else from_change(change)
-        if hook is None or hook.state is State.ENDED:
+        change = self._registry.get(WEBHOOK, id)
+        hook = None if change is None else webhook_from_change(change)
+        if hook is None or hook.state is WebhookState.ENDED:
             return None, None
         made = self._registry.get(SUBSCRIPTION, id) if hook.stream is None else None
-        return hook, hook.owner if made is None else subscriptions.from_change(made).owner
+        return hook, hook.owner if made is None else subscriptions.subscription_from_change(made).owner
 
 
-def document(hook: Hook, place: Place | None) -> dict[str, Any]:
+def document(hook: Webhook, place: WebhookProgress | None) -> dict[str, Any]:
     """What is told of a hook: everything but its secret."""
     told: dict[str, Any] = {"id": hook.id, "dialect": hook.dialect.value, "url": hook.url, "state": hook.state.value}
     told |= {"stream": hook.stream, "topic": hook.topic} if hook.stream is not None else {}
     told |= {"created": timestamp(hook.created)}
     told |= {} if hook.until == END else {"expires": timestamp(hook.until)}
-    at = place or Place(hook.begin)
-    told |= {"position": token(at.position), "failures": at.failures, "parked": at.parked}
+    at = place or WebhookProgress(hook.begin)
+    told |= {"position": format_position(at.position), "failures": at.failures, "parked": at.parked}
     return {**told, "reason": at.reason} if at.reason else told
 
 
-def _letter(letter: Letter) -> dict[str, Any]:
+def _letter(letter: DeadLetter) -> dict[str, Any]:
     return {
-        "id": f"{letter.hook}_{token(letter.position)}",
-        "position": token(letter.position),
+        "id": f"{letter.hook}_{format_position(letter.position)}",
+        "position": format_position(letter.position),
         "attempts": letter.attempts,
         "status": letter.status,
         "reason": letter.reason,
@@ -144,10 +151,12 @@ async def _named(request: web.Request) -> list[int] | None:
 
 def _tokens(named: object) -> list[int] | None:
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
-        raise Unfit("positions", "positions must be a list of some, such as 000000000000002a")
+        raise InvalidField("positions", "positions must be a list of some, such as 000000000000002a")
     if len(named) > limits.PAGE:
-        raise Unfit("positions", f"{len(named)} positions are too many at once; name at most {limits.PAGE}, or none")
-    return [parse_token(each) for each in named] or None
+        raise InvalidField(
+            "positions", f"{len(named)} positions are too many at once; name at most {limits.PAGE}, or none"
+        )
+    return [parse_position(each) for each in named] or None
 
 
 def _limit(request: web.Request) -> int:

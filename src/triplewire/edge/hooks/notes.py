@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from triplewire.config import limits
 from triplewire.edge.workers import Workers
-from triplewire.errors import TriplewireError
-from triplewire.hooks.ports import Ledger, Letter, Place
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.webhooks import DeadLetter, ProgressStore, WebhookProgress
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -20,23 +20,23 @@ class Notes:
     """What was delivered is noted a little later, since to deliver it again does no harm; what is parked is noted
     before anything comes of it. Where the disk is full that waits, and what was delivered meanwhile is noted then."""
 
-    def __init__(self, ledger: Ledger, workers: Workers, sleep: Sleep) -> None:
+    def __init__(self, ledger: ProgressStore, workers: Workers, sleep: Sleep) -> None:
         self._ledger = ledger
         self._workers = workers
         self._sleep = sleep
-        self._places: dict[str, Place] = {}
-        self._letters: list[tuple[Letter, asyncio.Future[None]]] = []
+        self._places: dict[str, WebhookProgress] = {}
+        self._letters: list[tuple[DeadLetter, asyncio.Future[None]]] = []
         self._bell = asyncio.Event()
 
-    def note(self, hook: str, place: Place) -> None:
+    def note(self, hook: str, place: WebhookProgress) -> None:
         self._places[hook] = place
         self._bell.set()
 
-    async def park(self, letter: Letter) -> None:
+    async def park(self, letter: DeadLetter) -> None:
         """Durably, together with the place after it. Waits for as long as that takes."""
         parked = asyncio.get_running_loop().create_future()
         self._letters.append((letter, parked))
-        self.note(letter.hook, Place(letter.position))
+        self.note(letter.hook, WebhookProgress(letter.position))
         await parked
 
     def drop(self, hook: str) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from triplewire.clock import Clock
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
+from triplewire.config.tracing import Tracer
 from triplewire.edge.hooks.callers import Caller
 from triplewire.edge.hooks.gates import Gates
 from triplewire.edge.hooks.notes import Notes, Sleep
@@ -16,14 +17,13 @@ from triplewire.edge.hooks.trails import Trails
 from triplewire.edge.ports import Entries
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.workers import Workers
-from triplewire.hooks import MemoryLedger, Networks
-from triplewire.hooks.ports import Books
-from triplewire.hooks.schedules import Schedule
-from triplewire.registry.hooks import Hook
-from triplewire.telemetry.metrics import Metrics
-from triplewire.telemetry.traces import Traces
+from triplewire.http.webhooks.calls import RetrySchedule
+from triplewire.model.clock import Clock
+from triplewire.security.webhooks import AllowedNetworks
+from triplewire.storage.memory import MemoryWebhookStore
+from triplewire.storage.webhooks import Webhook, WebhookStore
 
-Find = Callable[[Hook, int | None], Awaitable[Subject[Any]]]
+Find = Callable[[Webhook, int | None], Awaitable[Subject[Any]]]
 """What a hook is told, after a position; without one from where it begins. Raises NotFound where there is no such."""
 
 
@@ -31,9 +31,9 @@ Find = Callable[[Hook, int | None], Awaitable[Subject[Any]]]
 class Outbound:
     """What an edge calls others by. Time and chance are given, so that a test needs neither."""
 
-    books: Books = field(default_factory=MemoryLedger)
-    networks: Networks = field(default_factory=Networks)
-    schedule: Schedule = field(default_factory=Schedule)
+    books: WebhookStore = field(default_factory=MemoryWebhookStore)
+    networks: AllowedNetworks = field(default_factory=AllowedNetworks)
+    schedule: RetrySchedule = field(default_factory=RetrySchedule)
     sleep: Sleep = asyncio.sleep
     seconds: float = limits.HOOK_SECONDS
     """How long a call may take."""
@@ -45,7 +45,7 @@ class Office:
     """Shared by all hooks of one edge."""
 
     def __init__(
-        self, outbound: Outbound, find: Find, clock: Clock, metrics: Metrics, log: Entries, traces: Traces | None
+        self, outbound: Outbound, find: Find, clock: Clock, metrics: Metrics, log: Entries, traces: Tracer | None
     ) -> None:
         self.outbound = outbound
         self.find = find
@@ -58,7 +58,7 @@ class Office:
         self.notes = Notes(outbound.books, self.workers, outbound.sleep)
 
     @property
-    def books(self) -> Books:
+    def books(self) -> WebhookStore:
         return self.outbound.books
 
     async def close(self) -> None:

@@ -11,11 +11,17 @@ from dataclasses import replace
 from triplewire.config import limits
 from triplewire.edge.hooks.couriers import Courier
 from triplewire.edge.hooks.offices import Office
-from triplewire.errors import TriplewireError
-from triplewire.hooks.ports import Place
 from triplewire.model import START
-from triplewire.registry.hooks import HOOK, Hook, State, from_change, to_value
-from triplewire.registry.ports import Registry
+from triplewire.model.errors import TriplewireError
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.webhooks import (
+    WEBHOOK,
+    Webhook,
+    WebhookProgress,
+    WebhookState,
+    webhook_from_change,
+    webhook_to_value,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +33,7 @@ class Rounds:
         self._office = office
         self._registry = registry
         self._seen: int = START
-        self._places: Mapping[str, Place] = {}
+        self._places: Mapping[str, WebhookProgress] = {}
         self._couriers: dict[str, tuple[Courier, asyncio.Task[None]]] = {}
         self._replays: dict[str, asyncio.Task[None]] = {}
         self._noted = office.clock.ticks()
@@ -50,11 +56,11 @@ class Rounds:
 
     async def step(self) -> None:
         """See which hooks are new or have changed, and what is asked to be delivered again."""
-        changes = await self._office.workers.run(self._registry.list, HOOK, after=self._seen)
+        changes = await self._office.workers.run(self._registry.list, WEBHOOK, after=self._seen)
         if self._seen == START and changes:
             self._places = await self._office.workers.run(self._office.books.places)
         for change in changes:
-            await self._take(from_change(change))
+            await self._take(webhook_from_change(change))
             self._seen = change.position
         self._office.metrics.hooks.set(len(self._couriers))
         if self._couriers:
@@ -68,22 +74,22 @@ class Rounds:
             logger.warning("hooks were not looked after, and will be: %s", error)
             self._office.metrics.stumbles.inc()
 
-    async def _take(self, hook: Hook) -> None:
+    async def _take(self, hook: Webhook) -> None:
         known = self._couriers.get(hook.id)
-        if hook.state is State.ON and known is not None:
+        if hook.state is WebhookState.ON and known is not None:
             await self._renew(known[0], hook)
-        elif hook.state is State.ON:
+        elif hook.state is WebhookState.ON:
             courier = Courier(hook, self._office, self._places.get(hook.id))
             self._couriers[hook.id] = courier, asyncio.create_task(self._deliver(courier))
         elif known is not None:
             known[1].cancel()
             await asyncio.wait([known[1]])
-        if hook.state is State.ENDED:
-            await self._settle(hook, State.ENDED)
+        if hook.state is WebhookState.ENDED:
+            await self._settle(hook, WebhookState.ENDED)
 
     async def _deliver(self, courier: Courier) -> None:
         try:
-            while (state := await courier.run()) is State.ENDED and await self._is_renewed(courier):
+            while (state := await courier.run()) is WebhookState.ENDED and await self._is_renewed(courier):
                 pass
             await self._settle(courier.hook, state)
         except asyncio.CancelledError:
@@ -95,24 +101,24 @@ class Rounds:
 
     async def _is_renewed(self, courier: Courier) -> bool:
         """Has it a lease again, though it ended? Of one that was renewed just now nobody may have heard here."""
-        change = await self._office.workers.run(self._registry.get, HOOK, courier.hook.id)
-        if change is not None and (hook := from_change(change)).state is State.ON:
+        change = await self._office.workers.run(self._registry.get, WEBHOOK, courier.hook.id)
+        if change is not None and (hook := webhook_from_change(change)).state is WebhookState.ON:
             await self._renew(courier, hook)
         return courier.leased
 
-    async def _renew(self, courier: Courier, hook: Hook) -> None:
+    async def _renew(self, courier: Courier, hook: Webhook) -> None:
         courier.renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
 
-    async def _settle(self, hook: Hook, state: State) -> None:
+    async def _settle(self, hook: Webhook, state: WebhookState) -> None:
         """Write down what became of a hook."""
         self._office.notes.drop(hook.id)
         await self._office.workers.run(self._write, hook, state)
 
-    def _write(self, hook: Hook, state: State) -> None:
-        if state is State.GONE:
-            self._registry.put([(HOOK, hook.id, to_value(replace(hook, state=state)))])
+    def _write(self, hook: Webhook, state: WebhookState) -> None:
+        if state is WebhookState.GONE:
+            self._registry.put([(WEBHOOK, hook.id, webhook_to_value(replace(hook, state=state)))])
         else:
-            self._registry.put([(HOOK, hook.id, None)])
+            self._registry.put([(WEBHOOK, hook.id, None)])
             self._office.books.forget(hook.id)
 
     async def _replay(self) -> None:

@@ -15,9 +15,9 @@ from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.edge.past.resumptions import Asked
 from triplewire.edge.telling.manners import MOVED
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
-from triplewire.model import Headers
-from triplewire.registry.streams import stream_name
+from triplewire.model import EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.storage.registry.streams import check_stream_name
 
 KEY = "Idempotency-Key"
 
@@ -29,7 +29,7 @@ class Arrival:
     stream: str
     syntax: Syntax
     event_id: str | None
-    headers: Headers
+    headers: EventHeaders
     key: str | None
     """By which the same publication is known when it comes again."""
     wrapping: Wrapping | None = None
@@ -62,7 +62,7 @@ def arrival(request: web.Request) -> Arrival:
     if (wrapping or cloud) and event_id:
         who = "a CloudEvent says it itself, by ce-id" if wrapping is None else f"{wrapping.name} say it of each"
         raise BadRequest(f"the header Event-Id is said of one event; {who}")
-    stream = stream_name(request.match_info["stream"])
+    stream = check_stream_name(request.match_info["stream"])
     return Arrival(stream, syntax, event_id, headers_of(request), _clean(request, KEY), wrapping, cloud)
 
 
@@ -73,9 +73,9 @@ def _cloud(request: web.Request) -> dict[str, str]:
     return {name: request.headers[name] for name in [*names, hdrs.CONTENT_TYPE] if name in request.headers}
 
 
-def headers_of(request: web.Request) -> Headers:
+def headers_of(request: web.Request) -> EventHeaders:
     """What a request says of all its events. Raises BadRequest."""
-    return Headers(
+    return EventHeaders(
         source=_clean(request, "Source-Id"), application=_clean(request, "Application-Id"), time=_time(request)
     )
 

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 
 from triplewire.config import limits
 from triplewire.edge.clients.allowances import paced
-from triplewire.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 
 _PIECE = 256 * 1024
 """What one step may give: a few bytes may say that they are many."""

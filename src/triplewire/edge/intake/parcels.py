@@ -9,10 +9,10 @@ from typing import Any
 from triplewire.codec import new_id
 from triplewire.codec.cuts import Cut, Cutter
 from triplewire.codec.wrappings import Wrapping
-from triplewire.errors import IdTaken, InputError, TriplewireError
-from triplewire.log.ports import Places, Publication
-from triplewire.model import Event, Headers, token
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.errors import DuplicateId, InputError, TriplewireError
 from triplewire.problems import described
+from triplewire.storage.log.ports import AppendResult, Publication
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def repeated(self) -> int:
-        return self.answer.repeated if isinstance(self.answer, Places) else 0
+        return self.answer.repeated if isinstance(self.answer, AppendResult) else 0
 
     def told(self) -> dict[str, Any]:
         """As an acknowledgement says it."""
@@ -64,14 +64,14 @@ class Outcome:
         if isinstance(self.answer, TriplewireError):
             line = {"line": self.parcel.line} if self.parcel.line else {}
             return {**item, **line, "problem": described(self.answer)}
-        told = {**item, "events": len(self.answer), "position": token(max(self.answer))}
+        told = {**item, "events": len(self.answer), "position": format_position(max(self.answer))}
         return {**told, "repeated": self.repeated} if self.repeated else told
 
 
 class Unpacking:
     """Takes a body as it comes and gives its parcels."""
 
-    def __init__(self, wrapping: Wrapping, stream: str, headers: Headers, count: int = 0) -> None:
+    def __init__(self, wrapping: Wrapping, stream: str, headers: EventHeaders, count: int = 0) -> None:
         """`count` items came before."""
         self.wrapping = wrapping
         self._cutter: Cutter = wrapping.cutter()
@@ -113,7 +113,7 @@ class Unpacking:
         return Parcel(self.count, cut.line, Publication(self._stream, events, given=ids.given(events)))
 
 
-def unpacked(body: bytes, wrapping: Wrapping, stream: str, headers: Headers) -> list[Parcel]:
+def unpacked(body: bytes, wrapping: Wrapping, stream: str, headers: EventHeaders) -> list[Parcel]:
     """The parcels of a whole body."""
     unpacking = Unpacking(wrapping, stream, headers)
     return [*unpacking.feed(body), *unpacking.end()]
@@ -144,22 +144,22 @@ def outcomes(parcels: Sequence[Parcel], answers: Sequence[Sequence[int]]) -> lis
 
 def _outcomes(parcel: Parcel, publication: Publication, answer: Sequence[int]) -> list[Outcome]:
     """One, but where some events of a parcel are refused by themselves: one more for each of these."""
-    if not publication.apart or not isinstance(answer, Places) or not answer.others:
+    if not publication.apart or not isinstance(answer, AppendResult) or not answer.others:
         return [Outcome(parcel, checked(answer))]
     parts = list(parted([parcel]))
     pairs = list(zip(publication.events, answer, strict=True))
-    taken = Places((position for event, position in pairs if event.id not in answer.others), answer.repeated)
+    taken = AppendResult((position for event, position in pairs if event.id not in answer.others), answer.repeated)
     refused = [
-        Outcome(part, IdTaken(event.id, token(position)))
+        Outcome(part, DuplicateId(event.id, format_position(position)))
         for part, (event, position) in zip(parts, pairs, strict=True)
         if event.id in answer.others
     ]
     return [Outcome(parcel, taken), *refused] if taken else refused
 
 
-def checked(answer: Sequence[int]) -> Sequence[int] | IdTaken:
+def checked(answer: Sequence[int]) -> Sequence[int] | DuplicateId:
     """The positions, or the error where an id is taken by other content."""
-    if not isinstance(answer, Places) or not answer.others:
+    if not isinstance(answer, AppendResult) or not answer.others:
         return answer
     id, position = next(iter(answer.others.items()))
-    return IdTaken(id, token(position))
+    return DuplicateId(id, format_position(position))

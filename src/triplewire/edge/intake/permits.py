@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from triplewire.access import Permit
 from triplewire.edge.intake.parcels import Parcel, parted
-from triplewire.errors import Forbidden
-from triplewire.log.ports import Publication
+from triplewire.model.errors import Forbidden
+from triplewire.storage.log.ports import Publication
 
 
 def permitted(parcels: Sequence[Parcel], permit: Permit) -> list[Parcel]:

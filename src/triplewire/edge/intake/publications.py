@@ -11,7 +11,6 @@ from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
 from triplewire.access import Principal, Verb
-from triplewire.clock import Clock
 from triplewire.codec import decode, decode_addressed
 from triplewire.codec.cloudevents import parse_binary
 from triplewire.codec.headers import Said
@@ -19,6 +18,7 @@ from triplewire.codec.messages import announced
 from triplewire.codec.salvages import salvaged
 from triplewire.codec.wrappings import MESSAGES, Wrapping, read_cloud
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import publishing
@@ -30,11 +30,11 @@ from triplewire.edge.intake.permits import permitted
 from triplewire.edge.intake.receipts import answer, created, receipt, reported
 from triplewire.edge.ports import Commits
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, IdTaken, InputError, MalformedRdf
-from triplewire.log.ports import Places, Publication
 from triplewire.model import Event
-from triplewire.registry.streams import stream_name
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest, DuplicateId, InputError, MalformedRdf
+from triplewire.storage.log.ports import AppendResult, Publication
+from triplewire.storage.registry.streams import check_stream_name
 
 Found = TypeVar("Found")
 
@@ -109,12 +109,12 @@ class Publications:
         if self._judging is not None:
             publication = await self._judging.publication(publication)
         positions = checked(await self._commits.append(publication))
-        if isinstance(positions, IdTaken):
+        if isinstance(positions, DuplicateId):
             raise positions
         self._told(len(positions))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
-        return created(receipt({}, positions, positions.repeated if isinstance(positions, Places) else 0))
+        return created(receipt({}, positions, positions.repeated if isinstance(positions, AppendResult) else 0))
 
     async def stored(self, parcels: Sequence[Parcel], by: Principal) -> list[Outcome]:
         """What became of the parcels of somebody, once what is taken of them is durable. Raises StorageFull or
@@ -206,4 +206,4 @@ def _together(parcels: Sequence[Parcel], said: Arrival) -> Parcel:
 def _stream(said: Said, event: Event) -> str:
     if said.stream is None:
         raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
-    return stream_name(said.stream)
+    return check_stream_name(said.stream)

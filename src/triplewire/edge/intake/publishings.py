@@ -30,10 +30,10 @@ from triplewire.edge.intake.doors import headers_of
 from triplewire.edge.intake.inflations import pieces_of
 from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, Unpacking
 from triplewire.edge.intake.publications import Publications, heavy
-from triplewire.errors import InputError, TriplewireError, Unavailable
-from triplewire.log.ports import Publication
-from triplewire.model import Headers
-from triplewire.registry.streams import stream_name
+from triplewire.model import EventHeaders
+from triplewire.model.errors import InputError, TriplewireError, Unavailable
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.streams import check_stream_name
 
 MEDIA_TYPE = "application/x-ndjson"
 
@@ -112,7 +112,7 @@ class Publishings:
         """A body whose items are acknowledged one by one, if the client asks for that; else an ordinary one."""
         if request.query.get("ack") != "each" and MEDIA_TYPE not in request.headers.get(hdrs.ACCEPT, ""):
             return await self._publications.publish(request)
-        stream, headers = stream_name(request.match_info["stream"]), headers_of(request)
+        stream, headers = check_stream_name(request.match_info["stream"]), headers_of(request)
         unpacking = Unpacking(lasting(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
         pieces = pieces_of(request)
         with self._publisher() as closing:
@@ -132,7 +132,7 @@ class Publishings:
     async def publish_by_socket(self, request: web.Request) -> web.WebSocketResponse:
         """Each message is a body of the type that `?type=` names, by default a line of JSON."""
         self._origins.check(request)
-        stream, headers = stream_name(request.match_info["stream"]), headers_of(request)
+        stream, headers = check_stream_name(request.match_info["stream"]), headers_of(request)
         reading = Reading(request.query.get("type", MEDIA_TYPE), stream, headers)
         with self._publisher() as closing:
             socket = web.WebSocketResponse(max_msg_size=limits.BODY_BYTES, heartbeat=limits.LISTENER_SECONDS)
@@ -198,7 +198,7 @@ class _Seat:
 class Reading:
     """Messages of a WebSocket, each of which is a body of one type."""
 
-    def __init__(self, media_type: str, stream: str, headers: Headers) -> None:
+    def __init__(self, media_type: str, stream: str, headers: EventHeaders) -> None:
         self.wrapping: Wrapping | None = wrapping_of(media_type, WRAPPINGS)
         self._media_type = media_type
         self._stream = stream

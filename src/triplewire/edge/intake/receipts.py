@@ -14,14 +14,14 @@ from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.edge.intake.parcels import Outcome
 from triplewire.edge.problems import MEDIA_TYPE, response_of
-from triplewire.errors import BadRequest, ShapeViolation
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, ShapeViolation
 
 
 def receipt(told: Mapping[str, Any], positions: Sequence[int], repeated: int = 0) -> dict[str, Any]:
     """Of events that are there now: how many, where the first and the last of them are, and after which position all
     of them were."""
-    first, last, most = token(positions[0]), token(positions[-1]), token(max(positions))
+    first, last, most = format_position(positions[0]), format_position(positions[-1]), format_position(max(positions))
     again = {"repeated": repeated} if repeated else {}
     return {**told, "events": len(positions), "first": first, "last": last, "position": most, **again}
 

@@ -22,11 +22,10 @@ from triplewire.edge.ldes.statements import Addresses, Promise
 from triplewire.edge.ldes.trees import Node, Tree
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.workers import Workers
-from triplewire.errors import Gone, NotFound
-from triplewire.log.leaves import Leaf, Volume
-from triplewire.log.ports import Bound
 from triplewire.model import END
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import Gone, NotFound
+from triplewire.storage.log.ports import Segment, SegmentedLog, StreamVolume
+from triplewire.storage.registry.streams import check_stream_name
 
 Promises = Callable[[str], Promise]
 
@@ -43,7 +42,7 @@ class Histories:
     """Writes the nodes of histories, each in bounded time, wherever their events lie."""
 
     def __init__(
-        self, log: Bound, backlog: Backlog, workers: Workers, promises: Promises, sightings: Sightings
+        self, log: SegmentedLog, backlog: Backlog, workers: Workers, promises: Promises, sightings: Sightings
     ) -> None:
         self._log = log
         self._backlog = backlog
@@ -69,7 +68,7 @@ class Histories:
 
     async def _answer(self, request: web.Request, place: Node | None) -> web.Response:
         syntax = accepted(request.headers.get("Accept"), TRIG)
-        at = Addresses(str(request.url.origin()), stream_name(request.match_info["stream"]))
+        at = Addresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
         page = await self._workers.run(self.page, at, place, syntax, caller(request))
         seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
         kept = Fresh(page.body, syntax.media_type, seconds, fixed=page.complete)
@@ -110,10 +109,10 @@ class Histories:
         if volume is not None and volume.leaves:
             yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), sight)
 
-    def _members(self, at: Addresses, volume: Volume, number: int, sight: Sight | None) -> Iterator[str]:
+    def _members(self, at: Addresses, volume: StreamVolume, number: int, sight: Sight | None) -> Iterator[str]:
         return statements.members(at, self._entries(at.name, self._leaf(volume, number), sight))
 
-    def _entries(self, stream: str, leaf: Leaf, sight: Sight | None) -> Iterator[dict[str, Any]]:
+    def _entries(self, stream: str, leaf: Segment, sight: Sight | None) -> Iterator[dict[str, Any]]:
         for first, last in leaf.stretches:
             after = first - 1
             while after < last:
@@ -125,7 +124,7 @@ class Histories:
                         yield {**entry, "text": text}
                 after = found.reached
 
-    def _leaf(self, volume: Volume, number: int) -> Leaf:
+    def _leaf(self, volume: StreamVolume, number: int) -> Segment:
         if volume.open is not None and number == volume.open.number:
             return volume.open
         (leaf,) = self._log.leaves(volume.stream, [number])

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplewire.edge.ldes.statements import Promise
-from triplewire.registry.abouts import about_of
-from triplewire.registry.ports import Registry
-from triplewire.registry.shapes import Mode, mode_of
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import ValidationMode, read_description, read_validation_mode
 
 
 @dataclass(frozen=True)
@@ -20,5 +19,5 @@ class Promises:
 
     def __call__(self, stream: str) -> Promise:
         # Where events are merely marked, not all of them conform.
-        conform = mode_of(self.registry, stream) is Mode.REFUSE
-        return Promise(self.ages(stream), about_of(self.registry, stream).version_of, conform)
+        conform = read_validation_mode(self.registry, stream) is ValidationMode.REFUSE
+        return Promise(self.ages(stream), read_description(self.registry, stream).version_of, conform)

@@ -14,7 +14,7 @@ from triplewire.codec import nquads
 from triplewire.codec.documents import term
 from triplewire.codec.headers import Said, format_headers, written
 from triplewire.edge.ldes.trees import Branch, Node
-from triplewire.model import token
+from triplewire.model import format_position
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
 
 _HEADERS = ("stream", "source", "application", "time", "received")
@@ -107,7 +107,7 @@ def members(at: Addresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str
         event = iri(entry["event"])
         yield _line(stream, term("tree:member"), event)
         yield format_headers(entry["event"], Said(**{name: entry[name] for name in _HEADERS}))
-        yield _line(event, term("tw:position"), literal(token(entry["position"])))
+        yield _line(event, term("tw:position"), literal(format_position(entry["position"])))
         yield nquads(entry["event"], entry["text"])
 
 

@@ -6,7 +6,8 @@ view            1/0                     1/1  …            a node names LEAF_FA
  └── 1/1 ──▶     ⋮
 ```
 
-A node is complete when all leaves below it are full; then it never changes again. The root is where it always is; when
+A node is complete when all leaves below it are full; then it never changes again. The root is where it always is;
+when
 leaves outgrow it, what it named is named by a node below it.
 """
 
@@ -16,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triplewire.config import limits
-from triplewire.log.leaves import Leaf, Volume
+from triplewire.storage.log.ports import Segment, StreamVolume
 
-Leaves = Callable[[Sequence[int]], Sequence[Leaf]]
+Leaves = Callable[[Sequence[int]], Sequence[Segment]]
 """Gives the full leaves of a stream by their numbers."""
 
 
@@ -46,7 +47,7 @@ class Branch:
 class Tree:
     """Over the leaves of a stream, as many as there are."""
 
-    volume: Volume
+    volume: StreamVolume
 
     @property
     def root(self) -> Node:
@@ -75,7 +76,7 @@ class Tree:
             found[self.volume.open.number] = self.volume.open
         return [self._branch(each, found) for each in below if found[self.last(each)].last > lost]
 
-    def _branch(self, node: Node, leaves: dict[int, Leaf]) -> Branch:
+    def _branch(self, node: Node, leaves: dict[int, Segment]) -> Branch:
         first, last = leaves[self._first(node)], leaves[self.last(node)]
         # Where the clock went back, an event may have been received before the first.
         if first.number <= self.volume.rough:

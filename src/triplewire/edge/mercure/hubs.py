@@ -26,10 +26,10 @@ from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.receptions import Reception
 from triplewire.edge.telling.ways import Ways
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest, TriplewireError, UnknownMediaType
-from triplewire.log.ports import Bound, Publication
-from triplewire.model import token
-from triplewire.registry.streams import stream_name
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, TriplewireError, UnknownMediaType
+from triplewire.storage.log.ports import Publication, SegmentedLog
+from triplewire.storage.registry.streams import check_stream_name
 
 _FORM = "application/x-www-form-urlencoded"
 _TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/city-{id}, or *"
@@ -43,7 +43,7 @@ class Mercure:
         streams: Streams,
         reception: Reception,
         ways: Ways,
-        log: Bound,
+        log: SegmentedLog,
         publications: Publications,
         workers: Workers,
     ) -> None:
@@ -76,7 +76,7 @@ class Mercure:
 
     async def _named(self, patterns: list[str], principal: Principal) -> list[str]:
         """The streams that topics name. One that is named must be granted; of many, those are told that are."""
-        single = [stream_name(each) for each in patterns if not each.endswith(ALL)]
+        single = [check_stream_name(each) for each in patterns if not each.endswith(ALL)]
         for name in single:
             principal.require(Verb.CONSUME, name)
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL)]
@@ -101,7 +101,7 @@ class Mercure:
         said = await _form(request)
         if "topic" not in said or "data" not in said:
             raise BadRequest(f"`topic` and `data` must be there; {_TOPICS}")
-        stream = stream_name(_pattern(said["topic"]))
+        stream = check_stream_name(_pattern(said["topic"]))
         caller(request).require(Verb.PUBLISH, stream)
         if "private" in said and caller(request) == EVERYONE:
             raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
@@ -113,7 +113,7 @@ class Mercure:
         (outcome,) = await self._publications.stored([parcel], caller(request))
         if isinstance(outcome.answer, TriplewireError):
             raise outcome.answer
-        return web.Response(text=token(outcome.positions[-1]))
+        return web.Response(text=format_position(outcome.positions[-1]))
 
 
 async def _form(request: web.Request) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Updates: events as Mercure has them.
 
-What is JSON-LD becomes RDF, which matches subscriptions and answers queries, and is told as JSON-LD. Anything else is
+What is JSON-LD becomes RDF, which matches subscriptions and answers queries, and is told as JSON-LD. Anything else
+is
 carried, and told as it came. A `type` goes with the event as a header.
 """
 
@@ -16,8 +17,8 @@ from triplewire.codec import JSON_LD, decode, encode
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.sse import Sse
-from triplewire.model import Event, Headers, token
-from triplewire.model.cargoes import BODY, Cargo, cargo_of
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.events import BODY, OpaquePayload, parse_payload
 
 TYPE = "mercure-type"
 """The header that says what the type of an update is."""
@@ -38,7 +39,7 @@ class Updates(Sse):
         kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
         named = f"event: {kept[TYPE]}\n" if TYPE in kept else ""
         lines = "".join(f"data: {line}\n" for line in _data(entry).split("\n"))
-        return f"id: {token(position)}\n{named}{lines}\n".encode()
+        return f"id: {format_position(position)}\n{named}{lines}\n".encode()
 
 
 UPDATES = Updates()
@@ -46,12 +47,12 @@ UPDATES = Updates()
 
 def events_of(data: str, id: str | None, type: str | None, new_id: str) -> list[Event]:
     """What an update says, as an event; several where its JSON-LD has several graphs. Raises InputError."""
-    headers = Headers(extensions={TYPE: type} if type else {})
+    headers = EventHeaders(extensions={TYPE: type} if type else {})
     media_type = _media_type(data)
     if media_type == JSON_LD.media_type:
         return decode(data.encode(), JSON_LD, headers, event_id=id, new_id=lambda: new_id)
     name = id or new_id
-    return [Event(name, Cargo(media_type, data.encode()).text(name), headers)]
+    return [Event(name, OpaquePayload(media_type, data.encode()).text(name), headers)]
 
 
 def _media_type(data: str) -> str:
@@ -66,7 +67,7 @@ def _media_type(data: str) -> str:
 
 def _data(entry: Mapping[str, Any]) -> str:
     id, text = entry["event"], entry["text"]
-    cargo = cargo_of(id, text) if BODY in text else None
+    cargo = parse_payload(id, text) if BODY in text else None
     if cargo is None:
         return encode([Event(id, text)], JSON_LD).decode()
     return cargo.body.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")

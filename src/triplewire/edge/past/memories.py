@@ -6,7 +6,8 @@ position            start ──────── a stream's ring ────�
 read from   the log ◀─┘                                       └─▶ live
 ```
 
-What a pass of the feed has read for its listeners is kept here as it came, so that a returning listener costs the log
+What a pass of the feed has read for its listeners is kept here as it came, so that a returning listener costs the
+log
 nothing. Streams share one bound in bytes: where it is met, the stream that was used least recently gives way.
 """
 
@@ -21,10 +22,10 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.clock import Clock, SystemClock
 from triplewire.config import limits
 from triplewire.edge.past.recalls import Recall
 from triplewire.model import ENTRIES, START
+from triplewire.model.clock import Clock, SystemClock
 
 Erased = Callable[[int], int]
 """Given a position, that of the newest thing said about an erasure after it, or the position itself."""

@@ -8,7 +8,8 @@ read from      the lake, then the log           the outbox, then live
 
 Of the present, what the log has let go, and the outbox with it, is matched here as well.
 
-The past is a pure function of the events and of the subscription, so nothing of it is kept: whoever comes back is told
+The past is a pure function of the events and of the subscription, so nothing of it is kept: whoever comes back is
+told
 the rest again, in the same words.
 """
 
@@ -30,16 +31,16 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.telling.frames import NOTHING, Frames
 from triplewire.edge.telling.rooms import History
 from triplewire.edge.workers import Workers
-from triplewire.errors import NotFound, Unavailable
 from triplewire.matching.chronicles import Archive, Chronicle, Page
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.matching.solos import SINCE, predicates, solo
 from triplewire.model import END, START, Subscription
-from triplewire.registry.ports import Registry
-from triplewire.registry.sights import Sights
-from triplewire.registry.stretches import Stretch, past, present
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, from_change
+from triplewire.model.errors import NotFound, Unavailable
+from triplewire.storage.registry.ontologies import MatchInterval, past_interval, present_intervals
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import VisibilityStore
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_from_change
 
 Key = tuple[int, tuple[int, ...]]
 Versions = Callable[[], Sequence[Subscription]]
@@ -83,7 +84,7 @@ class Pasts:
         self.registry = registry
         self.workers = workers
         self.limit = limit
-        self._sights = Sights(registry)
+        self._sights = VisibilityStore(registry)
         self._turn = Lock()
         self._ready: OrderedDict[Key, Asker] = OrderedDict()
 
@@ -92,7 +93,7 @@ class Pasts:
         tells of the subscription's versions that are known, with their ends."""
         return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
 
-    def read(self, stretch: Stretch, after: int, upto: int, format: Format) -> tuple[Page, Frames]:
+    def read(self, stretch: MatchInterval, after: int, upto: int, format: Format) -> tuple[Page, Frames]:
         """A page of events, and the notifications of it. Unless it is the last of the stretch, what asks is kept ready
         for the next."""
         key = (stretch.version.since, stretch.ontologies)
@@ -107,7 +108,7 @@ class Pasts:
 
     def _newest(self, version: Subscription) -> Subscription:
         change = self.registry.get(SUBSCRIPTION, version.id)
-        return version if change is None else from_change(change)
+        return version if change is None else subscription_from_change(change)
 
     def _keep(self, key: Key, asker: Asker) -> None:
         with self._turn:
@@ -115,7 +116,7 @@ class Pasts:
             while len(self._ready) > limits.PASTS_REMEMBERED:
                 self._ready.popitem(last=False)
 
-    def _asker(self, stretch: Stretch) -> Asker:
+    def _asker(self, stretch: MatchInterval) -> Asker:
         version = stretch.version
         change = self.registry.get(SHAPE, version.shape)
         if change is None or change.value is None:
@@ -137,7 +138,7 @@ class PastHistory:
         self._over = False
         self._told: int = START
         """The position up to which all was told: events, or that they are lost."""
-        self._stretches: tuple[object, list[Stretch]] = (None, [])
+        self._stretches: tuple[object, list[MatchInterval]] = (None, [])
         """Since it was made; remembered, because all of the registry's changes may have to be looked through."""
 
     @property
@@ -163,15 +164,15 @@ class PastHistory:
         reached = stretch.stop if page.reached >= stretch.stop - 1 else page.reached
         return _arrived(found, reached, self._gap(after, page, format), format), reached
 
-    def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> Stretch | None:
+    def _stretch(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> MatchInterval | None:
         """The stretch in which the events after the cursor are. What the log has let go is not in the outbox either."""
         if cursor < self._subscription.made:
-            return past(self._pasts.registry, self._subscription)
+            return past_interval(self._pasts.registry, self._subscription)
         if not versions:
             raise Unavailable("the subscription was forgotten here meanwhile; come back")
         key = (begin, *versions)
         if self._stretches[0] != key:
-            self._stretches = (key, [*present(self._pasts.registry, versions, begin)])
+            self._stretches = (key, [*present_intervals(self._pasts.registry, versions, begin)])
         inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
         return next(inside, None)
 

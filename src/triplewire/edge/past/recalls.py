@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 _SIZES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
 _AGES = {"s": 1.0, "m": 60.0, "h": 3_600.0}

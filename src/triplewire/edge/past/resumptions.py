@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from triplewire.access import Sight
-from triplewire.clock import Clock
 from triplewire.codec import check_id
 from triplewire.codec.headers import instant
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.gaps import Gap
 from triplewire.edge.workers import Workers
-from triplewire.errors import BadRequest
 from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.retrospects import since
 from triplewire.matching.sights import redacted
-from triplewire.model import START, Subscription, parse_token
+from triplewire.model import START, Subscription, parse_position
+from triplewire.model.clock import Clock
+from triplewire.model.errors import BadRequest
 from triplewire.model.subscriptions import Names
 
 NOW = "now"
@@ -50,7 +50,7 @@ class Asked:
         try:
             if _MOMENT.fullmatch(text):
                 return cls(text, moment=instant("after", _PLUS.sub("+", text)))
-            return cls(text, event=check_id(text)) if ":" in text else cls(text, position=parse_token(text))
+            return cls(text, event=check_id(text)) if ":" in text else cls(text, position=parse_position(text))
         except BadRequest:
             raise BadRequest(f"after must be {_ACCEPTED}, not {text!r}") from None
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from triplewire.config import limits
 from triplewire.edge.intake.parcels import Parcel, parted
 from triplewire.edge.shapes.judges import Judges, Verdict
-from triplewire.errors import InputError, ShapeViolation, TriplewireError, Unavailable
-from triplewire.log.ports import Publication
 from triplewire.model import Event
-from triplewire.model.cargoes import cargo_of
-from triplewire.registry.shapes import Mode, Shaped, Shapes
+from triplewire.model.errors import InputError, ShapeViolation, TriplewireError, Unavailable
+from triplewire.model.events import parse_payload
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.streams import ShapesCache, StreamShapes, ValidationMode
 
 HEADER = "Shapes"
 """Says of an event that it does not conform. Whoever publishes cannot say it."""
@@ -24,7 +24,7 @@ class Gate:
     """What is published must pass it. In a stream whose mode is `refuse` a parcel passes if all its events conform; in
     one whose mode is `mark` all pass, and those that do not conform say so."""
 
-    def __init__(self, shapes: Shapes, judges: Judges) -> None:
+    def __init__(self, shapes: ShapesCache, judges: Judges) -> None:
         self.shapes = shapes
         self.judges = judges
         self._turn = asyncio.Lock()
@@ -81,21 +81,21 @@ class Gate:
         except TriplewireError as error:
             return replace(parcel, found=error)
 
-    async def _events(self, shaped: Shaped, events: Sequence[Event]) -> list[Event]:
+    async def _events(self, shaped: StreamShapes, events: Sequence[Event]) -> list[Event]:
         try:
             verdicts = await self.judges.judge(shaped.key, shaped.text, [each.text for each in events])
         except (Unavailable, InputError):
-            if shaped.mode is Mode.REFUSE:
+            if shaped.mode is ValidationMode.REFUSE:
                 raise
             return [_marked(each, "undecided") for each in events]
         return [_passed(shaped, event, verdict) for event, verdict in zip(events, verdicts, strict=True)]
 
 
-def _passed(shaped: Shaped, event: Event, verdict: Verdict) -> Event:
+def _passed(shaped: StreamShapes, event: Event, verdict: Verdict) -> Event:
     # What is carried is no RDF, and has no shape.
-    if verdict is None or cargo_of(event.id, event.text) is not None:
+    if verdict is None or parse_payload(event.id, event.text) is not None:
         return _marked(event, None)
-    if shaped.mode is Mode.REFUSE:
+    if shaped.mode is ValidationMode.REFUSE:
         raise ShapeViolation(event.id, shaped.stream, verdict["violations"], verdict["results"], verdict["report"])
     return _marked(event, f"violated {verdict['violations']}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from triplewire.config import limits
-from triplewire.errors import InputError, Unavailable
+from triplewire.model.errors import InputError, Unavailable
 
 Verdict = dict[str, Any] | None
 """What an event does wrong; None for one that conforms."""

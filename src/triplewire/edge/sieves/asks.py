@@ -24,9 +24,9 @@ from triplewire.edge.sieves.batches import Mask
 from triplewire.edge.sieves.sieves import Ask
 from triplewire.matching.index import Memberships
 from triplewire.matching.portions import Exhausted, Patience
-from triplewire.model import END, MATCHES, Kind, Reached, Subscription
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
+from triplewire.model import END, MATCHES, Kind, LimitReached, Subscription
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 _PATIENCE = Patience(limits.SIEVE_CPU_SECONDS, pair=limits.SIEVE_EVENT_SECONDS, whole=limits.SIEVE_CPU_SECONDS)
 _GARBAGE = 4_096
@@ -48,10 +48,10 @@ class Matching(Protocol):
 class Making(Protocol):
     """Makes a matcher that knows some changes, and those that are put at their end later."""
 
-    def __call__(self, changes: list[Change]) -> Matching: ...
+    def __call__(self, changes: list[RegistryChange]) -> Matching: ...
 
 
-def compiled(changes: list[Change]) -> Matching:
+def compiled(changes: list[RegistryChange]) -> Matching:
     """The real one. It takes a second, and a minute where the compiled code has to be made first."""
     # Half a second and 100 MB, which only those who are asked queries need.
     from triplewire.matching.index.groups import warm_up
@@ -83,7 +83,7 @@ class Asks:
         self._garbage = garbage
         self._turn = Lock()
         self._matcher: Matching | None = None
-        self._changes: list[Change] = []
+        self._changes: list[RegistryChange] = []
         self._shapes: set[str] = set()
         self._known: dict[Ask, Wanted] = {}
         self._position = 0
@@ -153,7 +153,7 @@ class Asks:
             self._shapes.add(ask.shape)
             self._change(SHAPE, ask.shape, shape.to_value())
         made = Subscription(_name(ask), None, Kind.SIGNAL, ask.shape, ask.constants)
-        since = self._change(SUBSCRIPTION, made.id, to_value(made))
+        since = self._change(SUBSCRIPTION, made.id, subscription_to_value(made))
         self._known[ask] = Wanted(since, END, Memberships(shape).of(ask.constants))
 
     def _remove(self, ask: Ask) -> None:
@@ -162,7 +162,7 @@ class Asks:
 
     def _change(self, kind: str, key: str, value: Mapping[str, object] | None) -> int:
         self._position += 1
-        self._changes.append(Change(self._position, kind, key, value))
+        self._changes.append(RegistryChange(self._position, kind, key, value))
         return self._position
 
     def _begin_anew(self) -> None:
@@ -181,7 +181,7 @@ def _parted(matches: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Those that tell of a match, and those that tell that nothing was found out."""
     if matches["limit"].null_count == matches.num_rows:
         return matches, matches.slice(0, 0)
-    told = pc.fill_null(pc.not_equal(matches["limit"], Reached.WORK.value), True)
+    told = pc.fill_null(pc.not_equal(matches["limit"], LimitReached.WORK.value), True)
     return matches.filter(told), matches.filter(pc.invert(told))
 
 

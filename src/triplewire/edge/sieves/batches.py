@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from triplewire.edge.sieves.quads import quads_of, rdf
 from triplewire.edge.sieves.sieves import Tap
-from triplewire.model.queries import ANSWER
+from triplewire.model.subscriptions import ANSWER
 from triplewire.model.terms import RDF_TYPE
 
 Mask = npt.NDArray[np.bool_]

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from triplewire.edge.sieves.batches import Mask
 from triplewire.edge.sieves.sieves import Chosen
-from triplewire.errors import BadRequest, TriplewireError, Unavailable
+from triplewire.model.errors import BadRequest, TriplewireError, Unavailable
 
 GROUP = "triplewire.filters"
 

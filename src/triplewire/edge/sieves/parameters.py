@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from triplewire.config import limits
 from triplewire.edge.sieves.sieves import EVERYTHING, FIELDS, Ask, Chosen, Sieve
-from triplewire.errors import BadRequest, SparqlSyntax
 from triplewire.matching.cuts import Asked
 from triplewire.matching.symmetries import Symmetries
 from triplewire.matching.texts import lift_asked, query_of
+from triplewire.model.errors import BadRequest, SparqlSyntax
 
 _PREFIX = "filter."
 _TELLING = 3

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.model.cargoes import without_cargoes
+from triplewire.model.events import drop_opaque_payloads
 
 _WIDTH = 3
 
 
 def rdf(batch: pa.Table) -> pa.ChunkedArray:
     """For each event whether it is RDF; others are carried as they are and say nothing that could be looked at."""
-    return pc.is_in(batch["position"], value_set=without_cargoes(batch)["position"].combine_chunks())
+    return pc.is_in(batch["position"], value_set=drop_opaque_payloads(batch)["position"].combine_chunks())
 
 
 def quads_of(batch: pa.Table) -> pa.Table:

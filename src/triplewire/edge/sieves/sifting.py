@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.sieves.asks import Answers, Asks
 from triplewire.edge.sieves.batches import Batch, Mask
 from triplewire.edge.sieves.filters import Broken, Filter, Filters
@@ -26,10 +27,9 @@ from triplewire.edge.sieves.parameters import sieve_of
 from triplewire.edge.sieves.passes import Costly, Pass
 from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
 from triplewire.edge.workers import Workers
-from triplewire.errors import Unavailable
 from triplewire.matching.sights import redacted
-from triplewire.registry.sights import name_of
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model.errors import Unavailable
+from triplewire.storage.registry.security import visibility_name
 
 Memories = Mapping[Tap, Filter]
 """The filters of the deployment that taps have, with what they remember."""
@@ -174,7 +174,7 @@ class Sieves:
 
 
 def _by_sight(tap: Tap) -> str:
-    return "" if tap.sight is None else name_of(tap.sight)
+    return "" if tap.sight is None else visibility_name(tap.sight)
 
 
 def _filter_of(tap: Tap) -> str:

@@ -22,8 +22,8 @@ from triplewire.edge.telling.receptions import Reception, greeting
 from triplewire.edge.telling.sockets import Json, SocketWire
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.tellers import Teller
-from triplewire.errors import BadRequest
-from triplewire.model import token
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest
 
 Find = Callable[[str, str, Asked | None], Awaitable[Subject[Any]]]
 """Finds a subject by its kind, its name, and after what it is to be told."""
@@ -50,7 +50,7 @@ class Conversations:
 
     async def listen(self, request: web.Request, subject: Subject[Any]) -> web.StreamResponse:
         """To one subject: together with others that get the same bytes, unless the client acknowledges."""
-        window = window_of(request, token(subject.after))
+        window = window_of(request, format_position(subject.after))
         if window is not None:
             return await self.read(request, [subject], Reader(Mark(subject.after), MESSAGES), window)
         manner = conversational(request, subject.window)
@@ -131,8 +131,8 @@ class Talk:
         subject = await find(kind, name, None if after is None else Asked.parsed(after))
         if subject.name in self.reader:
             raise BadRequest(f"{subject.name} is listened to already")
-        missed: Json = {} if subject.earliest is None else {"earliest": token(subject.earliest)}
-        position = token(subject.after)
+        missed: Json = {} if subject.earliest is None else {"earliest": format_position(subject.earliest)}
+        position = format_position(subject.after)
         self.teller.say(MESSAGES.notice("position", **{kind: name}, position=position, missed=bool(missed), **missed))
         await self.add(subject)
 

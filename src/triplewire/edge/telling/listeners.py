@@ -1,7 +1,8 @@
 """Listeners: one open connection each, with its place in the order and the one rule about falling behind.
 
 What a listener has not read yet waits in its connection's buffer. When that holds more than its limit the listener
-is told so with a last message and cut off; it can come back and resume from the last position that it got. So no buffer
+is told so with a last message and cut off; it can come back and resume from the last position that it got. So no
+buffer
 grows beyond the limit plus one pass of messages.
 """
 
@@ -11,11 +12,11 @@ import asyncio
 from collections.abc import Callable
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.formats.ports import slow
 from triplewire.edge.telling.frames import Frames
 from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.wires import Wire
-from triplewire.telemetry.metrics import Metrics
 
 
 def _nobody() -> None:

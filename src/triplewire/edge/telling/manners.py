@@ -11,7 +11,7 @@ from triplewire.edge.formats import MESSAGES, SSE, Format, format_of
 from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.telling.compressions import ENCODINGS, IDENTITY, Encoding
 from triplewire.edge.telling.windows import seconds_of
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 RELAY = "Relay-Id"
 """The header by which a relay says who it is."""

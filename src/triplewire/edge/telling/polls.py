@@ -15,7 +15,7 @@ from triplewire.edge.intake.doors import number_of
 from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.readers import Batch, Reader
 from triplewire.edge.telling.tellers import Recipient
-from triplewire.errors import BadRequest
+from triplewire.model.errors import BadRequest
 
 _PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress, "": bytes}
 

@@ -12,7 +12,7 @@ from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.rooms import Last
 from triplewire.edge.telling.strands import Strand
 from triplewire.edge.telling.subjects import Subject
-from triplewire.model import END, START, token
+from triplewire.model import END, START, format_position
 
 Message = tuple[Mark, bytes]
 
@@ -63,7 +63,7 @@ class Reader:
 
     def id(self, mark: Mark) -> str:
         """From where to resume after a message."""
-        return str(mark) if self._many else token(mark.position)
+        return str(mark) if self._many else format_position(mark.position)
 
     def add(self, subject: Subject[Any]) -> None:
         """From here on it is read too. Where it begins before the mark it catches up, out of order."""

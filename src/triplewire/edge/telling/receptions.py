@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.formats import Format
 from triplewire.edge.formats.ports import gap
 from triplewire.edge.ports import Entries
@@ -22,9 +23,8 @@ from triplewire.edge.telling.seats import Seats, chunked
 from triplewire.edge.telling.subjects import Subject
 from triplewire.edge.telling.wires import Wire
 from triplewire.edge.workers import Workers
-from triplewire.errors import Unavailable
-from triplewire.model import token
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import format_position
+from triplewire.model.errors import Unavailable
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -74,7 +74,7 @@ class Reception:
     def lead(self, wire: Wire, manner: Manner, subject: Subject[Key], stays: AsyncExitStack) -> None:
         """Make a listener of a connection and lead it to its room. What is held is let go when it leaves."""
         listener = Listener(wire, subject.after, self.metrics, self.buffer, manner)
-        listener.greet(manner.format.head + greeting(manner.format, token(subject.after), [subject]))
+        listener.greet(manner.format.head + greeting(manner.format, format_position(subject.after), [subject]))
         self.keep(_attend(subject, listener, None if subject.held is None else stays))
 
     def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -103,7 +103,7 @@ def greeting(format: Format, id: str, subjects: Sequence[Subject[Any]]) -> bytes
     if not missed:
         return format.notice("position", position=id, missed=False)
     asked, earliest = missed[0]
-    first = format.notice("position", position=id, missed=True, earliest=token(earliest))
+    first = format.notice("position", position=id, missed=True, earliest=format_position(earliest))
     return first + gap(format, asked, earliest)
 
 

@@ -1,5 +1,7 @@
-"""Sockets: listeners over WebSockets. The framework shakes hands and reads what a client says; what it is told goes to
-the transport in frames that are made once for all."""
+"""Sockets: listeners over WebSockets. The framework shakes hands and reads what a client says; what it is told goes
+to
+the transport in frames that are made once for all.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from aiohttp.abc import AbstractStreamWriter
 from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.edge.formats import MESSAGES
-from triplewire.errors import BadRequest, TriplewireError
+from triplewire.model.errors import BadRequest, TriplewireError
 from triplewire.problems import described
 
 Json = dict[str, Any]

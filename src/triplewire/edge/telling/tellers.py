@@ -7,13 +7,13 @@ import logging
 from dataclasses import dataclass
 
 from triplewire.config import limits
+from triplewire.config.metrics import Metrics
 from triplewire.edge.telling.acknowledgements import Window
 from triplewire.edge.telling.manners import Manner
 from triplewire.edge.telling.marks import Mark
 from triplewire.edge.telling.readers import Batch, Reader
 from triplewire.edge.telling.wires import Wire
-from triplewire.model import token
-from triplewire.telemetry.metrics import Metrics
+from triplewire.model import format_position
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Teller:
         return True
 
     def _slow(self) -> bytes:
-        position = token(self._told.cursor) if self._window is None else self._window.acknowledged
+        position = format_position(self._told.cursor) if self._window is None else self._window.acknowledged
         detail = "read, and acknowledge, faster, or come back and resume from the position"
         return self._manner.format.notice("slow", position=position, limit=self._patience, detail=detail)
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triplewire.config import limits
-from triplewire.errors import BadRequest
-from triplewire.registry.streams import stream_name
+from triplewire.model.errors import BadRequest
+from triplewire.storage.registry.streams import check_stream_name
 
 ROOM, FULL = 0.2, 0.8
 """Shares of the loop's time: below the first nothing waits, above the second all that may."""
@@ -64,7 +64,7 @@ def seconds_of(text: str) -> float:
 
 def _parsed(text: str) -> tuple[str | None, float]:
     stream, equals, seconds = text.rpartition("=")
-    return (stream_name(stream) if equals else None), seconds_of(seconds)
+    return (check_stream_name(stream) if equals else None), seconds_of(seconds)
 
 
 class Load:

@@ -1,6 +1,7 @@
 """Relations: which values of a batch are in which relation with which constants, each pair looked at once.
 
-The evaluator decides: a value is an event of one quad, and constants are a subscription to it with the relation as its
+The evaluator decides: a value is an event of one quad, and constants are a subscription to it with the relation as
+its
 filter.
 """
 
@@ -20,9 +21,9 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Shape
 from triplewire.model import ENTRIES, Kind, Subscription
-from triplewire.registry.ports import Change
-from triplewire.registry.subscriptions import SHAPE, SUBSCRIPTION, to_value
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Var
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 _AFTER = 2**40
 """The position of the first value: after all constants."""
@@ -80,19 +81,19 @@ class Relations:
         return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
 
     def _tell(self, condition: Expression, terms: _Terms, number: int) -> None:
-        changes = list[Change]()
+        changes = list[RegistryChange]()
         if condition not in self._shapes:
             shape = _shape(condition)
             self._shapes[condition] = shape.key
-            changes.append(Change(0, SHAPE, shape.key, shape.to_value()))
+            changes.append(RegistryChange(0, SHAPE, shape.key, shape.to_value()))
         made = Subscription(str(number), None, Kind.SIGNAL, self._shapes[condition], terms)
-        changes.append(Change(number + 1, SUBSCRIPTION, made.id, to_value(made)))
+        changes.append(RegistryChange(number + 1, SUBSCRIPTION, made.id, subscription_to_value(made)))
         self.evaluator.apply(changes, number + 1)
 
     def _end(self, condition: Expression | None, number: int) -> None:
         del self._terms[number]
         if condition is not None:
-            self.evaluator.apply([Change(self._count, SUBSCRIPTION, str(number), None)], self._count)
+            self.evaluator.apply([RegistryChange(self._count, SUBSCRIPTION, str(number), None)], self._count)
 
     def _same(self, values: Int64, texts: Sequence[str]) -> tuple[Int64, Int64]:
         known = self._known.get(None, {})

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from triplewire.config.limits import INDEX_FILE_BYTES
-from triplewire.errors import StorageFull
+from triplewire.model.errors import StorageFull
 from triplewire.native.arrays import Records
 
 Allocate = Callable[[int, int, int], None]

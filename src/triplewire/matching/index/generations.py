@@ -5,7 +5,8 @@
 <directory>/<sources>-<boot>/7/        the files of the seventh generation
 ```
 
-The index follows from the registry, so nothing of it has to last: what other sources wrote, or what was written before
+The index follows from the registry, so nothing of it has to last: what other sources wrote, or what was written
+before
 the machine was started, is not looked at but removed; what was left half written gives way to a new generation. The
 directory may be deleted at any time.
 """
@@ -24,10 +25,10 @@ from pathlib import Path
 import psutil
 
 import triplewire
-from triplewire.errors import StorageFull
 from triplewire.matching.index.columns import Allocate, Torn, allocate
 from triplewire.matching.index.files import Files
 from triplewire.matching.index.store import Store
+from triplewire.model.errors import StorageFull
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 

@@ -1,5 +1,7 @@
-"""Tables: from a hash to a record, in a file of its own. One that is full gives way to a longer one in a new file: who
-still reads the old one goes on with it as it was."""
+"""Tables: from a hash to a record, in a file of its own. One that is full gives way to a longer one in a new file:
+who
+still reads the old one goes on with it as it was.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from triplewire.errors import StorageFull
 from triplewire.matching.index.columns import Allocate, Torn, mapped, reserve
+from triplewire.model.errors import StorageFull
 from triplewire.native.arrays import Int8, Int32, Int64, Records
 from triplewire.native.functions import compiled
 

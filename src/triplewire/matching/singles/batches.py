@@ -12,7 +12,7 @@ from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.runs import Known
 from triplewire.matching.singles.singles import Rows, Single
 from triplewire.model import MATCHES, Subscription
-from triplewire.model.events import MATTER
+from triplewire.model.events import MATCHED_COLUMNS
 
 Pair: TypeAlias = tuple[int, Subscription]
 """The place of an event in its batch, and a subscription."""
@@ -26,7 +26,7 @@ class Batch:
     def __init__(self, entries: pa.Table, ontologies: Known | None = None, sight: Sight | None = None) -> None:
         self._ontologies = ontologies
         self._sight = sight
-        self._columns = [(name, entries.column(name)) for name in MATTER]
+        self._columns = [(name, entries.column(name)) for name in MATCHED_COLUMNS]
         self._events = dict[int, Parsed | None]()
 
     def decide(self, pairs: Sequence[Pair], single: Single | None) -> tuple[pa.Table, list[Pair]]:

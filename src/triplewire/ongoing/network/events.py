@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.model.cargoes import without_cargoes
-from triplewire.model.queries import ANSWER
+from triplewire.model.events import drop_opaque_payloads
+from triplewire.model.subscriptions import ANSWER
 from triplewire.native.arrays import Flags
 from triplewire.ongoing.network.arrays import Entries
 from triplewire.ongoing.network.builders import Scope
@@ -17,7 +17,7 @@ from triplewire.ongoing.network.builders import Scope
 
 def entries_of(table: pa.Table, scopes: Sequence[Scope], past: int | None = None) -> Entries:
     """The events of an `ENTRIES` table that are RDF: new ones, or `past` ones for scopes of one origin."""
-    table = without_cargoes(table)
+    table = drop_opaque_payloads(table)
     texts = table["text"].combine_chunks().cast(pa.large_string())
     texts = texts.chunk(0) if isinstance(texts, pa.ChunkedArray) else texts
     _, offsets, data = texts.buffers()

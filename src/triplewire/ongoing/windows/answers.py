@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.codec.headers import written
-from triplewire.model import Event, Headers
-from triplewire.model.cargoes import Cargo
+from triplewire.model import Event, EventHeaders
+from triplewire.model.events import OpaquePayload
 from triplewire.ongoing.windows.results import Kind
 
 _TYPES: Mapping[str, str] = {
@@ -35,7 +35,7 @@ def suspensions(results: pa.Table) -> Mapping[str, str]:
 
 def _event(row: Mapping[str, Any]) -> Event:
     media_type, text = _body(row)
-    headers = Headers(time=row["end"], syntax=media_type, extensions=dict(_extensions(row)))
+    headers = EventHeaders(time=row["end"], syntax=media_type, extensions=dict(_extensions(row)))
     return Event(row["event"], text, headers)
 
 
@@ -45,7 +45,7 @@ def _body(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["kind"] == Kind.CONSTRUCT and payload:
         return media_type, "\n".join(_tabbed(line) for line in payload.rstrip("\n").split("\n"))
     # That a window has no triples any more is told, too, and an event has some.
-    return media_type, Cargo(media_type, payload.encode()).text(row["event"])
+    return media_type, OpaquePayload(media_type, payload.encode()).text(row["event"])
 
 
 def _tabbed(line: str) -> str:

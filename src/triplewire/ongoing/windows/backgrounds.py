@@ -20,19 +20,19 @@ import duckdb
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.errors import NotFound, QueryLimit
-from triplewire.lake.ports import Shelf
-from triplewire.lake.relations import engine, parquet
-from triplewire.log.ports import Log
 from triplewire.model import ENTRIES
-from triplewire.model.cargoes import without_cargoes
+from triplewire.model.errors import NotFound, QueryLimit
+from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.terms import RDF_TYPE
-from triplewire.registry.ontologies import ONTOLOGY, Loaded, from_change
-from triplewire.registry.ports import Change, Registry
 from triplewire.sparql import QUADS, explode, to_sql
 from triplewire.sparql.algebra import Dataset
 from triplewire.sparql.dialects.duckdb import prepare
 from triplewire.sparql.ontologies import OWL
+from triplewire.storage.lake.data_files import connect_duckdb, parquet_relation
+from triplewire.storage.lake.ports import LakeReader
+from triplewire.storage.log.ports import Log
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_from_change
+from triplewire.storage.registry.ports import Registry, RegistryChange
 
 _NAMED = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
 _PAGE = 5_000
@@ -59,12 +59,12 @@ class Nothing:
 class History:
     """The lake, what the log has beyond it, and the registry. Opens an engine of its own for each query."""
 
-    lake: Shelf
+    lake: LakeReader
     log: Log
     registry: Registry
 
     def quads(self, dataset: Dataset, upto: int) -> pa.Table:
-        duck = engine()
+        duck = connect_duckdb()
         try:
             prepare(duck)
             return self._quads(duck, dataset, upto)
@@ -114,35 +114,37 @@ class History:
         if snapshot.files:
             columns = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" if name in _TIMES else name for name in QUADS)
             within = f"position <= {upto} AND {condition}"
-            parts.append(f"SELECT {columns} FROM {parquet(snapshot.paths)} WHERE {within}")
+            parts.append(f"SELECT {columns} FROM {parquet_relation(snapshot.paths)} WHERE {within}")
         return " UNION ALL ".join(parts)
 
     def _beyond(self, after: int, upto: int) -> pa.Table:
         pages = [ENTRIES.empty_table()]
         while after < upto:
             page = self.log.read(after, upto, _PAGE)
-            pages.append(without_cargoes(page))
+            pages.append(drop_opaque_payloads(page))
             after = page["position"][-1].as_py() if page.num_rows == _PAGE else upto
         return pa.concat_tables(pages)
 
-    def _ontology(self, iri: str, name: str | None, upto: int) -> Loaded | None:
+    def _ontology(self, iri: str, name: str | None, upto: int) -> LoadedOntology | None:
         """The one of a name, or, without a name, the one that says it is this ontology; as it was at a position."""
         if name is not None:
             return self._loaded(lambda change: change.key == name, self.registry.get(ONTOLOGY, name), upto)
         said = f"{iri}\t{RDF_TYPE}\t<{OWL}Ontology>"
 
-        def is_it(change: Change) -> bool:
+        def is_it(change: RegistryChange) -> bool:
             return said in ((change.value or {}).get("text") or "").split("\n")
 
         found = next(filter(is_it, self.registry.list(ONTOLOGY)), None)
         return None if found is None else self._loaded(lambda change: change.key == found.key, found, upto)
 
-    def _loaded(self, wanted: Callable[[Change], bool], newest: Change | None, upto: int) -> Loaded | None:
+    def _loaded(
+        self, wanted: Callable[[RegistryChange], bool], newest: RegistryChange | None, upto: int
+    ) -> LoadedOntology | None:
         if newest is not None and newest.position > upto:
             newest = self._earlier(wanted, upto)
-        return None if newest is None or newest.value is None else from_change(newest)
+        return None if newest is None or newest.value is None else ontology_from_change(newest)
 
-    def _earlier(self, wanted: Callable[[Change], bool], upto: int) -> Change | None:
+    def _earlier(self, wanted: Callable[[RegistryChange], bool], upto: int) -> RegistryChange | None:
         """The last change up to a position, of all that there ever were: it was replaced since."""
         found, after = None, 0
         while page := self.registry.changes(after, upto, _PAGE):
@@ -156,7 +158,7 @@ def _exploded() -> str:
     return to_sql(explode("entries"), "duckdb")
 
 
-def _as_entry(loaded: Loaded, name: str) -> pa.Table:
+def _as_entry(loaded: LoadedOntology, name: str) -> pa.Table:
     numbers = dict.fromkeys(("position", "time", "received"), 0)
     row = {**numbers, "stream": "", "event": name[1:-1], "text": loaded.text, "syntax": ""}
     return pa.Table.from_pylist([row], schema=ENTRIES)

@@ -10,7 +10,7 @@ import duckdb
 
 from triplewire.allowances import TOO_MUCH, Allowance
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
+from triplewire.model.errors import QueryLimit
 from triplewire.ongoing.windows.backdrops import Backdrop
 from triplewire.ongoing.windows.contents import Stored
 from triplewire.ongoing.windows.panes import Content

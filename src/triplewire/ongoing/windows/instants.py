@@ -1,6 +1,7 @@
 """Instants: when something happens in the one order that a query goes by.
 
-The end of a window comes before all events of that moment, because windows are half-open; events of one moment come one
+The end of a window comes before all events of that moment, because windows are half-open; events of one moment come
+one
 after the other, by their positions.
 """
 
@@ -11,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.model.positions import START
-from triplewire.model.queries import Time
+from triplewire.model.events import START
+from triplewire.model.subscriptions import TimeDomain
 
 Numbers: TypeAlias = NDArray[np.int64]
 
@@ -68,8 +69,8 @@ class Arrived(NamedTuple):
     times: Numbers
     received: Numbers
 
-    def by(self, time: Time) -> Events:
-        return Events(self.times if time is Time.EVENT else self.arrivals, self.positions, self.sizes)
+    def by(self, time: TimeDomain) -> Events:
+        return Events(self.times if time is TimeDomain.EVENT else self.arrivals, self.positions, self.sizes)
 
     def above(self, position: int) -> Arrived:
         """Those that came after a position."""

@@ -1,6 +1,7 @@
 """Panes: what one window of one query shows, from instant to instant.
 
-A pane is moved from one instant to a later one, and never back. It shows the newest window that closed there or before;
+A pane is moved from one instant to a later one, and never back. It shows the newest window that closed there or
+before;
 which events are in it is settled when it closes.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.model.positions import END
+from triplewire.model.events import END
 from triplewire.ongoing.windows.instants import NONE, Events, Instant, Numbers
 from triplewire.ongoing.windows.spans import Sliding, Span
 from triplewire.ongoing.windows.timelines import Timeline

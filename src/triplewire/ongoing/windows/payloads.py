@@ -9,8 +9,8 @@ import orjson
 
 from triplewire.codec.headers import written
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
-from triplewire.model.results import document
+from triplewire.model.errors import QueryLimit
+from triplewire.model.terms import results_document
 from triplewire.ongoing.windows.evaluations import Row, Rows
 from triplewire.ongoing.windows.plans import Plan
 from triplewire.ongoing.windows.views import View
@@ -33,7 +33,7 @@ def triples(plan: Plan, rows: Rows, name: str) -> str:
 
 def solutions(plan: Plan, rows: Rows, beside: dict[str, Any]) -> str:
     """A SPARQL JSON results document, with more members. Raises QueryLimit."""
-    text = orjson.dumps({**document(plan.names, rows), **beside}).decode()
+    text = orjson.dumps({**results_document(plan.names, rows), **beside}).decode()
     if len(text) > limits.BODY_BYTES:
         raise QueryLimit(f"its answer has more than {limits.BODY_BYTES} characters")
     return text

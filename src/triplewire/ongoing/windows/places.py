@@ -14,10 +14,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.errors import InputError, NotFound, QueryLimit
-from triplewire.model import ENTRIES, MATTER
-from triplewire.model.cargoes import without_cargoes
-from triplewire.model.queries import ContinuousQuery, State
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
+from triplewire.model.errors import InputError, NotFound, QueryLimit
+from triplewire.model.events import drop_opaque_payloads
+from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.backdrops import Backdrop
 from triplewire.ongoing.windows.backgrounds import Background, Nothing
@@ -30,11 +30,11 @@ from triplewire.ongoing.windows.results import RESULTS
 from triplewire.ongoing.windows.standings import Standing
 from triplewire.ongoing.windows.streams import Stream
 from triplewire.ongoing.windows.watches import Result, Watch, suspension
-from triplewire.registry.ports import Change
-from triplewire.registry.queries import QUERY, from_change
 from triplewire.sparql.depths import ensure_depth
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
-INPUTS = pa.schema([ENTRIES.field(name) for name in MATTER])
+INPUTS = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
 """What a place takes: the events of its streams."""
 
 _STATE = b"windows"
@@ -95,25 +95,25 @@ class WindowPlace:
         times = (each.standing.due(now) for each in self._watches.values())
         return min((each for each in times if each is not None), default=None)
 
-    def learn(self, changes: Iterable[Change]) -> None:
+    def learn(self, changes: Iterable[RegistryChange]) -> None:
         """What changed in the registry up to the end of the next turn, in order. What is known already may be told
         again. A query that ends tells nothing more, not even in that turn."""
         for change in changes:
             if change.kind == QUERY and change.value is None:
                 self._end(change.key)
             elif change.kind == QUERY:
-                self._learn(change, from_change(change))
+                self._learn(change, query_from_change(change))
 
-    def _learn(self, change: Change, query: ContinuousQuery) -> None:
+    def _learn(self, change: RegistryChange, query: ContinuousQuery) -> None:
         watch = self._watches.get(query.id)
         if watch is not None and _goes_on(query, watch.query):
             watch.query = query
         elif self._over.get(query.id) != query.since:
             self._end(query.id)
-            if query.windowed and query.state is State.ON:
+            if query.windowed and query.state is QueryState.ON:
                 self._begin(change, query)
 
-    def _begin(self, change: Change, query: ContinuousQuery) -> None:
+    def _begin(self, change: RegistryChange, query: ContinuousQuery) -> None:
         try:
             asked = self._asked(plan(query.text), query)
         except _REFUSED as error:
@@ -187,7 +187,7 @@ class WindowPlace:
     def _arrived(self, inputs: pa.Table) -> dict[str, Arrived]:
         """Events of streams that are wanted, by their streams."""
         wanted = pc.is_in(inputs["stream"], pa.array(sorted(self._streams), pa.string()))
-        entries = without_cargoes(inputs.filter(wanted)).select(INPUTS.names).sort_by(POSITION)
+        entries = drop_opaque_payloads(inputs.filter(wanted)).select(INPUTS.names).sort_by(POSITION)
         arrivals = self._arrivals.take(entries["received"].to_numpy())
         return self._added(entries, arrivals)
 
@@ -233,7 +233,7 @@ class WindowPlace:
             self._end(id)
         self._over, self._upto = dict(state["over"]), state["upto"]
         self._arrivals = Arrivals(state["arrivals"])
-        self.learn(Change(**each["change"]) for each in state["queries"])
+        self.learn(RegistryChange(**each["change"]) for each in state["queries"])
         positions, arrivals = inputs[POSITION].to_numpy(), inputs["received"].to_numpy().copy()
         for position, moment in state["moved"]:
             arrivals[np.searchsorted(positions, position)] = moment

@@ -9,8 +9,8 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from triplewire.errors import Unsupported
-from triplewire.model.queries import Report
+from triplewire.model.errors import Unsupported
+from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql import (
     Apply,
     Compiled,
@@ -38,7 +38,7 @@ class Plan:
     """What is asked of windows: a SELECT, also where triples are built of its solutions."""
 
     registration: Registration
-    report: Report
+    report: ReportStrategy
     template: tuple[Pattern, ...] | None
     """Of a CONSTRUCT."""
     names: tuple[str, ...]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 
-from triplewire.model.queries import Report
+from triplewire.model.subscriptions import ReportStrategy
 from triplewire.ongoing.windows.evaluations import Rows
 
 
-def reported(report: Report, now: Rows, before: Rows) -> Rows:
+def reported(report: ReportStrategy, now: Rows, before: Rows) -> Rows:
     """As bags: a solution that is there twice and was there once is new once. In the order of the answer that has
     them."""
     match report:
-        case Report.ALL:
+        case ReportStrategy.ALL:
             return now
-        case Report.NEW:
+        case ReportStrategy.NEW:
             return _without(now, before)
-        case Report.OLD:
+        case ReportStrategy.OLD:
             return _without(before, now)
 
 

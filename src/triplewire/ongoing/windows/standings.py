@@ -7,7 +7,8 @@
 ```
 
 At each instant t at which one of its windows closes the query is asked once, of what each of its windows shows then:
-the newest window that closed at t or before. Where no event entered or left any of them since the instant before, the
+the newest window that closed at t or before. Where no event entered or left any of them since the instant before,
+the
 same is told again, or nothing where only differences are told.
 """
 
@@ -20,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from triplewire.config import limits
-from triplewire.model.positions import END
-from triplewire.model.queries import ContinuousQuery, Late, Report, Time
+from triplewire.model.events import END
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.clocks import SECOND, Arrivals, Sighting, Watermark
 from triplewire.ongoing.windows.counts import Counting
@@ -57,13 +58,13 @@ class Standing:
         self._watermark: Watermark | None = None
         self._revisions = self._revising()
         # Where a query asks for the time, the same contents may have another answer.
-        self._silent = plan.report is not Report.ALL and not plan.timed
+        self._silent = plan.report is not ReportStrategy.ALL and not plan.timed
 
     def _revising(self) -> Revisions | None:
         panes = [each for each in self._panes if isinstance(each, TimePane)]
-        if self.query.late is not Late.REVISE or len(panes) < len(self._panes):
+        if self.query.late is not LatePolicy.REVISE or len(panes) < len(self._panes):
             return None
-        return Revisions(panes, differences=self.plan.report is not Report.ALL)
+        return Revisions(panes, differences=self.plan.report is not ReportStrategy.ALL)
 
     @property
     def weight(self) -> int:
@@ -78,7 +79,7 @@ class Standing:
         """What a batch brought. Its timelines have it already."""
         since = self.query.since
         fresh = {name: each for name, some in arrived.items() if len((each := some.above(since)).positions)}
-        if self.query.time is Time.EVENT:
+        if self.query.time is TimeDomain.EVENT:
             self._see(fresh, turn)
         elif self._frontier is None:
             self._begin(fresh, turn)
@@ -138,7 +139,7 @@ class Standing:
         return now if Instant(self._watermark.reached or 0) >= instant else self._watermark.due(instant.moment, now)
 
     def _reached(self, arrived: int | None, turn: Turn) -> Instant | None:
-        if self.query.time is Time.ARRIVAL:
+        if self.query.time is TimeDomain.ARRIVAL:
             return None if arrived is None else Instant(arrived, turn.upto)
         moment = None if self._watermark is None else self._watermark.reached
         return None if moment is None else Instant(moment)

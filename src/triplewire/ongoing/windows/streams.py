@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.model.queries import Time
+from triplewire.model.subscriptions import TimeDomain
 from triplewire.ongoing.windows.contents import Stored
 from triplewire.ongoing.windows.instants import Arrived, Events, Numbers
 from triplewire.ongoing.windows.timelines import Timeline
@@ -20,7 +20,7 @@ class Stream:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
         self.stored = Stored(duck, table, schema)
-        self.timelines = {time: Timeline() for time in Time}
+        self.timelines = {time: Timeline() for time in TimeDomain}
 
     def add(self, entries: pa.Table, arrivals: Numbers) -> Arrived:
         """Events in the order of their positions, and when each counts as received."""
@@ -43,7 +43,7 @@ class Stream:
         """The events that are needed, as they came; and of those that do not count as received when they were, their
         positions and when they count."""
         entries = self.stored.entries(together(needed))
-        known = self.timelines[Time.ARRIVAL].events
+        known = self.timelines[TimeDomain.ARRIVAL].events
         order = np.argsort(known.positions)
         places = order[np.searchsorted(known.positions[order], entries["position"].to_numpy())]
         moved = known.moments[places] != entries["received"].to_numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.model.positions import END
+from triplewire.model.events import END
 from triplewire.ongoing.windows.instants import NONE, Events, Numbers
 from triplewire.ongoing.windows.spans import Span
 

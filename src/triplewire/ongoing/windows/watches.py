@@ -10,8 +10,8 @@ from urllib.parse import quote
 import orjson
 
 from triplewire.config import limits
-from triplewire.errors import QueryLimit
-from triplewire.model.queries import ANSWER, ContinuousQuery, Report
+from triplewire.model.errors import QueryLimit
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery, ReportStrategy
 from triplewire.ongoing.places import Turn
 from triplewire.ongoing.windows.evaluations import Asked, Evaluator, Rows
 from triplewire.ongoing.windows.instants import Arrived
@@ -20,7 +20,7 @@ from triplewire.ongoing.windows.reports import reported
 from triplewire.ongoing.windows.results import Kind
 from triplewire.ongoing.windows.standings import Standing
 from triplewire.ongoing.windows.views import Showing, View
-from triplewire.registry.ports import Change
+from triplewire.storage.registry.ports import RegistryChange
 
 Result = dict[str, Any]
 """A row of `RESULTS`."""
@@ -33,7 +33,7 @@ _REMEMBERED = 2
 class Watch:
     """`change` is what registered it."""
 
-    change: Change
+    change: RegistryChange
     query: ContinuousQuery
     asked: Asked
     standing: Standing
@@ -63,7 +63,7 @@ class Watch:
 
     def _rows(self, evaluator: Evaluator, now: View, before: View | None) -> Rows:
         report = self.asked.plan.report
-        earlier = () if before is None or report is Report.ALL else self._answer(evaluator, before)
+        earlier = () if before is None or report is ReportStrategy.ALL else self._answer(evaluator, before)
         return reported(report, self._answer(evaluator, now), earlier)
 
     def _answer(self, evaluator: Evaluator, view: View) -> Rows:

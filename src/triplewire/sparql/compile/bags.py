@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.sparql.algebra import Bag
 from triplewire.sparql.compile.contexts import Context
 from triplewire.sparql.compile.members import members

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Param, Var
 from triplewire.sparql.compile.addresses import blank
 from triplewire.sparql.compile.choices import either, first

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from triplewire.errors import Unsupported
+from triplewire.model.errors import Unsupported
 from triplewire.sparql.algebra import (
     Bag,
     Basic,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from triplewire.config import limits
-from triplewire.errors import Place, SparqlSyntax, Unsupported
+from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
 from triplewire.sparql.algebra import Aggregate
 from triplewire.sparql.marks import Mark
 from triplewire.sparql.syntax.scopes import Scoped
@@ -69,7 +69,7 @@ class Cursor:
         self.following = next(self._tokens, self.token)
         self._check()
 
-    def place(self, token: Token | None = None) -> Place:
+    def place(self, token: Token | None = None) -> TextPosition:
         return self._source.place((token or self.token).offset)
 
     def since(self, first: Token) -> str:

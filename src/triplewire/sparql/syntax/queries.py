@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from triplewire.config import limits
-from triplewire.errors import BodyTooLarge
+from triplewire.model.errors import BodyTooLarge
 from triplewire.sparql.algebra import Basic, Dataset, Node, Pattern, Query, Var
 from triplewire.sparql.syntax.cursor import Cursor, Rules
 from triplewire.sparql.syntax.groups import group

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from triplewire.errors import Place
+from triplewire.model.errors import TextPosition
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
@@ -84,10 +84,10 @@ class Source:
                 yield Token(kind, found[0], found.start())
         yield Token("end", "", len(self.text))
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> TextPosition:
         given = self._as_given(offset)
         line = bisect_right(self._starts, given)
-        return Place(line, given - self._starts[line - 1] + 1)
+        return TextPosition(line, given - self._starts[line - 1] + 1)
 
     def excerpt(self, offset: int) -> str:
         """The line at an offset, cut to what stands around it, and a caret under it."""

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from triplewire.config import limits
-from triplewire.model.streams import NAME
+from triplewire.model.events import STREAM_NAME
 from triplewire.sparql.syntax.cursor import Cursor, Windows
 from triplewire.sparql.syntax.durations import count, duration
 from triplewire.sparql.syntax.terms import address, at_iri
 from triplewire.sparql.windows import Kind, WindowClause
 
-_STREAM = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]*:.*/streams/)?({NAME.pattern})")
+_STREAM = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]*:.*/streams/)?({STREAM_NAME.pattern})")
 
 Measure: TypeAlias = Callable[[Cursor, str], int]
 

@@ -1,0 +1,256 @@
+"""Prometheus metrics of an edge. No label holds a value that clients choose, so that the number of series stays
+bounded.
+
+Traffic is counted by stream: clients, messages and bytes, before and after compression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_LAKE = {
+    "version": ("version", "The newest version of the lake"),
+    "files": ("files", "Files of data in the lake"),
+    "fresh": ("fresh_files", "Those of them that wait to be compacted"),
+    "bytes": ("bytes", "Bytes of these files"),
+    "quads": ("quads", "Quads in the lake"),
+}
+"""What the housekeeper tells of the lake, and what it is called."""
+
+_QUERIES = {
+    "queries": ("queries", "Continuous queries that are answered"),
+    "state_rows": ("query_state_rows", "Rows that are kept for them: triples, partial results, events of windows"),
+    "state_bytes": ("query_state_bytes", "Bytes of these rows"),
+    "skew": ("query_skew", "Relative standard deviation of the work for them over buckets"),
+    "busy": ("query_busy_share", "The share of buckets that had any"),
+    "late": ("query_late_events", "Events that came too late for a window, since the pipeline began"),
+}
+"""What the pipeline tells of continuous queries, and what it is called."""
+
+_OF_BROKER = frozenset(
+    f"triplewire_{name}"
+    for name in (
+        "log_head",
+        "matched",
+        "lag_positions",
+        "lag_seconds",
+        "lane_lag_positions",
+        "lane_lag_seconds",
+        "limits_reached",
+        *(f"lake_{name}" for name, _ in _LAKE.values()),
+        *(name for name, _ in _QUERIES.values()),
+    )
+)
+"""Families that every edge would tell alike."""
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class CpuTimes:
+    """CPU time by what it was spent on: added to, or read from where it is counted."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, float] = {}
+        self._read: dict[str, Callable[[], float]] = {}
+
+    def add(self, part: str, seconds: float) -> None:
+        self._spent[part] = self._spent.get(part, 0.0) + seconds
+
+    def watch(self, part: str, read: Callable[[], float]) -> None:
+        """`read` tells how much it was so far."""
+        self._read[part] = read
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily("triplewire_cpu_seconds", "CPU time of this process", labels=["part"])
+        for part, seconds in {**self._spent, **{part: read() for part, read in self._read.items()}}.items():
+            family.add_metric([part], seconds)
+        yield family
+
+
+class Metrics:
+    """The counters of one edge process. Each instance has its own registry, so that two apps do not mix."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.events = Counter("triplewire_events_published", "Events acknowledged", registry=registry)
+        self.bytes = Counter("triplewire_published_bytes", "Bytes of bodies acknowledged", registry=registry)
+        self.publish_seconds = Histogram(
+            "triplewire_publish_seconds",
+            "From the body's last byte to the durable answer",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.problems = Counter("triplewire_problems", "Requests refused", ["status"], registry=registry)
+        self.delivered = Counter(
+            "triplewire_delivered",
+            "Messages handed to listeners, repeats for several included",
+            ["of"],
+            registry=registry,
+        )
+        self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
+        self.referred = Counter(
+            "triplewire_listeners_referred", "Listeners that were sent to a repeater", ["how"], registry=registry
+        )
+        self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
+        self.sieves_failed = Counter(
+            "triplewire_sieves_failed",
+            "Times that all who listened through a sieve were cut off, by what failed",
+            ["of"],
+            registry=registry,
+        )
+        self.sieve_queries = Counter(
+            "triplewire_sieve_queries", "Queries of sieves that were asked of a pass of events", registry=registry
+        )
+        self.sieve_undecided = Counter(
+            "triplewire_sieve_undecided", "Pairs of query and event that took too long to decide", registry=registry
+        )
+        self.hooks = Gauge("triplewire_hooks", "Hooks that are delivered by this edge", registry=registry)
+        self.hook_calls = Counter(
+            "triplewire_hook_calls", "Calls of hooks, by what became of them", ["outcome"], registry=registry
+        )
+        self.hooks_parked = Counter("triplewire_hooks_parked", "Messages that were parked", registry=registry)
+        self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
+        self.cpu = CpuTimes()
+        registry.register(self.cpu)
+        self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)
+        self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
+        self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
+        self.lag_seconds = Gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched", registry=registry)
+        self.lane_lag = Gauge(
+            "triplewire_lane_lag_positions", "Positions that wait in a lane of their own", ["lane"], registry=registry
+        )
+        self.lane_lag_seconds = Gauge(
+            "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"], registry=registry
+        )
+        self.lake = {
+            of: Gauge(f"triplewire_lake_{name}", help, registry=registry) for of, (name, help) in _LAKE.items()
+        }
+        self.queries = {
+            of: Gauge(f"triplewire_{name}", help, registry=registry) for of, (name, help) in _QUERIES.items()
+        }
+        self.limits = Gauge(
+            "triplewire_limits_reached",
+            "Pairs of subscription and event that reached a limit, since the pipeline began",
+            ["of"],
+            registry=registry,
+        )
+
+    def published(self) -> float:
+        """How many events were acknowledged."""
+        return self.registry.get_sample_value("triplewire_events_published_total") or 0.0
+
+    def exposition(self) -> bytes:
+        """What a scrape gets, in the text format of `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
+
+
+def merge_expositions(edge: str, own: str, others: Mapping[str, str]) -> bytes:
+    """What an edge and others have to tell, by their names, as one exposition: each sample says whose it is, but those
+    of the broker, which come from the edge that is asked. Sums over edges would fall when one of them ends, which a
+    scraper takes for a new beginning."""
+    families: dict[str, list[str]] = {}
+    for name, text in ((edge, own), *others.items()):
+        for header, samples in _families(text):
+            of_broker = header.split(" ", 3)[2] in _OF_BROKER
+            if not of_broker or name == edge:
+                told = samples if of_broker else [_label_sample(name, sample) for sample in samples]
+                families.setdefault(header, []).extend(told)
+    return "".join(header + "".join(samples) for header, samples in families.items()).encode()
+
+
+def _families(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The two lines that describe each family, and those of its samples."""
+    for block in text.split("# HELP ")[1:]:
+        lines = block.splitlines(keepends=True)
+        yield "# HELP " + "".join(lines[:2]), lines[2:]
+
+
+def _label_sample(edge: str, sample: str) -> str:
+    name, _, rest = sample.partition(" ")
+    if "{" in name:
+        name, _, rest = sample.partition("{")
+        return f'{name}{{edge="{edge}",{rest}'
+    return f'{name}{{edge="{edge}"}} {rest}'
+
+
+# Flows: what goes out of each stream to those who listen, as figures.
+
+OTHERS = "(others)"
+"""Stands for the streams that are not told one by one. No stream is called like that."""
+
+NOTIFICATIONS = "(notifications)"
+"""Stands for all that subscriptions are told."""
+
+
+@dataclass(frozen=True)
+class StreamTraffic:
+    """What flows out of one stream: to how many clients, how many messages and bytes since the edge began, before and
+    after compression, how many clients were cut off, how many bytes wait for the slowest of them, and for how many
+    seconds messages are gathered."""
+
+    stream: str
+    clients: int = 0
+    messages: int = 0
+    plain_bytes: int = 0
+    sent_bytes: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    window: float = 0.0
+
+    def __add__(self, other: StreamTraffic) -> StreamTraffic:
+        """Both together: the slowest client and the widest window are those of either."""
+        sums = ("clients", "messages", "plain_bytes", "sent_bytes", "dropped")
+        added = {name: getattr(self, name) + getattr(other, name) for name in sums}
+        return replace(self, **added, waiting=max(self.waiting, other.waiting), window=max(self.window, other.window))
+
+
+def sum_by_stream(flows: Iterable[StreamTraffic]) -> list[StreamTraffic]:
+    """One for each stream, by name."""
+    found: dict[str, list[StreamTraffic]] = {}
+    for each in flows:
+        found.setdefault(each.stream, []).append(each)
+    return [reduce(add, found[stream]) for stream in sorted(found)]
+
+
+def select_busiest(flows: Sequence[StreamTraffic], count: int) -> list[StreamTraffic]:
+    """Those with the most clients, then messages; all others together are the last."""
+    ranked = sorted(flows, key=lambda each: (-each.clients, -each.messages, each.stream))
+    others = [replace(each, stream=OTHERS) for each in ranked[count:]]
+    return ranked[:count] + ([reduce(add, others)] if others else [])
+
+
+_GAUGES = {
+    "clients": ("clients", "Clients that listen to a stream"),
+    "waiting": ("waiting_bytes", "Bytes that wait for the slowest client"),
+    "window": ("window_seconds", "How long messages are gathered"),
+}
+_COUNTERS = {
+    "messages": ("messages", "Messages to clients, repeats for several included"),
+    "plain_bytes": ("plain_bytes", "Bytes to clients before compression"),
+    "sent_bytes": ("sent_bytes", "Bytes to clients as they were sent"),
+    "dropped": ("dropped", "Clients that were cut off because they were too slow"),
+}
+
+
+@dataclass(frozen=True)
+class TrafficCollector:
+    """Gives flows to Prometheus, of those streams that `flows` tells. It may be called in any thread."""
+
+    flows: Callable[[], Sequence[StreamTraffic]]
+
+    def collect(self) -> Iterator[Metric]:
+        flows = self.flows()
+        for kind, families in ((GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS)):
+            for field, (name, help) in families.items():
+                family = kind(f"triplewire_stream_{name}", help, labels=["stream"])
+                for flow in flows:
+                    family.add_metric([flow.stream], getattr(flow, field))
+                yield family

@@ -1,0 +1,219 @@
+"""Federation (SERVICE): answers of other SPARQL endpoints are fetched before a query is compiled and inlined as
+VALUES.
+
+A request has no redirects and is bounded in time and size. Results are validated and become terms of our own.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass, replace
+from threading import Timer
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlencode, urlsplit
+from uuid import uuid4
+
+import orjson
+
+from triplewire.config import limits
+from triplewire.history.requests import QueryLimits
+from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
+from triplewire.model.terms import XSD_STRING, iri, literal
+from triplewire.sparql.algebra import Const, Query, Service, Values
+
+# Other endpoints, asked by the SPARQL protocol: one request, no redirects, bounded in time and size.
+
+_HEADERS = {
+    "Accept": "application/sparql-results+json",
+    "Content-Type": "application/x-www-form-urlencoded",
+    "User-Agent": "triplewire",
+}
+_CONNECTIONS: dict[str, type[http.client.HTTPConnection]] = {
+    "http": http.client.HTTPConnection,
+    "https": http.client.HTTPSConnection,
+}
+
+
+def post_query(address: str, query: str, seconds: float) -> bytes:
+    """The endpoint's answer to a SELECT, as SPARQL JSON results. Raises Unavailable or QueryLimit."""
+    url = urlsplit(address)
+    connection = _connection(url, seconds)
+    try:
+        with _close_after(connection, seconds):
+            connection.request("POST", _target(url), urlencode({"query": query}).encode(), _HEADERS)
+            return _read_body(connection.getresponse(), address)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unavailable(f"<{address}> does not answer: {error or type(error).__name__}") from None
+    finally:
+        connection.close()
+
+
+def _connection(url: SplitResult, seconds: float) -> http.client.HTTPConnection:
+    if url.scheme not in _CONNECTIONS or not url.hostname:
+        raise Unavailable(f"<{url.geturl()}> is no address of an endpoint; use http or https")
+    try:
+        return _CONNECTIONS[url.scheme](url.hostname, url.port, timeout=seconds)
+    except ValueError as error:
+        raise Unavailable(f"<{url.geturl()}> is no address of an endpoint: {error}") from None
+
+
+def _target(url: SplitResult) -> str:
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")
+
+
+def _read_body(response: http.client.HTTPResponse, address: str) -> bytes:
+    if response.status != http.HTTPStatus.OK:
+        raise Unavailable(f"<{address}> answered with status {response.status}")
+    body = response.read(limits.SERVICE_BYTES + 1)
+    if len(body) > limits.SERVICE_BYTES:
+        raise QueryLimit(f"<{address}> answered more than {limits.SERVICE_BYTES} bytes; ask it for less")
+    return body
+
+
+@contextmanager
+def _close_after(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+    """The connection is cut when the time is over: one that sends a byte now and then would never be too slow."""
+    timer = Timer(seconds, _cut_connection, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _cut_connection(connection: http.client.HTTPConnection) -> None:
+    with suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+# Solutions that came from elsewhere as SPARQL JSON results, checked and made into our own terms.
+
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+_TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+
+Row = tuple[str | None, ...]
+
+
+def parse_solutions(body: bytes, names: Sequence[str], source: str) -> tuple[Row, ...]:
+    """A row for each solution, with a term or None for each name. Blank nodes are those of the source alone.
+
+    Raises Unavailable for what is no such document.
+    """
+    blanks = BlankNodes()
+    try:
+        bindings = orjson.loads(body)["results"]["bindings"]
+        return tuple(
+            tuple(_parse_term(binding[name], blanks) if name in binding else None for name in names)
+            for binding in bindings
+        )
+    except (orjson.JSONDecodeError, LookupError, TypeError, ValueError) as error:
+        raise Unavailable(f"{source} gave no SPARQL JSON results: {error}") from None
+
+
+class BlankNodes:
+    """Blank nodes of one document. Their labels must not meet ours, nor those of another document."""
+
+    def __init__(self) -> None:
+        self._prefix = f"_:s{uuid4().hex}n"
+        self._found: dict[str, str] = {}
+
+    def of(self, label: str) -> str:
+        return self._found.setdefault(label, f"{self._prefix}{len(self._found)}")
+
+
+def _parse_term(term: Mapping[str, Any], blanks: BlankNodes) -> str:
+    kind, value = term["type"], _check_text(term["value"])
+    if kind == "uri":
+        return iri(_check_pattern(_IRI, value))
+    if kind == "bnode":
+        return blanks.of(value)
+    if kind not in ("literal", "typed-literal"):
+        raise ValueError(f"a term of type {kind!r}")
+    if "xml:lang" in term:
+        return literal(value, language=_check_pattern(_TAG, _check_text(term["xml:lang"])).lower())
+    return literal(value, _check_pattern(_IRI, _check_text(term.get("datatype", XSD_STRING))))
+
+
+def _check_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} where a text must be")
+    return value
+
+
+def _check_pattern(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"{text[:60]!r} in a place where it cannot be")
+    return text
+
+
+NO_BINDINGS = Values((), ((),))
+"""The one empty solution."""
+
+T = TypeVar("T")
+
+
+def resolve_services(query: Query, allowed: Collection[str], bounds: QueryLimits) -> Query:
+    """The query with the answer of every SERVICE in its place.
+
+    Raises Unsupported for an endpoint that is not allowed, and what `fetch` raises.
+    """
+    return _replace_services(query, lambda service: fetch_service(_check_allowed(service, allowed), bounds))
+
+
+def fetch_service(service: Service, bounds: QueryLimits) -> Values:
+    """What the endpoint answers: all of the group, whatever the rest of the query would need of it.
+
+    Raises Unavailable or QueryLimit, unless the query says SILENT.
+    """
+    try:
+        return _ask_service(service, min(bounds.seconds, limits.SERVICE_SECONDS))
+    except (Unavailable, QueryLimit):
+        if service.silent:
+            return NO_BINDINGS
+        raise
+
+
+def _check_allowed(service: Service, allowed: Collection[str]) -> Service:
+    if not isinstance(service.endpoint, Const):
+        raise Unsupported("SERVICE with a variable", hint="write the endpoint's address into the query")
+    address = service.endpoint.term[1:-1]
+    if address not in allowed:
+        raise Unsupported(f"SERVICE <{address}>", hint="the setting `services` names the endpoints that may be asked")
+    return service
+
+
+def _ask_service(service: Service, seconds: float) -> Values:
+    assert isinstance(service.endpoint, Const), "permitted services have an address"
+    address = service.endpoint.term[1:-1]
+    body = post_query(address, f"{service.prologue}\nSELECT * WHERE {service.text}", seconds)
+    rows = parse_solutions(body, service.names, f"SERVICE <{address}>")
+    if len(rows) > limits.SERVICE_ROWS:
+        raise QueryLimit(f"SERVICE <{address}> has more than {limits.SERVICE_ROWS} solutions; ask it for less")
+    return Values(service.names, rows)
+
+
+def _replace_services(node: T, answer: Callable[[Service], Values]) -> T:
+    """The tree with every SERVICE replaced, wherever it stands: in groups, in sub-queries, in EXISTS."""
+    changed: dict[str, Any] = {}
+    for field in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, field.name)
+        new = _replace_in_value(value, answer)
+        if new is not value:
+            changed[field.name] = new
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
+def _replace_in_value(value: Any, answer: Callable[[Service], Values]) -> Any:  # noqa: ANN401
+    if isinstance(value, Service):
+        return answer(value)
+    if isinstance(value, Values):
+        return value
+    if isinstance(value, tuple):
+        new = tuple(_replace_in_value(each, answer) for each in value)
+        return new if any(a is not b for a, b in zip(value, new, strict=True)) else value
+    return _replace_services(value, answer) if is_dataclass(value) and not isinstance(value, type) else value

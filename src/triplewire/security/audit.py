@@ -1,0 +1,104 @@
+"""The audit log: append-only lines of JSON in a folder that several processes share.
+
+There are two files: acts and refusals. A client can be refused as often as it likes, so refusals are rotated by
+themselves
+and push out nothing but other refusals.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from triplewire.model.errors import StorageFull
+
+ACTS = "acts"
+REFUSALS = "refusals"
+BOOKS = (ACTS, REFUSALS)
+
+_ENDING = ".jsonl"
+
+
+@dataclass(frozen=True)
+class AuditLog:
+    """The books in a folder. A volume that has as many bytes as it may is put aside, and of those the oldest goes."""
+
+    folder: Path
+    size: int
+    volumes: int
+    """How many of a book are kept, the one that is written to among them."""
+
+    def write(self, book: str, records: Iterable[Mapping[str, Any]], *, sync: bool = False) -> None:
+        """Add them, all or none; with `sync` they are on the disk then. Raises StorageFull."""
+        lines = b"".join(orjson.dumps(dict(each)) + b"\n" for each in records)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self._opened(book) as file:
+                _append_lines(file, lines, sync=sync)
+        except OSError as error:
+            raise StorageFull(f"the audit log cannot be written: {error.strerror}") from error
+
+    def read(self, books: Iterable[str] = BOOKS) -> Iterator[dict[str, Any]]:
+        """All that is kept, in the order of time."""
+        found = [each for book in books for path in self._volumes(book) for each in _read_records(path)]
+        return iter(sorted(found, key=lambda each: str(each.get("at", ""))))
+
+    def _opened(self, book: str) -> BinaryIO:
+        """The newest volume, locked until it is closed, and with room in it."""
+        path = self.folder / f"{book}{_ENDING}"
+        while True:
+            file = path.open("ab", buffering=0)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            found = os.fstat(file.fileno())
+            here = os.stat(path).st_ino if path.exists() else None
+            if found.st_ino == here and found.st_size < self.size:
+                os.fchmod(file.fileno(), 0o600)
+                return file
+            if found.st_ino == here:
+                self._put_aside(book, path)
+            file.close()
+
+    def _put_aside(self, book: str, path: Path) -> None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+        path.rename(self.folder / f"{book}-{stamp}{_ENDING}")
+        for old in self._older(book)[: -self.volumes + 1 or None]:
+            old.unlink(missing_ok=True)
+
+    def _older(self, book: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{book}-*{_ENDING}"))
+
+    def _volumes(self, book: str) -> list[Path]:
+        return [*self._older(book), self.folder / f"{book}{_ENDING}"]
+
+
+def _append_lines(file: BinaryIO, lines: bytes, *, sync: bool) -> None:
+    """A disk that takes only a part of it is left as it was: nobody reads half a line."""
+    size = os.fstat(file.fileno()).st_size
+    try:
+        written = file.write(lines)
+        if written != len(lines):
+            raise OSError(0, "the disk is full")
+        if sync:
+            os.fdatasync(file.fileno())
+    except OSError:
+        os.ftruncate(file.fileno(), size)
+        raise
+
+
+def _read_records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue

@@ -1,0 +1,140 @@
+"""Events read back from the quad table, as they stood in the log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.model import ENTRIES, MATCHED_COLUMNS, Erasure
+from triplewire.model.erasure import apply_erasures
+from triplewire.storage.lake.data_files import connect_duckdb
+from triplewire.storage.lake.ports import DataFile, RetentionAwareLake, Snapshot
+
+LAKE_ENTRIES = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
+"""The columns of `ENTRIES` that the lake keeps: what is matched and told, not in which syntax it was written."""
+
+# The first events that fit, by number and by size, are found before any text is put together.
+_PAGE = """
+WITH stored AS (
+    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto{within}
+), found AS (
+    SELECT * FROM stored{having}
+), sizes AS (
+    SELECT position, sum(
+        strlen(subject) + strlen(predicate) + strlen(object) + 3 + coalesce(strlen(extensions), 0)
+    ) AS size
+    FROM found GROUP BY position ORDER BY position LIMIT $limit
+), totals AS (
+    SELECT position, sum(size) OVER (ORDER BY position) - size AS before FROM sizes
+)
+SELECT
+    position, any_value(stream) AS stream, any_value(graph[2:-2]) AS event,
+    string_agg(subject || chr(9) || predicate || chr(9) || object, chr(10) ORDER BY quad) AS text,
+    any_value(source) AS source, any_value(application) AS application,
+    epoch_us(any_value(time)) AS time, epoch_us(any_value(received)) AS received, any_value(extensions) AS extensions
+FROM found WHERE position <= (SELECT max(position) FROM totals WHERE before < $size)
+GROUP BY position ORDER BY position
+"""
+
+
+# Files are sorted by predicate, so that of most events no more is read than this.
+_HAVING = """ WHERE position IN (
+    SELECT position FROM stored WHERE predicate IN ({names})
+    GROUP BY position HAVING count(DISTINCT predicate) = {count}
+)"""
+
+
+_WITHIN = " AND stream = $stream"
+
+_FIND = "SELECT max(position) FROM read_parquet($files) WHERE "
+
+
+class LakeEntries:
+    """The events of a lake, page by page. Any thread may use it; they take turns."""
+
+    def __init__(
+        self, lake: RetentionAwareLake, size: int = limits.PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
+    ) -> None:
+        """A page has at most `size` bytes of text and of extensions, and what of one event goes over that. What is
+        being erased, as `pending` tells, is left out."""
+        self._lake = lake
+        self._size = size
+        self._pending = pending
+        self._turn = Lock()
+        self._duck = connect_duckdb()
+
+    def upto(self) -> int:
+        """The position up to which the lake has every event."""
+        return self._lake.files().upto
+
+    def floor(self, stream: str | None = None) -> int:
+        """The newest position of an event of a stream, or of any, that the lake was not to keep any longer."""
+        return self._lake.floor(stream)
+
+    def page(
+        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+    ) -> tuple[pa.Table, int]:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, as a `RECALLED` table; and the
+        position up to which these are all. Only events that have all of some predicates, if any are named, and of one
+        stream, if it is. Few files are opened, so there may be none where more are to come."""
+        # Each file has an event for the page, or nearly each.
+        files, end = _choose_files(self._lake.files(), after, upto, min(limit, limits.PAST_FILES), stream)
+        if not files:
+            return LAKE_ENTRIES.empty_table(), end
+        asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
+        asked |= _predicate_parameters(predicates) | ({} if stream is None else {"stream": stream})
+        with self._turn:
+            found = pa.table(self._duck.sql(_sql(len(predicates), stream), params=asked)).cast(LAKE_ENTRIES)
+        whole = found.num_rows < limit and found.nbytes < self._size
+        return apply_erasures(found, self._pending()), end if whole else found["position"][-1].as_py()
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any; None where the newest files that may
+        have it do not."""
+        snapshot, wanted = self._lake.files(), {"graph": f"<{event}>"} | ({} if stream is None else {"stream": stream})
+        likely = [each for each in snapshot.files if all(_may_have(each, *pair) for pair in wanted.items())]
+        files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-limits.SOUGHT_FILES :]]
+        if not files:
+            return None
+        condition = " AND ".join(f"{name} = ${name}" for name in wanted)
+        with self._turn:
+            found = self._duck.execute(_FIND + condition, {"files": files, **wanted}).fetchone()
+        return found[0] if found else None
+
+
+def _sql(predicates: int, stream: str | None) -> str:
+    names = ", ".join(f"$p{number}" for number in range(predicates))
+    having = _HAVING.format(names=names, count=predicates) if predicates else ""
+    return _PAGE.format(having=having, within="" if stream is None else _WITHIN)
+
+
+def _predicate_parameters(predicates: Sequence[str]) -> dict[str, str]:
+    return {f"p{number}": each for number, each in enumerate(predicates)}
+
+
+def _last(file: DataFile) -> int:
+    return file.last
+
+
+def _may_have(file: DataFile, column: str, value: str) -> bool:
+    """Whether a file may have a row with this value; it may where nothing is known of the column."""
+    least, greatest = file.ranges.get(column, ("", chr(sys.maxunicode)))
+    return least is not None and greatest is not None and str(least) <= value <= str(greatest)
+
+
+def _choose_files(
+    snapshot: Snapshot, after: int, upto: int, most: int, stream: str | None = None
+) -> tuple[list[str], int]:
+    """The files to open for what comes first, and the position up to which they hold everything. Those of one stretch
+    of time are one in each zone, and go together."""
+    inside = [
+        each
+        for each in snapshot.files
+        if each.last > after and each.first <= upto and (stream is None or _may_have(each, "stream", stream))
+    ]
+    end = upto if len(inside) <= most else min(upto, max(each.last for each in inside[:most]))
+    return [f"{snapshot.table}/{each.path}" for each in inside if each.first <= end], end

@@ -1,0 +1,290 @@
+"""Appending to a log: which events are new, which are duplicates, and the rows that are stored.
+
+The deduplication index finds an event by 64 bits of stream and id within microseconds. In the log's file the hashes
+lie in
+the order of positions, so that a commit appends some bytes; in memory they are sorted, in runs that grow by being
+merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from itertools import repeat
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.model import ENTRIES, Event
+from triplewire.storage.log.ports import AppendResult, Publication
+
+# Names: whether an event of an id is in a stream already, for a few microseconds.
+#
+# A name is 64 bits of stream and id. In the log's file they lie in the order of positions, so that a commit appends
+# some
+# bytes and no tree is torn open. To be found they are sorted in memory, in runs that grow by being merged.
+
+EventKey: TypeAlias = tuple[str, str]
+"""A stream, and the id of an event in it."""
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+
+NO_HASH = 0
+"""In place of a hash: the event at that position is not known by a name."""
+
+
+def hash_key(name: EventKey) -> int:
+    """The 64 bits of a name, never `NONE`."""
+    stream, id = name
+    return int.from_bytes(blake2b(f"{stream}\n{id}".encode(), digest_size=8).digest(), "little") or 1
+
+
+def pack_hashes(names: Sequence[EventKey | None], hashes: Mapping[EventKey, int]) -> bytes:
+    """The hashes of events at successive positions."""
+    return np.array([NO_HASH if name is None else hashes[name] for name in names], np.uint64).tobytes()
+
+
+def unpack_hashes(data: bytes) -> Hashes:
+    return np.frombuffer(data, np.uint64)
+
+
+@dataclass(frozen=True)
+class HashRun:
+    """Hashes in order, with their positions."""
+
+    hashes: Hashes
+    positions: npt.NDArray[np.int64]
+
+
+class DeduplicationIndex:
+    """Hashes of names and where they are. It may say a position too many, never one too few; whoever asks looks."""
+
+    def __init__(self) -> None:
+        self.upto = 0
+        """The position of the last hashes that were added."""
+        self._runs: list[HashRun] = []
+
+    def add(self, blobs: Sequence[tuple[int, bytes]]) -> None:
+        """Hashes of events, each time from a position on; all are above those that were added."""
+        if not blobs:
+            return
+        self.upto = blobs[-1][0]
+        found = [unpack_hashes(data) for _, data in blobs]
+        places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
+        hashes, positions = np.concatenate(found), np.concatenate(places)
+        there = np.flatnonzero(hashes != NO_HASH)
+        for start in range(0, len(there), limits.NAMES_RUN):
+            rows = there[start : start + limits.NAMES_RUN]
+            self._runs.append(_sort_run(hashes[rows], positions[rows]))
+            while len(self._runs) > 1 and self._may_merge(*self._runs[-2:]):
+                self._runs[-2:] = [_merge_runs(*self._runs[-2:])]
+
+    def find(self, hashes: Sequence[int]) -> list[int]:
+        """Positions at which one of the hashes may be."""
+        asked = np.array(hashes, np.uint64)
+        return [position for run in self._runs for position in _search_run(run, asked)]
+
+    def forget(self, before: int) -> None:
+        """Let go of runs that end before a position."""
+        self._runs = [run for run in self._runs if run.positions.max() >= before]
+
+    @staticmethod
+    def _may_merge(older: HashRun, newer: HashRun) -> bool:
+        sizes = len(older.hashes), len(newer.hashes)
+        return sizes[0] < 2 * sizes[1] and sum(sizes) <= limits.NAMES_RUN
+
+
+def _sort_run(hashes: Hashes, positions: npt.NDArray[np.int64]) -> HashRun:
+    order = np.argsort(hashes)
+    return HashRun(hashes[order], positions[order])
+
+
+def _merge_runs(older: HashRun, newer: HashRun) -> HashRun:
+    return _sort_run(np.concatenate([older.hashes, newer.hashes]), np.concatenate([older.positions, newer.positions]))
+
+
+def _search_run(run: HashRun, asked: Hashes) -> Iterator[int]:
+    starts = np.searchsorted(run.hashes, asked)
+    hits = np.flatnonzero(run.hashes[np.minimum(starts, len(run.hashes) - 1)] == asked)
+    for hit in hits:
+        end = np.searchsorted(run.hashes, asked[hit], side="right")
+        yield from run.positions[starts[hit] : end].tolist()
+
+
+@dataclass(frozen=True)
+class KnownEvents:
+    """What a log has of the publications that come: the positions of their keys, and of events that have the ids of
+    theirs, with their texts."""
+
+    keys: Mapping[str, range] = field(default_factory=dict)
+    events: Mapping[EventKey, tuple[int, str]] = field(default_factory=dict)
+
+
+@dataclass
+class AppendPlan:
+    """One pass over publications, in order. Positions of what is new are below zero until it is known where they
+    begin: -1 is the first, -2 the next."""
+
+    fresh: list[tuple[str, Event]] = field(default_factory=list)
+    """What is to be stored, with its streams."""
+    keys: dict[str, range] = field(default_factory=dict)
+    """Of publications with a key that are new, the places in `fresh`."""
+    names: list[EventKey | None] = field(default_factory=list)
+    """Of what is to be stored, those by which it will be known."""
+    _answers: list[Sequence[int]] = field(default_factory=list)
+
+    def positions(self, start: int) -> list[Sequence[int]]:
+        """What each publication is told, when what is new begins at `start`."""
+        return [_shift_positions(answer, start) for answer in self._answers]
+
+
+def plan_append(publications: Iterable[Publication], known: KnownEvents) -> AppendPlan:
+    made, keys, events = AppendPlan(), dict(known.keys), dict(known.events)
+    for publication in publications:
+        answer: Sequence[int] | None = None if publication.key is None else keys.get(publication.key)
+        if answer is None:
+            before = len(made.fresh)
+            answer = _plan_publication(publication, made, events)
+            if publication.key is not None and (new := range(before, len(made.fresh))):
+                made.keys[publication.key] = new
+                keys[publication.key] = range(-1 - before, -1 - len(made.fresh), -1)
+        made._answers.append(answer)
+    return made
+
+
+def collect_event_keys(publications: Iterable[Publication]) -> list[EventKey]:
+    """The names by which events of these may be known already."""
+    return [
+        (stream, event.id)
+        for publication in publications
+        if publication.given
+        for stream, event in events_with_streams(publication)
+        if event.id in publication.given
+    ]
+
+
+def events_with_streams(publication: Publication) -> Iterator[tuple[str, Event]]:
+    streams = repeat(publication.stream) if isinstance(publication.stream, str) else publication.stream
+    return zip(streams, publication.events, strict=False)
+
+
+def _plan_publication(
+    publication: Publication, made: AppendPlan, events: MutableMapping[EventKey, tuple[int, str]]
+) -> Sequence[int]:
+    before, given = len(made.fresh), publication.given
+    if not given:
+        made.fresh += events_with_streams(publication)
+        made.names += [None] * (len(made.fresh) - before)
+        return range(-1 - before, -1 - len(made.fresh), -1)
+    names = [(stream, event.id) if event.id in given else None for stream, event in events_with_streams(publication)]
+    there = [events.get(name) if name else None for name in names]
+    pairs = list(zip(publication.events, there, strict=True))
+    others = {event.id: found[0] for event, found in pairs if found and found[1] != event.text}
+    if others and not publication.apart:
+        return AppendResult(others.values(), others=others)
+    if not any(there) and len(set(names)) == len(names):
+        made.fresh += events_with_streams(publication)
+        made.names += names
+        new: Sequence[int] = range(-1 - before, -1 - len(made.fresh), -1)
+        events.update(_keyed_texts(names, publication.events, new))
+        return new
+    return _plan_partly_known(publication, names, made, events, others)
+
+
+def _plan_partly_known(
+    publication: Publication,
+    names: Sequence[EventKey | None],
+    made: AppendPlan,
+    events: MutableMapping[EventKey, tuple[int, str]],
+    others: Mapping[str, int],
+) -> AppendResult:
+    found, repeated = list[int](), 0
+    for (stream, event), name in zip(events_with_streams(publication), names, strict=True):
+        known = events.get(name) if name else None
+        repeated += known is not None and event.id not in others
+        if known is None:
+            made.fresh.append((stream, event))
+            made.names.append(name)
+            events.update(_keyed_texts([name], [event], [-len(made.fresh)]))
+        found.append(-len(made.fresh) if known is None else known[0])
+    return AppendResult(found, repeated, others)
+
+
+def _keyed_texts(
+    names: Sequence[EventKey | None], events: Sequence[Event], positions: Sequence[int]
+) -> Iterator[tuple[EventKey, tuple[int, str]]]:
+    for name, event, position in zip(names, events, positions, strict=True):
+        if name is not None:
+            yield name, (position, event.text)
+
+
+def _shift_positions(answer: Sequence[int], start: int) -> Sequence[int]:
+    if isinstance(answer, range):
+        return range(start - 1 - answer.start, start - 1 - answer.stop) if answer.step < 0 else answer
+    assert isinstance(answer, AppendResult)
+    return answer.moved(start)
+
+
+# Entries: events as rows of the log, the same in every twin.
+
+EntryRow: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]
+"""The values of one entry in the order of `ENTRIES`."""
+
+_TEXT: Final = 3
+_EXTENSIONS: Final = 9
+
+
+@cache
+def empty_entries() -> pa.Table:
+    """Made once: readers ask ten times a second and mostly there is nothing new."""
+    return ENTRIES.empty_table()
+
+
+def entry_rows(events: Iterable[tuple[str, Event]], positions: Iterator[int], received: int) -> Iterator[EntryRow]:
+    """What is stored for events of streams, which take the next positions one after the other."""
+    for stream, event in events:
+        headers = event.headers
+        yield (
+            next(positions),
+            stream,
+            event.id,
+            event.text,
+            headers.source,
+            headers.application,
+            received if headers.time is None else headers.time,
+            received,
+            headers.syntax,
+            orjson.dumps(dict(headers.extensions)).decode() if headers.extensions else None,
+        )
+
+
+def entries_table(pages: Iterable[Sequence[EntryRow]]) -> pa.Table:
+    """Rows as an `ENTRIES` table. They come in pages: tuples that live shortly cost the garbage collector little."""
+    columns: list[list[int | str | None]] = [[] for _ in ENTRIES]
+    for page in pages:
+        for column, values in zip(columns, zip(*page, strict=True), strict=False):
+            column.extend(values)
+    if not columns[0]:
+        return empty_entries()
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, ENTRIES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=ENTRIES)
+
+
+def publication_keys(publications: Sequence[Publication]) -> list[str]:
+    return [publication.key for publication in publications if publication.key is not None]
+
+
+def entry_size(row: EntryRow) -> int:
+    """What an event counts for retention and for pages: its text and its extensions, in bytes as UTF-8."""
+    text, others = row[_TEXT], row[_EXTENSIONS]
+    return _bytes(text) + (_bytes(others) if others else 0)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,319 @@
+"""In-memory twins of log, registry and webhook store, for tests and for embedding without a disk.
+
+Log and registry share one sequence of positions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice, takewhile
+from math import inf
+from operator import attrgetter, itemgetter
+from threading import Lock
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from triplewire.config import limits
+from triplewire.model import START, Erasure
+from triplewire.model.clock import Clock
+from triplewire.model.erasure import compute_losses
+from triplewire.storage.log import appending
+from triplewire.storage.log.appending import EntryRow, EventKey, KnownEvents, collect_event_keys, plan_append
+from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publication, Segment, StreamVolume, extend_volume
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.webhooks import DeadLetter, WebhookProgress
+
+# Sequences in memory: the one order of positions that the in-memory log and registry share.
+
+
+class PositionSequence:
+    """Counts positions. `head` moves only after what was stored at the positions can be read."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._head = 0
+
+    @property
+    def head(self) -> int:
+        return self._head
+
+    @contextmanager
+    def taking(self, count: int) -> Iterator[range]:
+        """The next positions, for a block that stores something at them. A block that fails takes none."""
+        with self._lock:
+            yield range(self._head + 1, self._head + count + 1)
+            self._head += count
+
+
+_ROW_POSITION = itemgetter(0)
+_TEXT: Final = 3
+_STREAM: Final = 1
+_EVENT: Final = 2
+_SOURCE: Final = 4
+_RECEIVED: Final = 7
+
+
+class MemoryLog:
+    """Events in a list, gone with the process. Given the registry's positions it shares one order with it."""
+
+    def __init__(self, positions: PositionSequence, clock: Clock) -> None:
+        self._clock = clock
+        self._positions = positions
+        # Only ever grows; a trim puts another list in its place, so that readers need no lock.
+        self._rows: list[EntryRow] = []
+        self._keys: dict[str, range] = {}
+        self._gone: dict[str, int] = {}
+        self._names: dict[EventKey, int] = {}
+        self._volumes: dict[str, StreamVolume] = {}
+        self._leaves: dict[str, list[Segment]] = {}
+        self._turn = Lock()
+
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        with self._turn:
+            planned = plan_append(publications, self._known(publications))
+            with self._positions.taking(len(planned.fresh)) as taken:
+                received = self._clock.now()
+                new = list(appending.entry_rows(planned.fresh, iter(taken), received))
+                self._rows.extend(new)
+                self._bind(new, received)
+            self._keys |= {key: taken[places.start : places.stop] for key, places in planned.keys.items()}
+            self._names |= {name: at for name, at in zip(planned.names, taken, strict=True) if name is not None}
+            return planned.positions(taken.start)
+
+    def _bind(self, rows: Sequence[EntryRow], received: int) -> None:
+        arrivals: dict[str, list[AppendedEvent]] = {}
+        for row in rows:
+            arrivals.setdefault(row[_STREAM], []).append((row[0], appending.entry_size(row)))
+        for stream, come in arrivals.items():
+            self._volumes[stream], full = extend_volume(self._volumes.get(stream, StreamVolume(stream)), come, received)
+            self._leaves[stream] = [*self._leaves.get(stream, ()), *full]
+
+    def _known(self, publications: Sequence[Publication]) -> KnownEvents:
+        keys = {key: self._keys[key] for key in appending.publication_keys(publications) if key in self._keys}
+        places = {name: self._names[name] for name in collect_event_keys(publications) if name in self._names}
+        texts = {row[0]: row[_TEXT] for row in self._rows} if places else {}
+        return KnownEvents(keys, {name: (at, texts[at]) for name, at in places.items()})
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        rows = self._rows
+        first = bisect_right(rows, after, key=_ROW_POSITION)
+        last = bisect_right(rows, upto, key=_ROW_POSITION)
+        there = (row for row in islice(rows, first, last) if row[_EVENT])
+        return appending.entries_table([list(islice(there, limit))])
+
+    def entries(self, positions: Sequence[int]) -> pa.Table:
+        """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
+        wanted = set(positions)
+        return appending.entries_table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
+        oldest = self.head() - limits.RETROSPECT_POSITIONS
+        for row in takewhile(lambda row: row[0] > oldest, reversed(self._rows)):
+            if row[_EVENT] == event and stream in (None, row[_STREAM]):
+                return int(row[0])
+        return None
+
+    def reach(self, after: int, upto: int, size: int) -> int:
+        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text and
+        extensions, not counting the last of them. At least the first entry is among them."""
+        rows, held = self._rows, 0
+        for row in rows[bisect_right(rows, after, key=_ROW_POSITION) : bisect_right(rows, upto, key=_ROW_POSITION)]:
+            if held >= max(size, 1):
+                return int(row[0]) - 1
+            held += appending.entry_size(row)
+        return upto
+
+    def begin(self) -> int:
+        head, rows = self.head(), self._rows
+        return rows[0][0] if rows else head + 1
+
+    def gone(self, stream: str | None = None) -> int:
+        return max(self._gone.values(), default=START) if stream is None else self._gone.get(stream, START)
+
+    def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
+        names = sorted(stream for stream in self._volumes if stream > after)
+        return [self._volumes[stream] for stream in names[:limit]]
+
+    def volume(self, stream: str) -> StreamVolume | None:
+        return self._volumes.get(stream)
+
+    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+        full = self._leaves.get(stream, [])
+        return [full[number] for number in sorted(set(numbers)) if 0 <= number < len(full)]
+
+    def losses(self, erasure: Erasure) -> pa.Table:
+        return compute_losses(self.read(START, erasure.position - 1, len(self._rows)), erasure)
+
+    def erase(self, erasure: Erasure) -> None:
+        with self._positions.taking(0):
+            before, self._rows = (
+                self._rows,
+                [row if row[0] >= erasure.position else _remaining_row(row, erasure) for row in self._rows],
+            )
+            changed = {row[0] for row, left in zip(before, self._rows, strict=True) if row[_TEXT] != left[_TEXT]}
+        with self._turn:
+            self._names = {name: at for name, at in self._names.items() if at not in changed}
+
+    def head(self) -> int:
+        return self._positions.head
+
+    def trim(self, retention: LogRetention, before: int) -> int:
+        with self._positions.taking(0):
+            going = list(takewhile(lambda row: row[0] < before, self._expired(retention)))
+            self._gone |= {row[_STREAM]: row[0] for row in going if row[_EVENT]}
+            self._rows = self._rows[len(going) :]
+        if going:
+            with self._turn:
+                self._keys = {key: taken for key, taken in self._keys.items() if taken.stop > going[-1][0] + 1}
+                self._names = {name: at for name, at in self._names.items() if at > going[-1][0]}
+        return len(going)
+
+    def _expired(self, retention: LogRetention) -> Iterator[EntryRow]:
+        oldest = -inf if retention.age is None else self._clock.now() - retention.age * 1_000_000
+        size = inf if retention.size is None else retention.size
+        kept = sum(appending.entry_size(row) for row in self._rows)
+        for row in self._rows:
+            if row[_RECEIVED] >= oldest and kept <= size:
+                return
+            yield row
+            kept -= appending.entry_size(row)
+
+
+def _remaining_row(row: EntryRow, erasure: Erasure) -> EntryRow:
+    """The row with what is left of its text; one without an event where nothing is, in its place."""
+    if not row[_EVENT]:
+        return row
+    text = erasure.left(row[_EVENT], row[_SOURCE], row[_TEXT])
+    if text is None:
+        return (row[0], "", "", "", None, None, 0, row[_RECEIVED], "", None)
+    return (*row[:_TEXT], text, *row[_SOURCE:])
+
+
+# The registry in memory: for tests and for embedding without a disk.
+
+_CHANGE_POSITION = attrgetter("position")
+
+
+class MemoryRegistry:
+    """Named things, gone with the process. Given the log's positions it shares one order with it."""
+
+    def __init__(self, positions: PositionSequence) -> None:
+        self._positions = positions
+        self._changes: list[RegistryChange] = []
+        self._things: dict[tuple[str, str], RegistryChange] = {}
+
+    def put(self, entries: Sequence[tuple[str, str, Mapping[str, Any] | None]]) -> list[int]:
+        with self._positions.taking(len(entries)) as taken:
+            made = [
+                RegistryChange(at, kind, key, _copy_value(value))
+                for at, (kind, key, value) in zip(taken, entries, strict=True)
+            ]
+            self._changes.extend(made)
+            # Replaced, not changed: a reader keeps the state that it has.
+            self._things = _apply_changes(self._things, made)
+        return list(taken)
+
+    def get(self, kind: str, key: str) -> RegistryChange | None:
+        return self._things.get((kind, key))
+
+    def list(
+        self, kind: str, *, after: int = START, below: str | None = None, limit: int | None = None
+    ) -> Sequence[RegistryChange]:
+        found = [each for each in self._things.values() if each.kind == kind and each.position > after]
+        asked = [each for each in found if below is None or each.key < below]
+        return sorted(asked, key=_CHANGE_POSITION)[:limit]
+
+    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
+        first = bisect_right(self._changes, after, key=_CHANGE_POSITION)
+        last = bisect_right(self._changes, upto, key=_CHANGE_POSITION)
+        return self._changes[first : last if most is None else min(last, first + most)]
+
+    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+        with self._positions.taking(0):
+            self._changes = [
+                _redact_change(each, value) if each.position == position else each for each in self._changes
+            ]
+            self._things = _apply_changes({}, self._changes)
+
+
+def _apply_changes(
+    things: Mapping[tuple[str, str], RegistryChange], made: Sequence[RegistryChange]
+) -> dict[tuple[str, str], RegistryChange]:
+    newest = {**things, **{(change.kind, change.key): change for change in made}}
+    return {name: change for name, change in newest.items() if change.value is not None}
+
+
+def _redact_change(change: RegistryChange, value: Mapping[str, Any]) -> RegistryChange:
+    return replace(change, value=_copy_value(value))
+
+
+def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """What a reader of a stored value would get: plain JSON, detached from the writer's own."""
+    return None if value is None else orjson.loads(orjson.dumps(dict(value)))
+
+
+# The books of hooks in memory.
+
+
+class MemoryWebhookStore:
+    """Whoever shares it takes turns, as processes do over one directory."""
+
+    def __init__(self) -> None:
+        self._turn = Lock()
+        self._places: dict[str, WebhookProgress] = {}
+        self._letters: dict[str, dict[int, DeadLetter]] = {}
+        self._asked: dict[str, set[int]] = {}
+        self._secrets: dict[str, str] = {}
+
+    def note(self, places: Mapping[str, WebhookProgress], parked: Sequence[DeadLetter] = ()) -> None:
+        self._places.update(places)
+        for each in parked:
+            self._letters.setdefault(each.hook, {})[each.position] = each
+
+    def places(self) -> Mapping[str, WebhookProgress]:
+        counts = {id: len(letters) for id, letters in self._letters.items() if letters}
+        known = {**self._places, **counts}
+        return {id: replace(self._places.get(id, WebhookProgress(START)), parked=counts.get(id, 0)) for id in known}
+
+    def letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
+        found = self._letters.get(hook, {})
+        return [found[position] for position in sorted(found) if position > after][:limit]
+
+    def remove(self, hook: str, positions: Sequence[int]) -> None:
+        for position in positions:
+            self._letters.get(hook, {}).pop(position, None)
+            self._asked.get(hook, set()).discard(position)
+
+    def ask(self, hook: str, positions: Sequence[int] | None = None) -> int:
+        found = self._letters.get(hook, {})
+        meant = set(found) if positions is None else set(found) & set(positions)
+        self._asked.setdefault(hook, set()).update(meant)
+        return len(meant)
+
+    def asked(self) -> Mapping[str, Sequence[int]]:
+        return {hook: sorted(positions) for hook, positions in self._asked.items() if positions}
+
+    def done(self, hook: str, positions: Sequence[int]) -> None:
+        self._asked.get(hook, set()).difference_update(positions)
+
+    def keep(self, secrets: Mapping[str, str]) -> None:
+        self._secrets.update(secrets)
+
+    def secret(self, hook: str) -> str | None:
+        return self._secrets.get(hook)
+
+    def forget(self, hook: str) -> None:
+        for each in (self._places, self._letters, self._asked, self._secrets):
+            each.pop(hook, None)
+
+    def take(self) -> bool:
+        return self._turn.acquire(blocking=False)
+
+    def leave(self) -> None:
+        self._turn.release()

@@ -1,0 +1,250 @@
+"""Policies, tokens and visibilities as registry entries.
+
+One policy document is in force, and every version is kept: each is put at a position, holds for events from there
+on, and
+names the position of the version before. Of tokens only a digest is stored. A visibility is stored once, under a
+name that
+is derived from its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import orjson
+
+from triplewire.access import Policy, parse_policy
+from triplewire.access.sights import Sight
+from triplewire.access.tokens import Token
+from triplewire.config import limits
+from triplewire.model import START
+from triplewire.model.errors import NotFound
+from triplewire.storage.registry.ports import Registry, RegistryChange
+
+# Each version is put at a position, and holds for events from there on until the next. It names the position of the
+# one
+# before, so that the way back does not lead through all other changes.
+
+RegistryEntry = tuple[str, str, Mapping[str, Any] | None]
+
+POLICY = "policy"
+IN_FORCE = "in-force"
+"""The one key of its kind."""
+
+
+@dataclass(frozen=True)
+class PolicyVersion:
+    """A policy from a position on. Without a text there is none from there on: `policy` is None, and everybody sees
+    what is granted to them."""
+
+    version: int
+    text: str | None = None
+    policy: Policy | None = None
+    before: int = 0
+    """The version that it took the place of; 0 for the first."""
+
+
+NO_POLICY = PolicyVersion(0)
+"""What holds before there ever was one."""
+
+
+class PolicyListener(Protocol):
+    """What is to change with the policy."""
+
+    def following(self, policy: Policy | None) -> Sequence[RegistryEntry]:
+        """What is to be put with it, in one transaction."""
+
+    def settle(self) -> int:
+        """Have those follow that came while it was put; the position from which on all do."""
+
+
+@dataclass(frozen=True)
+class PolicyListeners:
+    """Several that are to change."""
+
+    each: Sequence[PolicyListener]
+
+    def following(self, policy: Policy | None) -> list[RegistryEntry]:
+        return [entry for one in self.each for entry in one.following(policy)]
+
+    def settle(self) -> int:
+        return max(one.settle() for one in self.each)
+
+
+class PolicyStore:
+    """What the registry holds. Any thread may ask; it waits for the disk. A version is read once."""
+
+    def __init__(self, registry: Registry, followers: PolicyListener | None = None) -> None:
+        self._registry = registry
+        self._followers = followers
+        self._newest = NO_POLICY
+
+    def current(self) -> PolicyVersion:
+        """What holds now."""
+        newest = self._newest
+        # Mostly there is nothing newer, and then nothing of it is read.
+        for change in self._registry.list(POLICY, after=newest.version, limit=1):
+            newest = self._newest = policy_from_change(change)
+        return newest
+
+    def at(self, position: int) -> PolicyVersion:
+        """What holds for the event at a position."""
+        return next((each for each in self.versions() if each.version <= position), NO_POLICY)
+
+    def versions(self) -> Iterator[PolicyVersion]:
+        """All of them, the newest first."""
+        enacted = self.current()
+        while enacted.version:
+            yield enacted
+            change = next(iter(self._registry.changes(enacted.before - 1, enacted.before)), None)
+            enacted = NO_POLICY if change is None else policy_from_change(change)
+
+    def version(self, position: int) -> PolicyVersion:
+        """Raises NotFound for a position at which none was put."""
+        found = next((each for each in self.versions() if each.version == position), None)
+        if found is None:
+            raise NotFound("there is no such version of the policy")
+        return found
+
+    def load(self, text: str) -> PolicyVersion:
+        """In place of what was in force. Raises what `parse_policy` does; then that stays."""
+        parse_policy(text)
+        return self._put(text)
+
+    def remove(self) -> PolicyVersion:
+        """From now on there is none. Raises NotFound where there was none."""
+        if self.current().text is None:
+            raise NotFound("there is no policy in force")
+        return self._put(None)
+
+    def _put(self, text: str | None) -> PolicyVersion:
+        value = {"text": text, "before": self.current().version}
+        following = () if self._followers is None else self._followers.following(_parse_policy(text))
+        position, *_ = self._registry.put([(POLICY, IN_FORCE, value), *following])
+        if self._followers is not None:
+            self._followers.settle()
+        return policy_from_change(RegistryChange(position, POLICY, IN_FORCE, value))
+
+
+def policy_from_change(change: RegistryChange) -> PolicyVersion:
+    """The version that a change put."""
+    assert change.value is not None, "a policy that goes is a version, too"
+    text = change.value["text"]
+    return PolicyVersion(change.position, text, _parse_policy(text), change.value["before"])
+
+
+def _parse_policy(text: str | None) -> Policy | None:
+    return None if text is None else parse_policy(text)
+
+
+# Tokens as registry entries, and the ring of them that a process looks into at every request.
+
+TOKEN = "token"
+
+
+def token_to_value(token: Token) -> Mapping[str, Any]:
+    """What is stored under (`token`, id): a digest, never the secret."""
+    value = {
+        "name": token.name,
+        "digest": token.digest.hex(),
+        "allows": list(token.allows),
+        "roles": list(token.roles),
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+    }
+    return {name: each for name, each in value.items() if each is not None}
+
+
+def token_from_change(change: RegistryChange) -> Token:
+    """The token that a change set. A removal sets none: raises ValueError."""
+    if change.value is None:
+        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
+    value = change.value
+    return Token(
+        id=change.key,
+        name=value["name"],
+        digest=bytes.fromhex(value["digest"]),
+        allows=tuple(value["allows"]),
+        roles=tuple(value["roles"]),
+        created=value["created"],
+        expires=value.get("expires"),
+        revoked=value.get("revoked"),
+    )
+
+
+def read_tokens(registry: Registry) -> Sequence[Token]:
+    """All of them, the one that was changed last at the end."""
+    return [token_from_change(change) for change in registry.list(TOKEN)]
+
+
+class TokenCache:
+    """The tokens as they are at this moment, whichever process changed them. For one thread.
+
+    A look costs what `changed` costs, and a query only where something did change. Tokens that were cleared away are
+    still in it: they are good for nothing.
+    """
+
+    def __init__(self, registry: Registry, changed: Callable[[], bool]) -> None:
+        """`changed` tells whether the registry was written to since it was last asked."""
+        self._registry = registry
+        self._changed = changed
+        self._stale = True
+        self._upto: int = START
+        self._tokens: dict[str, Token] = {}
+
+    def newest(self) -> int:
+        """Look; another number than before where any token was made or revoked, and 0 where none ever was. Raises
+        Unavailable, and then looks again next time."""
+        self._stale = self._changed() or self._stale
+        if self._stale:
+            for change in self._registry.list(TOKEN, after=self._upto):
+                self._tokens[change.key] = token_from_change(change)
+                self._upto = max(self._upto, change.position)
+            self._stale = False
+        return self._upto
+
+    def find(self, id: str) -> Token | None:
+        """As of the last look."""
+        return self._tokens.get(id)
+
+
+# Sights as registry entries: what owners of subscriptions see, each kept once, under a name that follows from it.
+
+VISIBILITY = "sight"
+
+
+@lru_cache(maxsize=limits.REMEMBERED_SIGHTS)
+def visibility_name(sight: Sight) -> str:
+    """The same for equal ones, in every process and at every time."""
+    return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
+
+
+class VisibilityStore:
+    """Those that the registry has, by name. Any thread may ask; it waits for the disk."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._known: dict[str, Sight] = {}
+
+    def find(self, name: str | None) -> Sight | None:
+        """None, where everything is in sight. Raises NotFound."""
+        if name is None:
+            return None
+        found = self._known.get(name)
+        if found is None:
+            change = self._registry.get(VISIBILITY, name)
+            if change is None or change.value is None:
+                raise NotFound(f"the sight {name} is not in the registry")
+            if len(self._known) >= limits.REMEMBERED_SIGHTS:
+                self._known = {}
+            found = self._known[name] = Sight.from_json(change.value)
+        return found
+
+    def missing(self, sight: Sight) -> bool:
+        """Whether the registry does not have it yet."""
+        return self._registry.get(VISIBILITY, visibility_name(sight)) is None

@@ -1,0 +1,91 @@
+"""Ontologies of queries: what the registry holds now, and queries that go by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.history.test_executor import history
+from triplewire.codec import TURTLE
+from triplewire.control.ontologies import Ontologies as Control
+from triplewire.history.executor import HistoryExecutor, OntologyTables, QueryCompiler
+from triplewire.history.requests import HistoryRequest
+from triplewire.model import Event
+from triplewire.model.errors import NotFound, Unsupported
+from triplewire.sparql import parse_query
+from triplewire.testing import KINDS, twin
+
+PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
+SENSORS = (PREFIX + ":Thermometer rdfs:subClassOf :Sensor .").encode()
+SITES = (PREFIX + ":Sensor rdfs:subClassOf :Thing . :at rdfs:range :Place .").encode()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_loaded_is_seen_and_what_is_removed_is_not(kind: str) -> None:
+    with twin(kind) as stores:
+        control, seen = Control(stores.registry), OntologyTables(stores.registry)
+        assert not seen.of()
+        control.load("sensors", SENSORS, TURTLE)
+        assert seen.of().sub_classes.above("<urn:Thermometer>") == {"<urn:Thermometer>", "<urn:Sensor>"}
+        control.load("sites", SITES, TURTLE)
+        assert "<urn:Thing>" in seen.of().sub_classes.above("<urn:Thermometer>")
+        control.remove("sensors")
+        assert seen.of().classes == {"<urn:Sensor>", "<urn:Thing>", "<urn:Place>"}
+
+
+def test_as_long_as_nothing_changes_nothing_is_made_anew() -> None:
+    with twin("memory") as stores:
+        Control(stores.registry).load("sensors", SENSORS, TURTLE)
+        seen = OntologyTables(stores.registry)
+        before = seen.of()
+        stores.registry.put([("subscription", "a", {})])
+        assert seen.of() is before
+
+
+def test_those_of_some_names_can_be_asked_for() -> None:
+    with twin("memory") as stores:
+        control, seen = Control(stores.registry), OntologyTables(stores.registry)
+        control.load("sensors", SENSORS, TURTLE)
+        control.load("sites", SITES, TURTLE)
+        assert seen.of(["sites"]).properties == {"<urn:at>"}
+        assert not seen.of([])
+        with pytest.raises(NotFound, match="sensors, sites"):
+            seen.of(["other"])
+
+
+def request(text: str, entailment: str | None) -> HistoryRequest:
+    return HistoryRequest(text, format="tsv", entailment=entailment)
+
+
+def asked(over: HistoryExecutor, text: str, entailment: str | None) -> list[str]:
+    made = request(text, entailment)
+    with over.alarm(made) as alarm:
+        return sorted(b"".join(over.answer(made, alarm).chunks).decode().splitlines()[1:])
+
+
+def test_a_query_counts_what_follows_if_it_asks_for_it(tmp_path: Path) -> None:
+    type_ = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    said = Event("urn:e1", f"<urn:t>\t{type_}\t<urn:Thermometer>"), Event("urn:e2", "<urn:t>\t<urn:at>\t<urn:roof>")
+    with twin("memory") as stores:
+        control = Control(stores.registry)
+        over = history(tmp_path, *said, compiler=QueryCompiler(ontologies=OntologyTables(stores.registry)))
+        assert asked(over, "SELECT ?x { ?x a <urn:Sensor> }", "rdfs") == []
+        control.load("sensors", SENSORS, TURTLE)
+        control.load("sites", SITES, TURTLE)
+        assert asked(over, "SELECT ?x { ?x a <urn:Sensor> }", "rdfs") == ["<urn:t>"]
+        assert asked(over, "SELECT ?x { ?x a <urn:Sensor> }", None) == []
+        assert asked(over, "SELECT ?x { ?x a <urn:Place> }", "rdfs") == ["<urn:roof>"]
+        assert asked(over, "SELECT ?g { GRAPH ?g { ?x a <urn:Thing> } }", "rdfs") == ["<urn:e1>"]
+
+
+@pytest.mark.parametrize("entailment", ["owl", "RDFS", ""])
+def test_another_regime_is_refused_by_name(entailment: str) -> None:
+    with pytest.raises(Unsupported, match=f"entailment={entailment}"):
+        QueryCompiler().parsed(request("ASK {}", entailment))
+
+
+@pytest.mark.parametrize("entailment", [None, "none", "simple", "rdfs"])
+def test_without_ontologies_a_query_is_what_it_says(entailment: str | None) -> None:
+    text = "SELECT * { ?s a <urn:C> }"
+    assert QueryCompiler().parsed(request(text, entailment)) == parse_query(text)

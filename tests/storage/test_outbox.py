@@ -1,0 +1,153 @@
+"""What every twin of the outbox must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplewire.config import limits
+from triplewire.model import MATCHES
+from triplewire.storage.log.ports import OutboxChunk
+from triplewire.testing import KINDS, Crash, Fault, FaultyOutbox, Twin, twin
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
+    with twin(request.param) as made:
+        yield made
+
+
+def matches(*positions: int) -> pa.Table:
+    """A match of subscription 7 at each position; every other one with solutions."""
+    solutions = [[at, 0, 1] if at % 2 else None for at in positions]
+    rows = zip(positions, solutions, strict=True)
+    found = [{"position": at, "subscription": 7, "solutions": each} for at, each in rows]
+    return pa.Table.from_pylist(found, schema=MATCHES)
+
+
+def told(chunks: list[OutboxChunk]) -> list[int]:
+    """The positions of all matches, in the order in which they are handed out."""
+    return [at for chunk in chunks for at in chunk.matches.column("position").to_pylist()]
+
+
+def test_an_outbox_starts_empty(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    assert (outbox.head(), outbox.read(0, 10), outbox.trim(100)) == (0, [], 0)
+
+
+def test_a_batch_is_one_chunk_and_comes_back_as_it_was(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    outbox.write(0, 5, matches(1, 2, 2, 5))
+    (chunk,) = outbox.read(0, 10)
+    assert chunk.upto == chunk.sequence == outbox.head() == 5
+    assert chunk.matches.equals(matches(1, 2, 2, 5))
+    assert chunk.matches.schema == MATCHES
+
+
+def test_a_batch_of_many_matches_is_several_chunks_with_all_of_a_position_in_one(
+    stores: Twin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = matches(5, 2, 2, 7, 2, 5, 3, 7)
+    monkeypatch.setattr(limits, "OUTBOX_CHUNK_BYTES", many.nbytes // 3)
+    outbox = stores.outbox("run")
+    outbox.write(0, 9, many)
+    chunks = outbox.read(0, 10)
+    assert [(each.upto, each.matches["position"].to_pylist()) for each in chunks] == [
+        (2, [2, 2, 2]),
+        (5, [3, 5, 5]),
+        (9, [7, 7]),
+    ]
+    assert (outbox.head(), told(outbox.read(2, 10))) == (9, [3, 5, 5, 7, 7])
+
+
+def test_chunks_are_read_in_order_after_a_sequence_number(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    for batch, at in enumerate((10, 20, 30)):
+        outbox.write(batch, at, matches(at))
+    first, second = outbox.read(0, 2)
+    assert told([first, second]) == [10, 20]
+    assert told(outbox.read(second.sequence, 2)) == [30]
+    assert outbox.read(30, 2) == []
+
+
+def test_a_batch_without_matches_moves_the_head_and_leaves_no_chunk(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    outbox.write(0, 8, matches())
+    assert (outbox.head(), outbox.read(0, 10)) == (8, [])
+
+
+def test_a_batch_that_is_replayed_is_left_as_it_is(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    outbox.write(0, 5, matches(3))
+    outbox.write(0, 5, matches(3))
+    outbox.write(0, 9, matches(8))
+    assert (told(outbox.read(0, 10)), outbox.head()) == ([3], 5)
+
+
+def test_a_new_run_counts_batches_anew_and_repeats_no_match(stores: Twin) -> None:
+    """A lost checkpoint: the pipeline begins again at the start, with batches cut elsewhere."""
+    stores.outbox("old").write(0, 5, matches(1, 4))
+    fresh = stores.outbox("fresh")
+    fresh.write(0, 3, matches(1))
+    fresh.write(1, 7, matches(4, 6))
+    assert told(fresh.read(0, 10)) == [1, 4, 6]
+    assert [chunk.upto for chunk in fresh.read(0, 10)] == [5, 7]
+    assert fresh.head() == 7
+
+
+def test_the_head_never_goes_back(stores: Twin) -> None:
+    stores.outbox("old").write(0, 5, matches())
+    stores.outbox("fresh").write(0, 2, matches(1))
+    assert stores.outbox("").head() == 5
+
+
+def test_trim_drops_chunks_that_end_below_a_position_and_keeps_the_head(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    for batch, at in enumerate((10, 20, 30)):
+        outbox.write(batch, at, matches(at))
+    assert outbox.trim(20) == 1
+    assert told(outbox.read(0, 10)) == [20, 30]
+    assert outbox.trim(100) == 2
+    assert outbox.head() == 30
+    outbox.write(2, 30, matches(30))
+    assert outbox.read(0, 10) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_pipeline_that_dies_around_a_write_and_writes_again_loses_and_doubles_nothing(
+    stores: Twin, fault: Fault
+) -> None:
+    faulty = FaultyOutbox(stores.outbox("run"), [fault])
+    with pytest.raises(Crash):
+        faulty.write(0, 5, matches(2, 4))
+    restarted = stores.outbox("run")
+    restarted.write(0, 5, matches(2, 4))
+    restarted.write(1, 6, matches(6))
+    assert told(restarted.read(0, 10)) == [2, 4, 6]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25, deadline=None)
+@given(
+    hits=st.sets(st.integers(1, 30)),
+    runs=st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=4), min_size=1, max_size=4),
+)
+def test_whatever_runs_begin_again_each_match_is_handed_out_once(
+    kind: str, hits: set[int], runs: list[list[int]]
+) -> None:
+    """Every run begins at the start and cuts its batches its own way; matching is the same function for all."""
+    reached = 0
+    with twin(kind) as stores:
+        for number, lengths in enumerate(runs):
+            after, outbox = 0, stores.outbox(str(number))
+            for batch, length in enumerate(lengths):
+                upto = after + length
+                outbox.write(batch, upto, matches(*sorted(at for at in hits if after < at <= upto)))
+                after, reached = upto, max(reached, upto)
+        outbox = stores.outbox("")
+        assert told(outbox.read(0, 100)) == sorted(at for at in hits if at <= reached)
+        assert outbox.head() == reached
