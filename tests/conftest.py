@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import settings
 
-from triplewire.sparql.depths import ensure_depth
+from triplewire.sparql.queries import ensure_recursion_limit
 
 # Before any test, because a test that changes it is told off.
-ensure_depth()
+ensure_recursion_limit()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ from triplewire.access.sights import BLIND, Sight
 from triplewire.access.verbs import Verb
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import RDF_TYPE
-from triplewire.sparql.compile.scans import VIRTUAL
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 
 WARD = """
 [default]
@@ -194,4 +194,4 @@ def test_a_document_has_a_limit() -> None:
 
 
 def test_the_headers_that_no_rule_speaks_of_are_those_that_queries_know() -> None:
-    assert set(HEADERS) == set(VIRTUAL)
+    assert set(HEADERS) == set(HEADER_PREDICATES)

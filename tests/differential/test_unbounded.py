@@ -18,11 +18,11 @@ from tests.differential.pairs import examples, seed_of
 from tests.differential.verdicts import problem
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import (
-    Compiled,
+    CompiledQuery,
     Const,
     Node,
     Pattern,
-    Unbounded,
+    UnboundedQuery,
     compile_rows,
     parse_registration,
     split_unbounded,
@@ -30,7 +30,7 @@ from triplewire.sparql import (
 
 
 class OnRows(OnDuckDB):
-    def answered(self, given: Data, split: Unbounded) -> Answer:
+    def answered(self, given: Data, split: UnboundedQuery) -> Answer:
         rows = _joined(given, split)
         columns = ", ".join(["row BIGINT", *(f"v{place} VARCHAR" for place in range(len(split.names)))])
         self._connection.execute(f"CREATE OR REPLACE TABLE rows ({columns})")
@@ -38,13 +38,13 @@ class OnRows(OnDuckDB):
         for number, row in enumerate(rows):
             self._connection.execute(f"INSERT INTO rows VALUES ({marks})", [number, *row])
         sql = compile_rows(split.names, split.steps, split.projection)
-        compiled = Compiled("select", split.projection, sql)
+        compiled = CompiledQuery("select", split.projection, sql)
         found = answer(compiled, self._connection.sql(sql).to_arrow_table())
         assert isinstance(found, Rows)
         return Rows(found.names, tuple(dict.fromkeys(found.rows))) if split.distinct else found
 
 
-def _joined(given: Data, split: Unbounded) -> Iterator[tuple[str, ...]]:
+def _joined(given: Data, split: UnboundedQuery) -> Iterator[tuple[str, ...]]:
     """The solutions of the patterns alone, once for each combination of triples."""
     numbers: dict[str, int] = {}
 
@@ -66,7 +66,7 @@ def _joined(given: Data, split: Unbounded) -> Iterator[tuple[str, ...]]:
     return (tuple(str(row[place]) for place in places) for row in found.rows)
 
 
-def _split(question: Question) -> Unbounded | None:
+def _split(question: Question) -> UnboundedQuery | None:
     try:
         return split_unbounded(parse_registration(question.text))
     except Unsupported as refused:

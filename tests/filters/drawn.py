@@ -10,7 +10,7 @@ from tests.filters.reference import FIRST, NIL, REST, Triple
 from tests.filters.worlds import EX
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal, parse_literal
-from triplewire.sparql.ontologies import SUB_CLASS, SUB_PROPERTY
+from triplewire.sparql.entailment.ontologies import SUB_CLASS, SUB_PROPERTY
 
 CLASSES, PROPERTIES, THINGS = ([iri(f"{EX}{kind}{at}") for at in range(3)] for kind in ("C", "P", "t"))
 ATTRIBUTES = [iri(f"{EX}a{at}") for at in range(2)]

@@ -9,7 +9,7 @@ from itertools import permutations
 from triplewire.filters import Constraint, Filter
 from triplewire.model import Event
 from triplewire.model.terms import RDF, RDF_TYPE, XSD, is_iri, is_literal, parse_literal
-from triplewire.sparql.ontologies import SUB_CLASS, SUB_PROPERTY
+from triplewire.sparql.entailment.ontologies import SUB_CLASS, SUB_PROPERTY
 
 Triple = tuple[str, str, str]
 FIRST, REST, NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))

@@ -15,7 +15,7 @@ from triplewire.matching.ontologies import Closures
 from triplewire.matching.shapes import Lifted, lift
 from triplewire.model import Event, EventHeaders
 from triplewire.sparql import FACETS, Conjunction, compile_event, compile_subscription, explode, facets_of, to_sql
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.storage.log.appending import entries_table
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, events: Sequence[Event], ontologies: Iterable[RegistryChange] = ()) -> None:
         self.duck = duckdb.connect(config={"threads": 1})
-        prepare(self.duck)
+        register_functions(self.duck)
         self.closures = Closures(self.duck)
         for each in ontologies:
             self.closures.apply(each)

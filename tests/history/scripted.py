@@ -20,7 +20,7 @@ from triplewire.history.pool import WorkerCommand
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
 from triplewire.history.worker import QueryWorker, limit_resources
-from triplewire.sparql import Compiled
+from triplewire.sparql import CompiledQuery
 from triplewire.storage.lake.ports import Snapshot, VersionOrTime
 
 MEMORY = "64MB"
@@ -55,7 +55,7 @@ class Scripted:
         """Nothing is known."""
 
     def batches(
-        self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         for marker, order in self._orders.items():
@@ -64,14 +64,14 @@ class Scripted:
                 return
         yield _rows(f"<urn:pid:{os.getpid()}>", 1)
 
-    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> ScannedFiles:
+    def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
         return ScannedFiles(snapshot)
 
     def prepare(self, snapshot: Snapshot) -> bool:
         """There is nothing to do beforehand."""
         return False
 
-    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
+    def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         return QueryProfile(
             rows=sum(batch.num_rows for batch in self.batches(compiled, snapshot, bounds)),
             seconds=0.0,

@@ -17,7 +17,7 @@ from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.model import Event
 from triplewire.model.clock import ManualClock
-from triplewire.sparql import Compiled, compile_query, parse_query
+from triplewire.sparql import CompiledQuery, compile_query, parse_query
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, compact
@@ -122,7 +122,7 @@ def test_answers_are_those_of_the_experiment_and_little_is_read(
     assert found == rows(duck, replace(compiled, readings=()), lake)
 
 
-def rows(duck: DuckDbEngine, compiled: Compiled, lake: Snapshot) -> set[tuple[str, ...]]:
+def rows(duck: DuckDbEngine, compiled: CompiledQuery, lake: Snapshot) -> set[tuple[str, ...]]:
     return {tuple(row.values()) for batch in duck.batches(compiled, lake, QueryLimits()) for row in batch.to_pylist()}
 
 

@@ -20,7 +20,7 @@ from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model import Event
 from triplewire.model.errors import AnswerTooLarge, NotFound, QueryLimit, SparqlSyntax, Unsupported
 from triplewire.model.terms import TW
-from triplewire.sparql import Compiled
+from triplewire.sparql import CompiledQuery
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch
@@ -187,5 +187,7 @@ def test_no_sql_leaves_the_lake(tmp_path: Path, sql: str) -> None:
     snapshot = DeltaLake(lake).files()
     with pytest.raises((duckdb.Error, AttributeError)):
         list(
-            DuckDbEngine(lake).batches(Compiled("select", ("x",), sql.format(directory=lake)), snapshot, QueryLimits())
+            DuckDbEngine(lake).batches(
+                CompiledQuery("select", ("x",), sql.format(directory=lake)), snapshot, QueryLimits()
+            )
         )

@@ -13,8 +13,15 @@ from triplewire.config import limits
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.pruning import ZoneMaps, prune_joins
 from triplewire.history.requests import QueryLimits
-from triplewire.sparql import Compiled, compile_query, parse_query
-from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading, Tie
+from triplewire.sparql import CompiledQuery, compile_query, parse_query
+from triplewire.sparql.compiler.scan_predicates import (
+    ColumnBound,
+    ConstantKind,
+    ScanPredicate,
+    SemiJoinTie,
+    SqlConstant,
+    ValueInterval,
+)
 from triplewire.storage.lake.ports import DataFile, Snapshot
 
 PREFIXES = f"PREFIX : <{E}> PREFIX tw: <https://triplewire.dev/ns#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
@@ -108,7 +115,7 @@ def test_files_that_hold_nothing_for_it_are_not_read(
     assert rows(duck, compiled, lake) == rows(duck, replace(compiled, readings=()), lake)
 
 
-def rows(duck: DuckDbEngine, compiled: Compiled, lake: Snapshot) -> list[str]:
+def rows(duck: DuckDbEngine, compiled: CompiledQuery, lake: Snapshot) -> list[str]:
     found = duck.batches(compiled, lake, QueryLimits())
     return sorted(str(row) for batch in found for row in batch.to_pylist())
 
@@ -134,10 +141,12 @@ def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path, monkeypatch: pyt
     assert not duck.statistics(snapshot).single
 
 
-def of(column: str, *intervals: tuple[str | None, str | None]) -> Reading:
-    kind: Kind = "number" if column == "object_number" else "text"
-    made = tuple(Interval(*(() if end is None else (Constant(kind, end),) for end in each)) for each in intervals)
-    return Reading("quads", "q1", ((Bound(column, made),),))
+def of(column: str, *intervals: tuple[str | None, str | None]) -> ScanPredicate:
+    kind: ConstantKind = "number" if column == "object_number" else "text"
+    made = tuple(
+        ValueInterval(*(() if end is None else (SqlConstant(kind, end),) for end in each)) for each in intervals
+    )
+    return ScanPredicate("quads", "q1", ((ColumnBound(column, made),),))
 
 
 def test_of_many_intervals_one_is_enough() -> None:
@@ -152,11 +161,13 @@ def test_a_scan_is_narrowed_by_where_the_files_of_another_lie() -> None:
     spread = [{"subject": (iri(f"s{n}"), iri(f"s{n}")), "predicate": (iri("p"), iri("p"))} for n in range(8)]
     files = [DataFile(str(n), 1, 1, ranges) for n, ranges in enumerate([*spread, {"predicate": (iri("q"), iri("q"))}])]
     few, all_ = of("subject", (iri("s2"), iri("s3"))), of("predicate", (iri("p"), iri("p")))
-    tied = replace(all_, alias="q2", ties=(Tie("subject", "q1", "subject"),))
+    tied = replace(all_, alias="q2", ties=(SemiJoinTie("subject", "q1", "subject"),))
     assert prune_joins([tied, few], ZoneMaps(files[:8])) == {"q1": (2, 3), "q2": (2, 3)}
     # A file of which nothing is known may have any subject, and may be joined with any.
     assert prune_joins([tied, few], ZoneMaps(files))["q2"] == tuple(range(8))
-    further = replace(of("predicate", (iri("p"), iri("q"))), alias="q3", ties=(Tie("subject", "q2", "subject"),))
+    further = replace(
+        of("predicate", (iri("p"), iri("q"))), alias="q3", ties=(SemiJoinTie("subject", "q2", "subject"),)
+    )
     assert prune_joins([further, tied, few], ZoneMaps(files[:8]))["q3"] == (2, 3)
     assert prune_joins([tied, of("subject", (iri("t"), None))], ZoneMaps(files[:8]))["q2"] == ()
 

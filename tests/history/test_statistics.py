@@ -21,7 +21,7 @@ from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.model import Event
 from triplewire.sparql import Family, Statistics, compile_query, parse_query
-from triplewire.sparql.statistics import Kind
+from triplewire.sparql.statistics import PredicateKind
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, Snapshot
@@ -71,7 +71,7 @@ def test_objects_are_of_no_other_family(
     counting: DuckDbEngine, lake: Growing, object_: str, families: set[Family], short: bool
 ) -> None:
     found = counted(counting, lake.grow([triple("s", "p", object_)]))
-    assert found.kind(iri("p")) == Kind(frozenset(families), short=short, unique=True, zoned=True)
+    assert found.kind(iri("p")) == PredicateKind(frozenset(families), short=short, unique=True, zoned=True)
 
 
 def test_a_value_of_another_datatype_in_a_later_file_widens_what_objects_are(
@@ -81,8 +81,10 @@ def test_a_value_of_another_datatype_in_a_later_file_widens_what_objects_are(
     assert first.kind(iri("p")).families == {Family.EXACT}
     assert first.kind(None).families == {Family.EXACT, Family.IRI}
     later = counted(counting, lake.grow([triple("s", "p", '"a"'), triple("s", "p", typed("9" * 30, "integer"))]))
-    assert later.kind(iri("p")) == Kind(frozenset({Family.EXACT, Family.STRING}), short=False, unique=True, zoned=True)
-    assert later.kind(iri("q")) == Kind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
+    assert later.kind(iri("p")) == PredicateKind(
+        frozenset({Family.EXACT, Family.STRING}), short=False, unique=True, zoned=True
+    )
+    assert later.kind(iri("q")) == PredicateKind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
 
 
 def test_a_triple_that_comes_again_ends_that_all_are_unique(counting: DuckDbEngine, lake: Growing) -> None:
@@ -147,7 +149,7 @@ def test_rows_that_are_gone_begin_everything_anew(counting: DuckDbEngine, lake: 
     assert counted(counting, whole).kind(iri("p")).families == {Family.IRI, Family.STRING}
     rest = replace(whole, version=whole.version + 1, removals=1, files=whole.files[:1])
     found = counted(counting, rest)
-    assert found.kind(iri("p")) == Kind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
+    assert found.kind(iri("p")) == PredicateKind(frozenset({Family.IRI}), short=True, unique=True, zoned=True)
     assert found.predicates[iri("p")].rows == 1
 
 

@@ -21,7 +21,7 @@ from triplewire.matching.wholes import check
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import Const, Pattern, Var, parse_query
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
@@ -122,8 +122,8 @@ def test_renaming_is_undone_by_renaming_back(question: Question) -> None:
     once = renamed(query, kept)
     assert renamed(once, kept) == once
     assert once.projection == query.projection
-    before = {part.name for part in parts(query.where) if isinstance(part, Var)}
-    assert len({part.name for part in parts(once.where) if isinstance(part, Var)}) == len(before)
+    before = {part.name for part in iterate_parts(query.where) if isinstance(part, Var)}
+    assert len({part.name for part in iterate_parts(once.where) if isinstance(part, Var)}) == len(before)
 
 
 def test_nothing_is_lost_on_the_way() -> None:

@@ -27,7 +27,7 @@ from triplewire.model.clock import ManualClock
 from triplewire.model.errors import QueryLimit, Unsupported
 from triplewire.sparql import Pattern, Var, parse_query
 from triplewire.sparql.algebra import Basic
-from triplewire.sparql.ontologies import Triple, ontology_of
+from triplewire.sparql.entailment.ontologies import Triple, build_ontology
 
 CASES = tomllib.loads((Path(__file__).parent / "cases" / "explanations.toml").read_text()).get("case", [])
 EX = "http://example.org/"
@@ -48,7 +48,7 @@ def row(event: Event) -> dict[str, Any]:
 
 def told(case: dict[str, Any]) -> Explanation:
     event = Event(f"{EX}event", "\n".join("\t".join(each) for each in triples(case["event"])))
-    ontology = ontology_of(triples(case["ontology"])) if case.get("ontology") else ontology_of([])
+    ontology = build_ontology(triples(case["ontology"])) if case.get("ontology") else build_ontology([])
     return explain(parse_query(PREFIX + case["query"]), row(event), ontology=ontology)
 
 

@@ -8,7 +8,7 @@ from triplewire.model import MATCHES
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.ongoing.constructions import constructed
 from triplewire.ongoing.structures import structure_of
-from triplewire.sparql.registrations import parse_registration
+from triplewire.sparql.rspql import parse_registration
 
 TEXT = "CONSTRUCT { ?a <urn:near> ?b } WHERE { ?a <urn:in> ?r . ?b <urn:in> ?r }"
 STRUCTURE = structure_of(parse_registration(TEXT), distinct=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sparql.worlds import PREFIXES, conjunctive
-from triplewire.sparql import UNBOUND, Apply, Conjunction, Const, Var, conjunction, parse_query
+from triplewire.sparql import UNBOUND, Apply, Conjunction, Const, Var, parse_query, to_conjunction
 
 E = "http://example.org/"
 
@@ -68,4 +68,4 @@ def test_forms_and_modifiers(text: str, query: Conjunction) -> None:
     ],
 )
 def test_what_is_more_is_none(text: str) -> None:
-    assert conjunction(parse_query(PREFIXES + text)) is None
+    assert to_conjunction(parse_query(PREFIXES + text)) is None

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import duckdb
 import pytest
 
-from tests.sparql.tables import Row, compiled, computed, expected, normal, relation
+from tests.sparql.expression_tables import Row, compiled, computed, expected, normal, relation
 from triplewire.model.terms import XSD
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
 
 
 def typed(lexical: str, name: str) -> str:
@@ -138,7 +138,7 @@ def comparable(text: str, row: Row) -> bool:
 
 def connected(rows: list[Row]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
-    prepare(connection)
+    register_functions(connection)
     connection.execute(f"CREATE TABLE t AS {relation(rows)}")
     return connection
 

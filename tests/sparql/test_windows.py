@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.sparql.closures import SUB_PROPERTY
-from tests.sparql.panes import Panes
-from tests.sparql.test_history import expected
+from tests.sparql.entailment.rdfs_oracle import SUB_PROPERTY
+from tests.sparql.test_queries import expected
+from tests.sparql.window_worlds import Panes
 from tests.sparql.worlds import World, run, with_headers
-from triplewire.sparql import Counts, Family, Statistics, compile_windows
-from triplewire.sparql.entailments import entailed
-from triplewire.sparql.ontologies import ontology_of
-from triplewire.sparql.outlines import outline
-from triplewire.sparql.rules import planned
-from triplewire.sparql.serials import from_value, to_value
-from triplewire.sparql.statistics import Kind
+from triplewire.sparql import Family, Statistics, TripleCounts, compile_windows
+from triplewire.sparql.entailment.ontologies import build_ontology
+from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql.serialization import algebra_from_json, algebra_to_json, format_algebra
+from triplewire.sparql.statistics import PredicateKind
 
 FILE = tomllib.loads((Path(__file__).parent / "cases" / "windows.toml").read_text())
 CASES = [pytest.param(case, id=case["name"]) for case in FILE["case"]]
@@ -30,8 +29,13 @@ GRAPHS = [pytest.param(case, id=case["name"]) for case in FILE["graph"]]
 JOINED = "SELECT ?o ?r WHERE { WINDOW <w0> { ?o :by ?s ; :value ?v FILTER(?v > 25) } ?s :room ?r FILTER(?v < 40) }"
 
 UNTRUE = Statistics(
-    predicates={"<http://example.org/by>": Counts(1, 1, 1, 1), "<http://example.org/value>": Counts(9, 9, 9, 9)},
-    kinds={f"<http://example.org/{name}>": Kind(frozenset({Family.IRI}), unique=True) for name in ("by", "value")},
+    predicates={
+        "<http://example.org/by>": TripleCounts(1, 1, 1, 1),
+        "<http://example.org/value>": TripleCounts(9, 9, 9, 9),
+    },
+    kinds={
+        f"<http://example.org/{name}>": PredicateKind(frozenset({Family.IRI}), unique=True) for name in ("by", "value")
+    },
     numbers={"<http://example.org/by>": 7},
     identified=True,
     complete=True,
@@ -99,20 +103,20 @@ def test_now_is_when_it_is_asked() -> None:
 
 def test_filters_move_into_windows_and_the_plan_is_told() -> None:
     query = panes().registration(JOINED).query
-    told = outline(planned(query, Statistics()).where)
+    told = format_algebra(optimize_query(query, Statistics()).where)
     assert told.index("Window <w0>") < told.index("(?v < ") < told.index("/value> ?v")
 
 
 def test_the_algebra_of_windows_is_a_json_value() -> None:
     query = panes().registration(JOINED).query
-    assert from_value(to_value(query)) == query
+    assert algebra_from_json(algebra_to_json(query)) == query
 
 
 def test_an_ontology_concerns_what_windows_hold() -> None:
-    ontology = ontology_of([("<http://example.org/by>", SUB_PROPERTY, "<http://example.org/of>")])
+    ontology = build_ontology([("<http://example.org/by>", SUB_PROPERTY, "<http://example.org/of>")])
     text = "SELECT ?o WHERE { WINDOW <w1> { ?o :of :s1 } }"
     registration = panes().registration(text)
-    wider = replace(registration, query=entailed(registration.query, ontology))
+    wider = replace(registration, query=rewrite_query(registration.query, ontology))
     found = run(panes().relations(wider), compile_windows(wider, "duckdb").sql)
     assert Counter(found) == panes().oracle(text.replace(":of", ":by"))
 

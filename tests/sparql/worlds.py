@@ -27,16 +27,16 @@ from triplewire.sparql import (
     Var,
     compile_event,
     compile_query,
-    conjunction,
     explode,
     facets_of,
     family_of,
     params_with_facets,
     parse_query,
+    to_conjunction,
     to_sql,
 )
 from triplewire.sparql.algebra import Exists
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
 
 Row = tuple[Any, ...]
 PREFIXES = f"PREFIX xsd: <{XSD}>\nPREFIX tw: <{TW}>\nPREFIX : <http://example.org/>\n"
@@ -100,7 +100,7 @@ class World:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
-    prepare(connection)
+    register_functions(connection)
     return connection
 
 
@@ -158,7 +158,7 @@ def with_headers(event: Event, source: str | None, application: str | None) -> E
 
 def conjunctive(text: str) -> Conjunction:
     """The query, which is a conjunction."""
-    found = conjunction(parse_query(PREFIXES + text))
+    found = to_conjunction(parse_query(PREFIXES + text))
     assert found is not None
     return found
 

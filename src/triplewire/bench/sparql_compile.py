@@ -10,7 +10,7 @@ from triplewire.bench.sparql_queries import QUESTIONS, Question
 from triplewire.model.terms import RDF_TYPE, iri
 from triplewire.sparql import compile_query, parse_query
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.statistics import Counts, Kind, Statistics
+from triplewire.sparql.statistics import PredicateKind, Statistics, TripleCounts
 
 TURNS = 9
 
@@ -27,18 +27,20 @@ def statistics(city: City) -> Statistics:
     events, places = city.events, city.platforms + city.places - 1
     values = {"madeBySensor": city.sensors, "observedProperty": len(PROPERTIES), "hasSimpleResult": 10_000}
     counts = {
-        RDF_TYPE: Counts(events, events, events, 1),
-        **{iri(SOSA + name): Counts(events, events, events, number) for name, number in values.items()},
-        iri(f"{SOSA}resultTime"): Counts(events, events, events, events),
-        iri(f"{SOSA}isHostedBy"): Counts(city.sensors, city.sensors, city.sensors, city.platforms),
-        iri(PART_OF): Counts(places, places, places, city.places),
+        RDF_TYPE: TripleCounts(events, events, events, 1),
+        **{iri(SOSA + name): TripleCounts(events, events, events, number) for name, number in values.items()},
+        iri(f"{SOSA}resultTime"): TripleCounts(events, events, events, events),
+        iri(f"{SOSA}isHostedBy"): TripleCounts(city.sensors, city.sensors, city.sensors, city.platforms),
+        iri(PART_OF): TripleCounts(places, places, places, city.places),
     }
     families = {
         iri(f"{SOSA}hasSimpleResult"): Family.DOUBLE,
         iri(f"{SOSA}resultTime"): Family.DATETIME,
     }
-    kinds = {each: Kind(frozenset({families.get(each, Family.IRI)}), short=True, unique=True) for each in counts}
-    total = Counts(city.quads, city.quads, events + city.sensors + places, events + city.sensors)
+    kinds = {
+        each: PredicateKind(frozenset({families.get(each, Family.IRI)}), short=True, unique=True) for each in counts
+    }
+    total = TripleCounts(city.quads, city.quads, events + city.sensors + places, events + city.sensors)
     numbers = {predicate: number for number, predicate in enumerate(counts)}
     return Statistics(counts, total, kinds, numbers, complete=True, blank=False)
 

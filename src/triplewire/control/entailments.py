@@ -22,8 +22,8 @@ from triplewire.matching.shapes import Lifted
 from triplewire.matching.texts import Texts, lifted_as, query_of
 from triplewire.model import Subscription
 from triplewire.model.errors import Conflict, InvalidField, QueryLimit, TriplewireError
-from triplewire.sparql.entailments import entailed
-from triplewire.sparql.ontologies import Ontology, ontology_of
+from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
+from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION, ONTOLOGY, LoadedOntology
 from triplewire.storage.registry.ontologies import ontology_from_change as loaded_by
 from triplewire.storage.registry.ports import Registry
@@ -50,7 +50,7 @@ class Entailments:
         self._sights = VisibilityStore(registry)
         self._turn = Lock()
         self._version = -1
-        self._ontology = ontology_of(())
+        self._ontology = build_ontology(())
         self._texts = _texts(self._ontology)
         self._positions: tuple[int, tuple[int, ...]] = (-1, ())
         """Where those of a version were loaded."""
@@ -141,7 +141,7 @@ def asked_by(made: Subscription) -> Asked:
 
 def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
     """Only the query is entailed, not what narrows it: the ontology itself is of no stream and no vocabulary."""
-    meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
+    meant = rewrite_query(query_of(replace(asked, narrowing=NONE)), ontology)
     return lifted_as(narrowed(meant, asked.narrowing, solutions=asked.solutions), asked)
 
 
@@ -158,4 +158,4 @@ def _texts(ontology: Ontology) -> Texts:
 def _ontology(loaded: list[LoadedOntology]) -> Ontology:
     ordered = sorted(loaded, key=lambda each: each.name)
     lines = (line.split("\t") for each in ordered for line in each.text.split("\n"))
-    return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)
+    return build_ontology((subject, predicate, object_) for subject, predicate, object_ in lines)

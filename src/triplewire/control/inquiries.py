@@ -11,7 +11,7 @@ from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
-from triplewire.sparql.syntax.durations import microseconds
+from triplewire.sparql.syntax.windows import duration_microseconds
 from triplewire.storage.registry.streams import check_stream_name
 
 UNBOUNDED = ("semantics", "streams", "within", "span", "from")
@@ -148,7 +148,7 @@ def _seconds(field: str, given: object, least: float = 0.001) -> float | None:
         return None
     found: Decimal | float | None = None
     if isinstance(given, str):
-        told = microseconds(given)
+        told = duration_microseconds(given)
         found = None if told is None else told / _SECOND
     elif isinstance(given, int | float) and not isinstance(given, bool):
         found = given

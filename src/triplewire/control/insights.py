@@ -24,8 +24,8 @@ from triplewire.model import Subscription, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest
 from triplewire.sparql import Query
-from triplewire.sparql.entailments import entailed
-from triplewire.sparql.ontologies import Ontology, ontology_of
+from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
+from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.storage.registry.ontologies import ONTOLOGY, ontology_from_change
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
@@ -101,10 +101,10 @@ class Insights:
 
 def _meant(asked: Asked, ontology: Ontology) -> Query:
     """The query with all ways to entail it. What narrows it is not entailed."""
-    meant = entailed(query_of(replace(asked, narrowing=NONE)), ontology)
+    meant = rewrite_query(query_of(replace(asked, narrowing=NONE)), ontology)
     return narrowed(meant, asked.narrowing, solutions=asked.solutions)
 
 
 def _ontology(loaded: Sequence[RegistryChange]) -> Ontology:
     lines = (line.split("\t") for change in loaded for line in ontology_from_change(change).text.split("\n"))
-    return ontology_of((subject, predicate, object_) for subject, predicate, object_ in lines)
+    return build_ontology((subject, predicate, object_) for subject, predicate, object_ in lines)

@@ -10,7 +10,7 @@ from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.control.entailments import Entailments
 from triplewire.model.errors import BodyTooLarge, InputError, NotFound
-from triplewire.sparql.ontologies import ontology_of
+from triplewire.sparql.entailment.ontologies import build_ontology
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
     ONTOLOGIES_VERSION,
@@ -80,7 +80,7 @@ def _drafted(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
     lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
     if len(lines) > limits.ONTOLOGY_TRIPLES:
         raise InputError(f"the ontology has {len(lines)} triples, over the limit of {limits.ONTOLOGY_TRIPLES}")
-    ontology = ontology_of(_triple(line) for line in lines)
+    ontology = build_ontology(_triple(line) for line in lines)
     return LoadedOntology(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
 
 

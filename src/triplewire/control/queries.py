@@ -33,7 +33,7 @@ from triplewire.model.errors import (
 )
 from triplewire.model.subscriptions import ContinuousQuery, query_to_value
 from triplewire.ongoing.structures import STRUCTURE, Structure, grouped
-from triplewire.sparql.registrations import Registration, parse_registration
+from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 from triplewire.storage.registry.streams import check_stream_name

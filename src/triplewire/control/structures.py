@@ -9,10 +9,10 @@ from triplewire.matching.texts import Recipes
 from triplewire.model.errors import Unsupported
 from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
-from triplewire.sparql.registrations import parse_registration
-from triplewire.sparql.syntax.tokens import Source
-from triplewire.sparql.unbounded import Bind
-from triplewire.sparql.variables import of_pattern
+from triplewire.sparql.conjunctions import Bind
+from triplewire.sparql.rspql import parse_registration
+from triplewire.sparql.syntax.lexer import SourceText
+from triplewire.sparql.traversal import pattern_variables
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ def _check(text: str, form: str, lifted: Lifted) -> None:
     structure = lifted.structure
     if form == "construct" and not structure.template:
         raise _named(text, "construct", "it makes nothing")
-    matched = frozenset().union(*(of_pattern(each) for each in structure.patterns))
+    matched = frozenset().union(*(pattern_variables(each) for each in structure.patterns))
     bound = matched | {each.name for each in structure.steps if isinstance(each, Bind)}
-    told = (*structure.projection, *(name for each in structure.template for name in of_pattern(each)))
+    told = (*structure.projection, *(name for each in structure.template for name in pattern_variables(each)))
     for name in told:
         if name not in bound and not name.startswith("_:"):
             raise _named(text, f"?{name}", "it stands in no pattern, so that it never is anything")
@@ -72,7 +72,7 @@ def _check(text: str, form: str, lifted: Lifted) -> None:
 
 def _named(text: str, word: str, hint: str) -> Unsupported:
     """A word of the text, with its place."""
-    source = Source(text)
+    source = SourceText(text)
     known = (each for each in source.tokens() if each.text.lower().lstrip("?$") == word.lower().lstrip("?"))
     offset = next((each.offset for each in known), 0)
     construct = word.upper() if word.isalpha() else word

@@ -13,7 +13,7 @@ from triplewire.matching.shapes import lift
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, NotFound, TriplewireError
 from triplewire.model.terms import XSD, literal
 from triplewire.sparql import parse_query
-from triplewire.sparql.syntax.tokens import Source
+from triplewire.sparql.syntax.lexer import SourceText
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import (
     TEMPLATE,
@@ -105,7 +105,7 @@ def _drafted(name: str, value: object) -> QueryTemplate:
 
 def _parameters(text: str, given: object) -> dict[str, str]:
     """The names with a dollar in the text, in their order, and the types that are stated."""
-    names = [token.text[1:] for token in Source(text).tokens() if token.kind == "variable" and token.text[0] == "$"]
+    names = [token.text[1:] for token in SourceText(text).tokens() if token.kind == "variable" and token.text[0] == "$"]
     if given is not None and not isinstance(given, dict):
         raise InvalidField("parameters", 'parameters must be an object such as {"sensor": {"type": "iri"}}')
     stated = {name: _type(name, each) for name, each in (given or {}).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triplewire.model.errors import InputError
 from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_literal
 from triplewire.sparql import Family, family_of
-from triplewire.sparql.syntax.constants import parse_term
+from triplewire.sparql.syntax.queries import parse_term
 
 TERM, IRI, LITERAL = "term", "iri", "literal"
 _NUMBERS = ("integer", "decimal", "double")

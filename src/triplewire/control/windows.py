@@ -9,9 +9,8 @@ from itertools import pairwise
 from triplewire.model.errors import InvalidField, Unsupported
 from triplewire.ongoing.windows.plans import Plan, plan
 from triplewire.sparql.algebra import Dataset
-from triplewire.sparql.marks import unsupported
-from triplewire.sparql.registrations import Registration
-from triplewire.sparql.syntax.tokens import Source, Token
+from triplewire.sparql.rspql import Registration
+from triplewire.sparql.syntax.lexer import SourceText, Token, unsupported
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import Registry
 
@@ -53,7 +52,7 @@ def nowhere(text: str, stream: str) -> InvalidField:
 
 def placed(text: str, message: str, is_it: Callable[[Token, Token], bool]) -> InvalidField:
     """What is wrong with a word, which is known by the one before it and itself; with its place, if it is there."""
-    source = Source(text)
+    source = SourceText(text)
     offset = next((token.offset for before, token in pairwise(source.tokens()) if is_it(before, token)), None)
     if offset is None:
         return InvalidField("query", message)

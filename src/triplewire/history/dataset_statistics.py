@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from triplewire.config import limits
 from triplewire.config.files import replace_file
-from triplewire.sparql.statistics import Counts
+from triplewire.sparql.statistics import TripleCounts
 
 # Of each hash a few bits choose a register, and the register keeps the longest run of zeros that the rest began with:
 # the
@@ -65,7 +65,7 @@ class HyperLogLog:
         """Take in the rows of a relation."""
         self._duck.execute(_TAKE.format(rows=rows))
 
-    def estimates(self, rows: Mapping[str, int]) -> dict[str | None, Counts]:
+    def estimates(self, rows: Mapping[str, int]) -> dict[str | None, TripleCounts]:
         """By predicate, of which the number of rows is known; and, by None, of all together."""
         self._duck.execute(_JOIN)
         found: dict[str | None, dict[int, int]] = {}
@@ -108,8 +108,8 @@ def estimate_cardinality(used: int, total: float) -> int:
     return round(REGISTERS * math.log(REGISTERS / unused) if few else rough)
 
 
-def _counts(rows: int, found: Mapping[int, int]) -> Counts:
-    return Counts(rows, min(rows, found[0]), min(rows, found[1]), min(rows, found[2]))
+def _counts(rows: int, found: Mapping[int, int]) -> TripleCounts:
+    return TripleCounts(rows, min(rows, found[0]), min(rows, found[1]), min(rows, found[2]))
 
 
 # Records: what was counted of a lake, beside it, so that the next process does not count it again.

@@ -37,9 +37,9 @@ from triplewire.history.snapshots import (
 from triplewire.history.statistics import DuplicateIndex, LakeStatistics
 from triplewire.history.visibility import HiddenInstances, VisibleRelations, narrow_to_visible, visible_scan
 from triplewire.model.errors import Unavailable
-from triplewire.sparql import Compiled, Statistics
-from triplewire.sparql.dialects.duckdb import prepare
-from triplewire.sparql.statistics import IDENTITY, NUMBER
+from triplewire.sparql import CompiledQuery, Statistics
+from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.statistics import PREDICATE_NUMBER, TERM_ID
 from triplewire.storage.lake.data_files import parquet_relation, quote_literal
 from triplewire.storage.lake.ports import Snapshot
 from triplewire.storage.lake.read_counts import ReadCounter
@@ -65,7 +65,7 @@ EMPTY_ROW = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" f
 _COLUMNS = ", ".join(
     f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIME_COLUMNS else f"f.{name}" for name in READ_COLUMNS
 )
-_SUBJECT, _OBJECT = f"subject_{IDENTITY}", f"object_{IDENTITY}"
+_SUBJECT, _OBJECT = f"subject_{TERM_ID}", f"object_{TERM_ID}"
 # The next number is asked of the table itself, so that an interrupt at any point leaves no number that is used twice.
 _TERMS = """
 INSERT INTO cached_terms SELECT term, row_number() OVER () + (SELECT coalesce(max(id), 0) FROM cached_terms)
@@ -112,7 +112,9 @@ class QuadCache:
     def finish(self) -> None:
         """Bring quads of one predicate together, where many have come since that was done last."""
         if self._rows > self._sorted * _SORTED:
-            self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS FROM {COPY} ORDER BY {NUMBER}, position, quad")
+            self._duck.execute(
+                f"CREATE OR REPLACE TEMP TABLE {COPY} AS FROM {COPY} ORDER BY {PREDICATE_NUMBER}, position, quad"
+            )
             self._sorted = self._rows
 
     @property
@@ -124,7 +126,7 @@ class QuadCache:
         self._intake, self._numbers, self._rows, self._sorted = SnapshotProgress(), {}, 0, 0
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
-        numbers = ", ".join(f"0 AS {name}" for name in (NUMBER, _SUBJECT, _OBJECT))
+        numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {EMPTY_ROW}, {numbers} WHERE false")
 
     def _number(self, portion: SnapshotPortion) -> None:
@@ -162,7 +164,7 @@ class DuckDbEngine:
         self._ranges: tuple[Snapshot, ZoneMaps] | None = None
         self._summed: tuple[tuple[int, frozenset[str | None] | None, int], Statistics, Statistics] | None = None
         """What `known` told last, with what it was made of."""
-        prepare(self._duck)
+        register_functions(self._duck)
         # Files never change once they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
@@ -228,11 +230,11 @@ class DuckDbEngine:
         small = self._copies and snapshot.quads <= limits.CACHED_QUADS
         return (self._counting, self._repetitions, self._cache) if small else (self._counting, self._repetitions)
 
-    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> ScannedFiles:
+    def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
         return find_scanned(compiled, snapshot, self._ranges_of(snapshot), "duckdb")
 
     def batches(
-        self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
     ) -> Iterator[pa.RecordBatch]:
         with _translate_errors(bounds):
             sql = self._placed(compiled, snapshot, sight)[0].sql
@@ -245,7 +247,7 @@ class DuckDbEngine:
                     return
             yield batch
 
-    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
+    def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         with _translate_errors(bounds):
             placed, scanned = self._placed(compiled, snapshot)
             ((_, found),) = self._duck.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {placed.sql}").fetchall()
@@ -268,8 +270,8 @@ class DuckDbEngine:
         return self._cache.holds(snapshot)
 
     def _placed(
-        self, compiled: Compiled, snapshot: Snapshot, sight: Sight | None = None
-    ) -> tuple[Compiled, ScannedFiles]:
+        self, compiled: CompiledQuery, snapshot: Snapshot, sight: Sight | None = None
+    ) -> tuple[CompiledQuery, ScannedFiles]:
         """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
         copied = self._is_copied(snapshot)
         if copied and sight is None:
@@ -286,7 +288,9 @@ class DuckDbEngine:
             self._reads.add(scanned.zones_scanned)
         return placed, scanned
 
-    def _pruned(self, compiled: Compiled, snapshot: Snapshot, source: ScanSource) -> tuple[Compiled, ScannedFiles]:
+    def _pruned(
+        self, compiled: CompiledQuery, snapshot: Snapshot, source: ScanSource
+    ) -> tuple[CompiledQuery, ScannedFiles]:
         return ScanRewriter(snapshot, self._ranges_of(snapshot), "duckdb", source).pruned(compiled)
 
     def _whole(self, sight: Sight, snapshot: Snapshot) -> list[str]:

@@ -17,7 +17,7 @@ from triplewire.access import Sight
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit
-from triplewire.sparql import Compiled, Statistics
+from triplewire.sparql import CompiledQuery, Statistics
 from triplewire.storage.lake.ports import Snapshot
 
 # Profiles: what an engine did to answer a query.
@@ -70,15 +70,15 @@ class QueryEngine(Protocol):
     def prepare(self, snapshot: Snapshot) -> bool:
         """Do one step of what makes later queries faster; whether there was one to do."""
 
-    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> ScannedFiles:
+    def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
         """The files that hold what a query needs, whether or not there is a copy of them."""
 
     def batches(
-        self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
 
-    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
+    def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         """Run the query, throw its rows away, and tell what was done."""
 
     def interrupt(self) -> None:

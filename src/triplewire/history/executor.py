@@ -18,12 +18,12 @@ from triplewire.history.formats import choose_format
 from triplewire.history.requests import EXPLAIN_FORMATS, HistoryRequest, QueryLimits
 from triplewire.model.errors import AnswerTooLarge, NotFound, Unsupported
 from triplewire.model.terms import iri
-from triplewire.sparql import Compiled, Dialect, Query, Statistics, compile_query, parse_query
+from triplewire.sparql import CompiledQuery, Dialect, Query, Statistics, compile_query, parse_query
 from triplewire.sparql.algebra import Dataset
-from triplewire.sparql.depths import ensure_depth
-from triplewire.sparql.entailments import entailed
-from triplewire.sparql.ontologies import Ontology, Triple, ontology_of
-from triplewire.sparql.rules import planned
+from triplewire.sparql.entailment.ontologies import Ontology, Triple, build_ontology
+from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.lake.ports import LakeReader, Snapshot
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
@@ -54,7 +54,7 @@ class OntologyTables:
         self._refresh()
         chosen = tuple(sorted(self._loaded if names is None else set(names)))
         if chosen not in self._made:
-            self._made[chosen] = ontology_of(triple for name in chosen for triple in self._triples(name))
+            self._made[chosen] = build_ontology(triple for name in chosen for triple in self._triples(name))
         return self._made[chosen]
 
     def _refresh(self) -> None:
@@ -95,14 +95,14 @@ class QueryCompiler:
             raise Unsupported(f"entailment={request.entailment}", hint="say rdfs, or leave it out")
         query = parse_query(request.text)
         if request.entailment == RDFS and self.ontologies is not None:
-            query = entailed(query, self.ontologies.of())
+            query = rewrite_query(query, self.ontologies.of())
         if request.default_graphs is None and request.named_graphs is None:
             return query
         return replace(query, dataset=Dataset(_terms(request.default_graphs), _terms(request.named_graphs)))
 
     def compiled(
         self, query: Query, bounds: QueryLimits, statistics: Statistics | None = None, *, steady: bool = False
-    ) -> Compiled:
+    ) -> CompiledQuery:
         """Raises Unsupported, and what other endpoints are the reason for."""
         return compile_query(resolve_services(query, self.services, bounds), self.dialect, statistics, steady=steady)
 
@@ -133,7 +133,7 @@ class HistoryExecutor:
         spark_bytes: int | None = None,
     ) -> None:
         """`spark_bytes` is None where nobody else can be asked."""
-        ensure_depth()
+        ensure_recursion_limit()
         self._lake = lake
         self._engine = engine
         self.bounds = bounds or QueryLimits()
@@ -163,7 +163,7 @@ class HistoryExecutor:
             return RenderedAnswer(EXPLAIN_FORMATS[request.explain], iter([outlook.write(request.explain)]))
         if request.explain is not None:
             profile = self._engine.profile(plan, snapshot, bounds)
-            made = planned(query, statistics or Statistics())
+            made = optimize_query(query, statistics or Statistics())
             explanation = QueryExplain(self._compiler.dialect, query, made, plan, seconds, profile)
             return RenderedAnswer(EXPLAIN_FORMATS[request.explain], iter([explanation.write(request.explain)]))
         alarm.check()
@@ -171,7 +171,7 @@ class HistoryExecutor:
         chunks = chosen.write(plan.form, plan.projection, batches)
         return RenderedAnswer(chosen.content_type, _limit_bytes(chunks, bounds.bytes))
 
-    def _ensure_small(self, plan: Compiled, snapshot: Snapshot, most: int) -> None:
+    def _ensure_small(self, plan: CompiledQuery, snapshot: Snapshot, most: int) -> None:
         """Raises Elsewhere where there is much to read: of a large lake, a query may need little."""
         if snapshot.size > most and sum(each.size for each in self._engine.scanned(plan, snapshot).files) > most:
             raise WrongEngine

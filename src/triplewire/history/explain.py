@@ -16,9 +16,9 @@ import sqlglot
 
 from triplewire.history.engines import QueryProfile
 from triplewire.history.pruning import count_zones
-from triplewire.sparql import Compiled, Dialect, Query, Statistics
-from triplewire.sparql.outlines import outline, outlined
-from triplewire.sparql.rules import planned
+from triplewire.sparql import CompiledQuery, Dialect, Query, Statistics
+from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql.serialization import describe_algebra, format_algebra
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class QueryExplain:
     dialect: Dialect
     asked: Query
     planned: Query
-    compiled: Compiled
+    compiled: CompiledQuery
     compile_seconds: float
     profile: QueryProfile
 
@@ -43,8 +43,8 @@ class QueryExplain:
         files = scanned.snapshot.files
         return {
             "engine": self.dialect,
-            "algebra": outlined(self.asked.where),
-            "plan": outlined(self.planned.where),
+            "algebra": describe_algebra(self.asked.where),
+            "plan": describe_algebra(self.planned.where),
             "steps": [{"name": step.name, "sql": step.sql} for step in self.compiled.steps],
             "sql": self.compiled.sql,
             "compile_ms": round(1_000 * self.compile_seconds, 3),
@@ -57,8 +57,8 @@ class QueryExplain:
         }
 
     def _parts(self) -> Iterator[tuple[str, str]]:
-        yield "Algebra", outline(self.asked.where)
-        yield "Plan", outline(self.planned.where)
+        yield "Algebra", format_algebra(self.asked.where)
+        yield "Plan", format_algebra(self.planned.where)
         for step in self.compiled.steps:
             yield f"Step {step.name}", self._pretty(step.sql)
         yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)
@@ -94,7 +94,7 @@ class RedactedExplain:
 
     dialect: Dialect
     asked: Query
-    compiled: Compiled
+    compiled: CompiledQuery
     rows: int
 
     def write(self, form: str) -> bytes:
@@ -106,8 +106,8 @@ class RedactedExplain:
     def value(self) -> dict[str, Any]:
         return {
             "engine": self.dialect,
-            "algebra": outlined(self.asked.where),
-            "plan": outlined(self._planned.where),
+            "algebra": describe_algebra(self.asked.where),
+            "plan": describe_algebra(self._planned.where),
             "steps": [{"name": step.name, "sql": step.sql} for step in self.compiled.steps],
             "sql": self.compiled.sql,
             "rows": self.rows,
@@ -116,11 +116,11 @@ class RedactedExplain:
 
     @property
     def _planned(self) -> Query:
-        return planned(self.asked, Statistics())
+        return optimize_query(self.asked, Statistics())
 
     def _parts(self) -> Iterator[tuple[str, str]]:
-        yield "Algebra", outline(self.asked.where)
-        yield "Plan", outline(self._planned.where)
+        yield "Algebra", format_algebra(self.asked.where)
+        yield "Plan", format_algebra(self._planned.where)
         for step in self.compiled.steps:
             yield f"Step {step.name}", self._pretty(step.sql)
         yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)

@@ -19,9 +19,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.sparql import Compiled, Dialect
-from triplewire.sparql.compile.statics import static
-from triplewire.sparql.readings import Bound, Constant, Interval, Kind, Reading
+from triplewire.sparql import CompiledQuery, Dialect
+from triplewire.sparql.compiler.scan_predicates import (
+    ColumnBound,
+    ConstantKind,
+    ScanPredicate,
+    SqlConstant,
+    ValueInterval,
+)
+from triplewire.sparql.compiler.terms import parse_constant
 from triplewire.storage.lake.ports import DataFile, Snapshot, Value
 
 ColumnBounds: TypeAlias = tuple[Any, Any]
@@ -33,7 +39,7 @@ ColumnSpans: TypeAlias = Sequence[ColumnBounds]
 FileFilter: TypeAlias = Callable[[str, Sequence[str], Set[int]], Set[int]]
 """Which of some files may have one of some texts in a column, by more than the least and the greatest of it."""
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ConstantKind] = {
     "object_number": "number",
     "object_time": "time",
     "time": "time",
@@ -42,7 +48,7 @@ _KINDS: dict[str, Kind] = {
 _SLACK = 2.0**-20
 """More than rounding to an xsd:float changes."""
 
-_WHOLE: dict[Kind, ColumnBounds] = {
+_WHOLE: dict[ConstantKind, ColumnBounds] = {
     "text": ("", chr(0x10FFFF) * 2),
     "number": (-inf, inf),
     "time": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
@@ -97,7 +103,7 @@ class ZoneMaps:
         self._sieve = sieve
         self._columns: dict[str, _Column] = {}
 
-    def within(self, reading: Reading) -> frozenset[int]:
+    def within(self, reading: ScanPredicate) -> frozenset[int]:
         """The numbers of the files that a scan has to read."""
         return frozenset[int]().union(*map(self._within, reading.ways))
 
@@ -109,20 +115,20 @@ class ZoneMaps:
         """Those of the files that may have a value in one of the spans."""
         return _file_numbers(self._column(column).meeting(spans)) & numbers
 
-    def _within(self, way: tuple[Bound, ...]) -> Set[int]:
+    def _within(self, way: tuple[ColumnBound, ...]) -> Set[int]:
         touched = np.ones(len(self._files), np.bool_)
         for bound in way:
             for each in (bound, *implied_bounds(bound)):
                 touched &= self._touched(each)
         return self._sieved(way, _file_numbers(touched))
 
-    def _sieved(self, way: tuple[Bound, ...], chosen: Set[int]) -> Set[int]:
+    def _sieved(self, way: tuple[ColumnBound, ...], chosen: Set[int]) -> Set[int]:
         for bound in way:
             if self._sieve is not None and _kind(bound.column) == "text" and (names := _constant_texts(bound)):
                 chosen = self._sieve(bound.column, names, chosen)
         return chosen
 
-    def _touched(self, bound: Bound) -> NDArray[np.bool_]:
+    def _touched(self, bound: ColumnBound) -> NDArray[np.bool_]:
         intervals = [_ends(each, _kind(bound.column)) for each in bound.intervals]
         return self._column(bound.column).meeting(_merge_intervals([each for each in intervals if each[0] <= each[1]]))
 
@@ -132,41 +138,41 @@ class ZoneMaps:
         return self._columns[name]
 
 
-def implied_bounds(bound: Bound) -> Iterator[Bound]:
+def implied_bounds(bound: ColumnBound) -> Iterator[ColumnBound]:
     """What follows for the value of an object from its text, where all are numbers, or all are times. The table may
     have another of the last digits."""
     points = [each.least[0].text for each in bound.intervals if each.least and each.least == each.greatest]
     if bound.column != "object" or len(points) != len(bound.intervals):
         return
-    known = [static(each) for each in points]
+    known = [parse_constant(each) for each in points]
     if all(each.number is not None and isfinite(each.number) for each in known):
-        yield Bound("object_number", tuple(_around(each.number or 0.0) for each in known))
+        yield ColumnBound("object_number", tuple(_around(each.number or 0.0) for each in known))
     if all(each.time is not None for each in known):
         times = [each.time.isoformat(" ") for each in known if each.time is not None]
-        yield Bound("object_time", tuple(Interval((_hour(each, -1),), (_hour(each, 1),)) for each in times))
+        yield ColumnBound("object_time", tuple(ValueInterval((_hour(each, -1),), (_hour(each, 1),)) for each in times))
 
 
-def _constant_texts(bound: Bound) -> list[str]:
+def _constant_texts(bound: ColumnBound) -> list[str]:
     """The texts one of which it must be; none where it may be others."""
     ends = [_ends(each, "text") for each in bound.intervals]
     return [least for least, greatest in ends if least == greatest] if all(a == b for a, b in ends) else []
 
 
-def _around(number: float) -> Interval:
+def _around(number: float) -> ValueInterval:
     slack = abs(number) * _SLACK
-    least, greatest = (Constant("number", repr(each)) for each in (number - slack, number + slack))
-    return Interval((least,), (greatest,))
+    least, greatest = (SqlConstant("number", repr(each)) for each in (number - slack, number + slack))
+    return ValueInterval((least,), (greatest,))
 
 
-def _hour(time: str, by: int) -> Constant:
-    return Constant("time", time, by)
+def _hour(time: str, by: int) -> SqlConstant:
+    return SqlConstant("time", time, by)
 
 
-def _kind(column: str) -> Kind:
+def _kind(column: str) -> ConstantKind:
     return _KINDS.get(column, "text")
 
 
-def _ends(interval: Interval, kind: Kind) -> ColumnBounds:
+def _ends(interval: ValueInterval, kind: ConstantKind) -> ColumnBounds:
     """The last of what it must at least be, and the first of what at most. A constant of another kind, or one that is
     not a number, says nothing."""
     whole = _WHOLE[kind]
@@ -178,7 +184,7 @@ def _ends(interval: Interval, kind: Kind) -> ColumnBounds:
     )
 
 
-def _value(constant: Constant) -> Any:  # noqa: ANN401 - of the kind that the constant says
+def _value(constant: SqlConstant) -> Any:  # noqa: ANN401 - of the kind that the constant says
     match constant.kind:
         case "text":
             return constant.text
@@ -215,7 +221,7 @@ _FEWER = 2
 """How many times as many files a scan must have for another to narrow it: looking at them all takes time, too."""
 
 
-def prune_joins(readings: Iterable[Reading], ranges: ZoneMaps) -> dict[str, tuple[int, ...]]:
+def prune_joins(readings: Iterable[ScanPredicate], ranges: ZoneMaps) -> dict[str, tuple[int, ...]]:
     """The numbers of the files that each scan has to read, in order, by its alias."""
     known = {each.alias: each for each in readings}
     chosen: dict[str, Set[int]] = {alias: ranges.within(each) for alias, each in known.items()}
@@ -228,7 +234,7 @@ def prune_joins(readings: Iterable[Reading], ranges: ZoneMaps) -> dict[str, tupl
     return {alias: tuple(sorted(numbers)) for alias, numbers in chosen.items()}
 
 
-def _prune_by_join(reading: Reading, by: str, chosen: dict[str, Set[int]], ranges: ZoneMaps) -> Set[int]:
+def _prune_by_join(reading: ScanPredicate, by: str, chosen: dict[str, Set[int]], ranges: ZoneMaps) -> Set[int]:
     """What is left of the files of a scan by its ties with another."""
     left = chosen[reading.alias]
     for tie in reading.ties:
@@ -288,7 +294,7 @@ class ScanRewriter:
     source: ScanSource
     _scans: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def pruned(self, compiled: Compiled) -> tuple[Compiled, ScannedFiles]:
+    def pruned(self, compiled: CompiledQuery) -> tuple[CompiledQuery, ScannedFiles]:
         """The same query, and what it reads."""
         chosen = prune_joins(compiled.readings, self.ranges)
         steps = tuple(
@@ -310,6 +316,6 @@ class ScanRewriter:
         return _SCANS[self.dialect].sub(written, sql)
 
 
-def find_scanned(compiled: Compiled, snapshot: Snapshot, ranges: ZoneMaps, dialect: Dialect) -> ScannedFiles:
+def find_scanned(compiled: CompiledQuery, snapshot: Snapshot, ranges: ZoneMaps, dialect: Dialect) -> ScannedFiles:
     """What a query would read."""
     return ScanRewriter(snapshot, ranges, dialect, lambda relation, alias, numbers: relation).pruned(compiled)[1]

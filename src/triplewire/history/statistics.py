@@ -24,10 +24,10 @@ from triplewire.history.dataset_statistics import HyperLogLog, StatisticsFile, S
 from triplewire.history.snapshots import SnapshotPortion, SnapshotProgress
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.columns import SHORT_EXACT
-from triplewire.sparql.compile.facets import INTEGERS
-from triplewire.sparql.queries import NOTHING
-from triplewire.sparql.statistics import Counts, Kind, Statistics
+from triplewire.sparql.compiler.facets import INTEGERS
+from triplewire.sparql.compiler.terms import SHORT_EXACT
+from triplewire.sparql.queries import NO_STATISTICS
+from triplewire.sparql.statistics import PredicateKind, Statistics, TripleCounts
 from triplewire.storage.lake.ports import Snapshot
 
 # What is exact is counted once for each row: the kinds of objects that a predicate has. How values spread is estimated
@@ -118,12 +118,12 @@ class LakeStatistics:
         """From nothing: there are no rows yet, or some are gone."""
         self._intake, self._facts = SnapshotProgress(), {}
         self._sketches.clear()
-        self._estimates: Mapping[str | None, Counts] = {}
+        self._estimates: Mapping[str | None, TripleCounts] = {}
         self._estimated, self._summed, self._found = -1, False, Statistics()
 
     def of(self, snapshot: Snapshot) -> Statistics:
         """Of this one, if it is what was counted and summed up; else nothing is known. What repeats is not told."""
-        return self._found if self._summed and self._intake.holds(snapshot) else NOTHING
+        return self._found if self._summed and self._intake.holds(snapshot) else NO_STATISTICS
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
         """What is yet to be counted. Where rows are gone, everything begins anew, but for what another has counted."""
@@ -189,16 +189,16 @@ class LakeStatistics:
         facts = self._facts.values()
         return Statistics(
             predicates=counts,
-            total=self._estimates.get(None, Counts(0, 0, 0, 0)),
+            total=self._estimates.get(None, TripleCounts(0, 0, 0, 0)),
             kinds={name: _kind(found) for name, found in _by_predicate(facts).items()},
             complete=True,
             blank=any(each.blank_subject for each in facts),
         )
 
 
-def _kind(facts: Sequence[_Fact]) -> Kind:
+def _kind(facts: Sequence[_Fact]) -> PredicateKind:
     families = frozenset(family for each in facts for family in each.families())
-    return Kind(families, short=all(each.short() for each in facts), zoned=all(each.zoned for each in facts))
+    return PredicateKind(families, short=all(each.short() for each in facts), zoned=all(each.zoned for each in facts))
 
 
 def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:

@@ -16,11 +16,17 @@ from triplewire.access import Sight
 from triplewire.access.scopes import Scope
 from triplewire.config import limits
 from triplewire.history.snapshots import HEADERS, SnapshotProgress
-from triplewire.sparql import Compiled, Dialect, to_sql
-from triplewire.sparql.compile.readings import readings
-from triplewire.sparql.compile.sights import end_is_hidden, event_in_sight, instances, quad_in_sight, sight_bounds
-from triplewire.sparql.compile.sql import column, equal, every, number
-from triplewire.sparql.readings import Reading
+from triplewire.sparql import CompiledQuery, Dialect, to_sql
+from triplewire.sparql.compiler.scan_analysis import find_scan_predicates
+from triplewire.sparql.compiler.scan_predicates import ScanPredicate
+from triplewire.sparql.compiler.visibility import (
+    end_is_hidden,
+    event_is_visible,
+    hidden_instances,
+    quad_is_visible,
+    visibility_bounds,
+)
+from triplewire.sparql.sql import column, equal, every, number
 from triplewire.storage.lake.data_files import parquet_relation
 from triplewire.storage.lake.ports import Snapshot
 
@@ -46,7 +52,7 @@ class VisibleRelations:
 
     def events(self, stored: str, whole: str) -> str:
         """Of a relation, the headers of all events in sight; `whole` has all quads of these, wherever they lie."""
-        first = every(equal(column(_ROW, "quad"), number(0)), event_in_sight(self.sight, _ROW))
+        first = every(equal(column(_ROW, "quad"), number(0)), event_is_visible(self.sight, _ROW))
         found = f"SELECT {HEADERS} FROM {stored} AS {_ROW} WHERE {to_sql(first, self.dialect)}"
         if self.sight.leaves_events:
             return found
@@ -55,34 +61,34 @@ class VisibleRelations:
     def _seen_of(self, stored: str) -> str:
         """What stands in FROM, and the condition."""
         joins = "".join(self._without(end) for end in ("subject", "object")) if self.hidden else ""
-        return f"{stored} AS {_ROW}{joins} WHERE {to_sql(quad_in_sight(self.sight, _ROW), self.dialect)}"
+        return f"{stored} AS {_ROW}{joins} WHERE {to_sql(quad_is_visible(self.sight, _ROW), self.dialect)}"
 
     def _without(self, end: str) -> str:
         hidden = f"{_ROW}_{end}"
         return f" ANTI JOIN {self.hidden} AS {hidden} ON {to_sql(end_is_hidden(_ROW, end, hidden), self.dialect)}"
 
 
-def narrow_to_visible(compiled: Compiled, sight: Sight) -> Compiled:
+def narrow_to_visible(compiled: CompiledQuery, sight: Sight) -> CompiledQuery:
     """The query, with what the sight says of the rows that its scans can use."""
     return replace(compiled, readings=tuple(_narrow_scan(each, sight) for each in compiled.readings))
 
 
-def _narrow_scan(reading: Reading, sight: Sight) -> Reading:
-    known = tuple(sight_bounds(sight, reading.relation))
+def _narrow_scan(reading: ScanPredicate, sight: Sight) -> ScanPredicate:
+    known = tuple(visibility_bounds(sight, reading.relation))
     return replace(reading, ways=tuple((*way, *known) for way in reading.ways)) if known else reading
 
 
-def hidden_instances_query(sight: Sight, dialect: Dialect) -> Compiled | None:
+def hidden_instances_query(sight: Sight, dialect: Dialect) -> CompiledQuery | None:
     """The query for instances out of sight; None where no class is."""
-    found = instances(sight)
+    found = hidden_instances(sight)
     if found is None:
         return None
-    return Compiled("select", (), to_sql(found, dialect), readings=readings((found,)))
+    return CompiledQuery("select", (), to_sql(found, dialect), readings=find_scan_predicates((found,)))
 
 
-def visible_scan(sight: Sight) -> Reading:
+def visible_scan(sight: Sight) -> ScanPredicate:
     """All quads that may be in sight, as a scan."""
-    return Reading("quads", "whole", (tuple(sight_bounds(sight, "quads")),))
+    return ScanPredicate("quads", "whole", (tuple(visibility_bounds(sight, "quads")),))
 
 
 # Hidings: instances of classes out of sight, found once and kept up as the lake grows.
@@ -112,7 +118,7 @@ class HiddenInstances:
 
     def of(self, sight: Sight, snapshot: Snapshot) -> str | None:
         """The table of those that are in a snapshot; None where no class is out of sight."""
-        found = instances(sight, _SOURCE)
+        found = hidden_instances(sight, _SOURCE)
         if found is None:
             return None
         kept = self._found(sight.classes, to_sql(found, "duckdb"))

@@ -14,8 +14,8 @@ from sqlglot import exp
 from triplewire.config.limits import JOIN_ROWS
 from triplewire.sparql import Const, Node, Pattern, to_sql
 from triplewire.sparql.algebra import Bag, Reach, Union
-from triplewire.sparql.compile.scans import virtual
-from triplewire.sparql.compile.sql import Sql, equal, text
+from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.sql import Sql, equal, text
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def bound_of(part: object) -> Bound:
     """Of an operator, with everything inside it."""
     match part:
         case Pattern():
-            return _ONE if virtual(part) else _scan(part.predicate)
+            return _ONE if header_column(part) else _scan(part.predicate)
         case Bag(predicate):
             return _scan(predicate)
         case Reach():

@@ -1,7 +1,9 @@
 """Canons: queries that mean the same, up to the order of patterns and the names of variables, written in one way.
 
-Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Constants take no part
-in the order, so that what differs in constants alone still has one shape. Where a query is so symmetric that the order
+Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Constants take no
+part
+in the order, so that what differs in constants alone still has one shape. Where a query is so symmetric that the
+order
 of its text decides after all, two that mean the same may stay apart; they are never mixed up.
 """
 
@@ -21,11 +23,11 @@ from triplewire.sparql import (
     Pattern,
     Query,
     Var,
-    conjunction,
     family_of,
+    to_conjunction,
 )
 from triplewire.sparql.algebra import Basic, Filter, Operator, Select
-from triplewire.sparql.rewriting import parts, rewritten
+from triplewire.sparql.traversal import iterate_parts, transform_operators
 
 _COMPILED = ("regex", "replace")
 _MANY = 32
@@ -37,10 +39,10 @@ Colours = Mapping[str, str]
 def canonical(query: Query, *, solutions: bool) -> Query:
     """The query in the one way. With `solutions` the variables that it selects keep their names."""
     kept = frozenset(query.projection) if solutions else frozenset()
-    flat = None if any(part == Apply("now", ()) for part in parts(query)) else conjunction(query)
+    flat = None if any(part == Apply("now", ()) for part in iterate_parts(query)) else to_conjunction(query)
     if flat is not None:
         return _rewritten_flat(query, flat, kept)
-    ordered = replace(query, where=rewritten(query.where, lambda each: _ordered_basic(each, kept)))
+    ordered = replace(query, where=transform_operators(query.where, lambda each: _ordered_basic(each, kept)))
     return ordered if query.form == "construct" else renamed(ordered, kept)
 
 
@@ -88,7 +90,7 @@ def _refined(patterns: Sequence[Pattern], filters: Sequence[Expression], colours
             for slot, variable in _variables(pattern):
                 told[variable.name].append(f"{slot}{_signature(pattern, colours)}")
         for each in filters:
-            for name in Counter(part.name for part in parts(each) if isinstance(part, Var)):
+            for name in Counter(part.name for part in iterate_parts(each) if isinstance(part, Var)):
                 told[name].append(_sign(each, {**colours, name: "*"}))
         found = _ranked({name: f"{colours[name]}{sorted(each)}" for name, each in told.items()}, colours)
         if len(set(found.values())) <= len({colours[name] for name in found}):

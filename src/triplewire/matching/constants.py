@@ -11,7 +11,7 @@ from sqlglot import exp
 from triplewire.matching.plans import Plan, plan_of
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
-from triplewire.sparql import FACETS, facets_of, involved, to_sql
+from triplewire.sparql import FACETS, facets_of, needs_exact_comparison, to_sql
 
 _TOGETHER = 10_000
 """Subscriptions that are collected at most: as rows of the table they take a fraction of the memory."""
@@ -126,7 +126,7 @@ class Constants:
     def _plain_since(self, first: int) -> bool:
         """Whether no number among the constants of those made from there on is an involved one."""
         numbers = [index for index, facets in self._plan.facets.items() if "number" in facets]
-        found = to_sql(exp.or_(exp.false(), *(involved("c", f"k{index}") for index in numbers)), "duckdb")
+        found = to_sql(exp.or_(exp.false(), *(needs_exact_comparison("c", f"k{index}") for index in numbers)), "duckdb")
         sql = f"SELECT count(*) FROM {self._table} AS c WHERE subscription >= ? AND ({found})"
         return self._duck.execute(sql, [first]).fetchall() == [(0,)]
 

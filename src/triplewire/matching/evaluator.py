@@ -29,8 +29,8 @@ from triplewire.matching.sights import redacted
 from triplewire.matching.tables import Making, Table, plainly
 from triplewire.model import MATCHES
 from triplewire.model.events import drop_opaque_payloads
-from triplewire.sparql.depths import ensure_depth
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_from_change
 
@@ -126,8 +126,8 @@ class Evaluator:
 def connection() -> duckdb.DuckDBPyConnection:
     """One thread, because Spark runs one task a core; nothing is loaded from outside. Patterns come in the order in
     which they are best joined, which DuckDB, knowing nothing of selectivity, would only spoil."""
-    ensure_depth()
+    ensure_recursion_limit()
     config: dict[str, Any] = {"threads": 1, "memory_limit": EVALUATOR_MEMORY, "temp_directory": ""}
     duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-    prepare(duck)
+    register_functions(duck)
     return duck.execute("SET disabled_optimizers = 'join_order'")

@@ -10,8 +10,7 @@ from triplewire.matching.trials import Solution, Trial
 from triplewire.model.terms import XSD, literal
 from triplewire.sparql import Apply, Const, Expression, Node, Pattern, Var
 from triplewire.sparql.algebra import Filter, Graph, Join, Operator, Select, Union
-from triplewire.sparql.rewriting import parts
-from triplewire.sparql.variables import bound_by, mentioned, of_pattern
+from triplewire.sparql.traversal import bound_variables, iterate_parts, mentioned_variables, pattern_variables
 
 Texts = tuple[str, ...]
 
@@ -23,8 +22,8 @@ def found(trial: Trial, pattern: Pattern, alone: Operator, joined: Operator) -> 
     is the pattern with all ways to entail it."""
     stated, inferred = dict[str, None](), dict[str, None]()
     for way in _ways(alone):
-        quads = [each for each in parts(way) if isinstance(each, Pattern)]
-        names = sorted(of_pattern(pattern).union(*map(of_pattern, quads)))
+        quads = [each for each in iterate_parts(way) if isinstance(each, Pattern)]
+        names = sorted(pattern_variables(pattern).union(*map(pattern_variables, quads)))
         for solution in trial.some(Join(joined, way), names):
             triple, reasons = _filled(pattern, solution), [_filled(each, solution) for each in quads]
             if reasons == [triple]:
@@ -36,7 +35,7 @@ def found(trial: Trial, pattern: Pattern, alone: Operator, joined: Operator) -> 
 
 def refused(trial: Trial, within: Callable[[Operator], Operator], reached: Operator, condition: Expression) -> Texts:
     """What the condition saw in some solutions of which it is false or an error."""
-    names = sorted(mentioned(condition) & bound_by(reached))
+    names = sorted(mentioned_variables(condition) & bound_variables(reached))
     if not names:
         return ()
     holds = Apply("coalesce", (Apply("!", (Apply("!", (condition,)),)), _FALSE))

@@ -15,7 +15,7 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.model.terms import XSD, boolean_document, iri, literal, results_document
 from triplewire.sparql import Conjunction, Query
-from triplewire.sparql.graphs import built
+from triplewire.sparql.construct import build_graph
 
 METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
 """What the virtual quads of an event say, by the number that stands for them in a solution."""
@@ -52,7 +52,7 @@ def graph(
     rows = _ranked(shape, terms) if whole else _expanded(shape, entry, solutions)
     bound = (dict(zip(shape.query.projection, row, strict=True)) for row in rows)
     name = f"{subscription.id} {entry['position']}"
-    triples = built(shape.template, subscription.constants, bound, name)
+    triples = build_graph(shape.template, subscription.constants, bound, name)
     return {"format": N_TRIPLES.media_type, "graph": ntriples("\n".join(map("\t".join, triples)))}
 
 

@@ -17,12 +17,12 @@ from triplewire.matching.steps import Explanation, Step
 from triplewire.matching.trials import Trial
 from triplewire.matching.wholes import check
 from triplewire.model.clock import Clock
-from triplewire.sparql import Conjunction, Expression, Pattern, Query, conjunction
+from triplewire.sparql import Conjunction, Expression, Pattern, Query, to_conjunction
 from triplewire.sparql.algebra import Basic, Extend, Filter, Graph, Join, LeftJoin, Minus, Operator, Reach, Union
-from triplewire.sparql.entailments import entailed
-from triplewire.sparql.graphs import selecting
-from triplewire.sparql.ontologies import Ontology
-from triplewire.sparql.outlines import expression_text, inside, pattern_text, says
+from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.entailment.ontologies import Ontology
+from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.sparql.serialization import child_operators, expression_text, operator_details, pattern_text
 from triplewire.storage.registry.ports import RegistryChange
 
 Within: TypeAlias = Callable[[Operator], Operator]
@@ -48,8 +48,8 @@ def explain(
     where it takes too long.
     """
     check(query)
-    asked = selecting(query) if query.form == "construct" else query
-    flat = conjunction(asked)
+    asked = construct_to_select(query) if query.form == "construct" else query
+    flat = to_conjunction(asked)
     with Trial(entry, ontologies, clock) as trial:
         explaining = _Explaining(trial, ontology)
         if flat is None or flat.offset or flat.limit == 0:
@@ -79,7 +79,7 @@ class _Explaining:
         if isinstance(operator, Basic) and len(steps) == 1:
             return replace(steps[0], needed=needed)
         # Their patterns and conditions are steps of their own.
-        said = "" if isinstance(operator, Basic | Filter) else "; ".join(says(operator))
+        said = "" if isinstance(operator, Basic | Filter) else "; ".join(operator_details(operator))
         kind = _NAMES.get(type(operator), type(operator).__name__.lower())
         return Step(kind, said, self.trial.count(self._meant(within(operator))), inside=steps, needed=needed)
 
@@ -97,7 +97,7 @@ class _Explaining:
                 yield self.tree(inner, lambda each: within(Graph(name, each)))
             case _:
                 needed = not isinstance(operator, Union)
-                yield from (self.tree(each, within, needed=needed) for each in inside(operator))
+                yield from (self.tree(each, within, needed=needed) for each in child_operators(operator))
 
     def _patterns(self, patterns: Sequence[Pattern], within: Within) -> Iterator[Step]:
         joined: Operator = Basic()
@@ -114,7 +114,7 @@ class _Explaining:
 
     def _meant(self, operator: Operator) -> Operator:
         """With all ways in which its triples may be entailed."""
-        return entailed(Query("ask", operator), self.ontology).where
+        return rewrite_query(Query("ask", operator), self.ontology).where
 
     def _filters(self, inner: Operator, conditions: Sequence[Expression], within: Within) -> Iterator[Step]:
         def asked(operator: Operator) -> Operator:

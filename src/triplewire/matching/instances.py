@@ -10,7 +10,7 @@ from triplewire.model.errors import Unsupported
 from triplewire.model.terms import is_iri
 from triplewire.sparql import Apply, Const, Node, Pattern, Query, Var
 from triplewire.sparql.algebra import Extend, Graph, Group, Reach, Select, Values
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts
 
 
 def instance(query: Query, terms: Mapping[str, str]) -> Query:
@@ -20,12 +20,12 @@ def instance(query: Query, terms: Mapping[str, str]) -> Query:
     """
     if not terms:
         return query
-    for part in parts(query):
+    for part in iterate_parts(query):
         for name in _given_by(part):
             if name in terms:
                 raise Unsupported(f"${name} where the query gives it a value", hint="a parameter has its value already")
     made: Query = _filled(query, terms)
-    for part in parts(made):
+    for part in iterate_parts(made):
         _check(part)
     return made
 

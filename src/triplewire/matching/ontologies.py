@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from triplewire.model.errors import InputError
-from triplewire.sparql.closures import Row, closure
+from triplewire.sparql.entailment.owl_rl import ClosureRow, compute_closure
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_from_change
 from triplewire.storage.registry.ports import RegistryChange
 
@@ -30,7 +30,7 @@ class Closures:
         self._duck = duck
         self._loaded: dict[str, LoadedOntology] = {}
         self._stale = False
-        self.rows: Sequence[Row] = ()
+        self.rows: Sequence[ClosureRow] = ()
         """What the table holds."""
         self._duck.execute(_TABLE)
 
@@ -58,7 +58,7 @@ class Closures:
         self._stale = False
         return True
 
-    def _rows(self) -> Sequence[Row]:
+    def _rows(self) -> Sequence[ClosureRow]:
         """Of all ontologies together. Where they are too large for that, those that were loaded last are left out: the
         same in every process, and better than to stand still."""
         loaded = sorted(self._loaded.values(), key=lambda each: each.version)
@@ -71,9 +71,9 @@ class Closures:
 
 
 @lru_cache(maxsize=1)
-def _closed(texts: tuple[str, ...]) -> Sequence[Row]:
+def _closed(texts: tuple[str, ...]) -> Sequence[ClosureRow]:
     """Remembered, because evaluators of one process have the same ontologies."""
-    return closure(triple for text in texts for triple in _triples(text))
+    return compute_closure(triple for text in texts for triple in _triples(text))
 
 
 def _triples(text: str) -> Iterator[tuple[str, str, str]]:

@@ -25,7 +25,7 @@ from triplewire.sparql import (
     to_sql,
 )
 from triplewire.sparql.algebra import Basic
-from triplewire.sparql.compile.scans import STREAM
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE
 
 OF_EVENTS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
 """The columns of `quads` that the view `events` is made for."""
@@ -204,6 +204,6 @@ def _over(compiled: exp.Query, table: str) -> str:
 
 def _names(pattern: Pattern) -> list[str]:
     """The columns of the constants that stand in a stored pattern."""
-    if pattern.predicate == STREAM:
+    if pattern.predicate == STREAM_PREDICATE:
         return []
     return [f"k{node.index}" for node in (pattern.subject, pattern.object) if isinstance(node, Param)]

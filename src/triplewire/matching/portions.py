@@ -31,7 +31,7 @@ from triplewire.matching.plans import OF_EVENTS
 from triplewire.matching.tables import Table
 from triplewire.model import MATCHES, LimitReached
 from triplewire.model.errors import QueryLimit
-from triplewire.sparql import explode, involved, to_sql
+from triplewire.sparql import explode, needs_exact_comparison, to_sql
 
 _FOUND = """CREATE OR REPLACE TEMP TABLE found (
     position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[], "limit" VARCHAR
@@ -41,7 +41,7 @@ SELECT position, subscription, NULL::BIGINT AS "group", NULL::DOUBLE AS value, s
 FROM found ORDER BY position, subscription
 """
 _EVENTS = "CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM quads WHERE quad = 0"
-_INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(involved('quads', 'object'), 'duckdb')}"
+_INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(needs_exact_comparison('quads', 'object'), 'duckdb')}"
 _ALONE = "INSERT INTO found SELECT DISTINCT position, ?, NULL::INTEGER[], NULL::VARCHAR[], ? FROM quads"
 
 _LEAST_SECONDS = 0.1

@@ -22,7 +22,7 @@ from triplewire.matching.solos import solo
 from triplewire.model import START, Kind, Subscription, format_position
 from triplewire.model.clock import Clock
 from triplewire.sparql import Query
-from triplewire.sparql.outlines import outline
+from triplewire.sparql.serialization import format_algebra
 from triplewire.storage.registry.ports import RegistryChange
 
 _HOUR = 3_600_000_000
@@ -53,7 +53,7 @@ class Rehearsal:
     def plan(self) -> dict[str, Any]:
         """The algebra; what the index does, null for what it does not decide; and the SQL for all that it does not."""
         sql = _sql(self.lifted.shape)
-        return {"algebra": outline(self.query.where), "index": _indexed(self.lifted), "sql": sql}
+        return {"algebra": format_algebra(self.query.where), "index": _indexed(self.lifted), "sql": sql}
 
     def value(self) -> dict[str, Any]:
         """As JSON."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from triplewire.sparql import Query, Var, algebra
 from triplewire.sparql.algebra import UNBOUND, Extend, Group, Select, Values
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts
 
 _KNOWN = (
     *(algebra.Var, algebra.Const, algebra.Param, algebra.Apply, algebra.Exists, algebra.Aggregate, algebra.Pattern),
@@ -23,7 +23,7 @@ _KNOWN = (
 def renamed(query: Query, kept: Collection[str]) -> Query:
     """The query with its variables named in the order in which they are met, but for those to keep and those that were
     made while translating. One with parts that are not known here stays as it is."""
-    if any(type(part) not in _KNOWN for part in parts(query)):
+    if any(type(part) not in _KNOWN for part in iterate_parts(query)):
         return query
     fresh = filter(lambda each: each not in kept, (f"v{number}" for number in count()))
     blank = (f"_:v{number}" for number in count())
@@ -37,7 +37,7 @@ def renamed(query: Query, kept: Collection[str]) -> Query:
 
 def _met(query: Query) -> Iterator[str]:
     """The names of the query in the order in which they stand in it, some more than once."""
-    for part in parts(query.where):
+    for part in iterate_parts(query.where):
         match part:
             case Var(name) | Extend(name=name):
                 yield name

@@ -17,15 +17,13 @@ from typing import Any
 from triplewire.access.sights import Sight
 from triplewire.matching.wholes import Lifting, check
 from triplewire.model.terms import RDF_TYPE, literal
-from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, conjunction
-from triplewire.sparql.compile.scans import STREAM
-from triplewire.sparql.graphs import selecting
-from triplewire.sparql.parameters import in_pattern
-from triplewire.sparql.rewriting import parts
-from triplewire.sparql.serials import from_value, to_value
-from triplewire.sparql.variables import of_pattern
+from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, to_conjunction
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
+from triplewire.sparql.traversal import iterate_parts, pattern_variables, replace_in_pattern
 
-_BROAD = (Const(RDF_TYPE), STREAM)
+_BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
 _NOW = Apply("now", ())
 
 
@@ -61,14 +59,14 @@ class Shape:
 
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
-        asked = {"query": to_value(self.query), "template": to_value(self.template)}
+        asked = {"query": algebra_to_json(self.query), "template": algebra_to_json(self.template)}
         seen = {} if self.sight is None else {"sight": self.sight.to_json()}
         return {**asked, "solutions": self.solutions, "stream": self.stream, **seen}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
         sight = Sight.from_json(value["sight"]) if "sight" in value else None
-        asked, template = from_value(value["query"]), from_value(value["template"])
+        asked, template = algebra_from_json(value["query"]), algebra_from_json(value["template"])
         return cls(asked, value["solutions"], value["stream"], template, sight)
 
 
@@ -88,10 +86,10 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
     """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""
     check(query)
     if query.form == "construct":
-        lifted = lift(selecting(query), solutions=solutions, stream=stream)
+        lifted = lift(construct_to_select(query), solutions=solutions, stream=stream)
         return _with_template(lifted, query.template) if solutions else lifted
-    flat = conjunction(query)
-    if flat is None or flat.offset or flat.limit == 0 or any(part == _NOW for part in parts(query)):
+    flat = to_conjunction(query)
+    if flat is None or flat.offset or flat.limit == 0 or any(part == _NOW for part in iterate_parts(query)):
         return _lifted_whole(query, solutions=solutions, stream=stream)
     return _lifted_flat(flat, solutions=solutions, stream=stream)
 
@@ -100,8 +98,8 @@ def _lifted_flat(query: Conjunction, *, solutions: bool, stream: str | None) -> 
     """Queries that differ in constants or in the names of variables that are not projected have equal shapes. Who
     listens to one stream asks for one pattern more: what it is named."""
     lifting = _Renaming(keep=frozenset(query.projection) if solutions else frozenset())
-    named = [] if stream is None else [Pattern(Var(""), STREAM, Const(literal(stream)))]
-    patterns = tuple(in_pattern(each, lifting.node) for each in _in_order((*query.patterns, *named)))
+    named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
+    patterns = tuple(replace_in_pattern(each, lifting.node) for each in _in_order((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
     if not solutions:
@@ -120,7 +118,7 @@ def _lifted_whole(query: Query, *, solutions: bool, stream: str | None) -> Lifte
 
 def _with_template(lifted: Lifted, template: tuple[Pattern, ...]) -> Lifted:
     lifting = Lifting([*lifted.constants])
-    patterns = tuple(in_pattern(each, lifting.node) for each in template)
+    patterns = tuple(replace_in_pattern(each, lifting.node) for each in template)
     return Lifted(replace(lifted.shape, template=patterns), tuple(lifting.constants))
 
 
@@ -137,10 +135,10 @@ def _in_order(patterns: Sequence[Pattern]) -> list[Pattern]:
     before it. A class names too many things, a stream nearly everything."""
     left, ordered, known = list(patterns), list[Pattern](), set[str]()
     while left:
-        best = min(left, key=lambda each: (bool(known) and known.isdisjoint(of_pattern(each)), _breadth(each)))
+        best = min(left, key=lambda each: (bool(known) and known.isdisjoint(pattern_variables(each)), _breadth(each)))
         left.remove(best)
         ordered.append(best)
-        known |= of_pattern(best)
+        known |= pattern_variables(best)
     return ordered
 
 

@@ -24,10 +24,10 @@ from triplewire.access.sights import TRIPLE_TERM, Sight
 from triplewire.matching.index.batches import buffers_of
 from triplewire.matching.narrowings import Narrowing, narrowed
 from triplewire.native.arrays import Flags
-from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, conjunction
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, to_conjunction
 from triplewire.sparql.algebra import Filter, Select
-from triplewire.sparql.compile.scans import virtual
-from triplewire.sparql.graphs import selecting
+from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.construct import construct_to_select
 
 _NOWHERE = Narrowing(stream=("",))
 """Events of a stream without a name: there are none."""
@@ -39,8 +39,8 @@ def seen(query: Query, sight: Sight | None) -> tuple[Query, Sight | None]:
     inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
     if inside is None or inside.leaves_events:
         return query, None
-    flat = conjunction(selecting(query) if query.form == "construct" else query)
-    stored = () if flat is None else tuple(each for each in flat.patterns if virtual(each) is None)
+    flat = to_conjunction(construct_to_select(query) if query.form == "construct" else query)
+    stored = () if flat is None else tuple(each for each in flat.patterns if header_column(each) is None)
     if any(_never(each, inside) for each in stored):
         return narrowed(query, _NOWHERE, solutions=True), None
     if flat is None or not stored or not all(map(_named, stored)):

@@ -9,8 +9,8 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.sparql import Conjunction
 from triplewire.sparql.algebra import Const
-from triplewire.sparql.compile.scans import virtual
-from triplewire.sparql.compile.subscriptions import required
+from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.compiler.subscriptions import required_patterns
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
@@ -29,6 +29,6 @@ def solo(subscription: Subscription, shape: Shape, ontologies: Iterable[Registry
 def predicates(shape: Shape) -> tuple[str, ...]:
     """Those that an event surely has if it matches, in order. What has none may match any event."""
     query = shape.query
-    patterns = query.patterns if isinstance(query, Conjunction) else required(query.where)
-    stored = [each.predicate for each in patterns if virtual(each) is None]
+    patterns = query.patterns if isinstance(query, Conjunction) else required_patterns(query.where)
+    stored = [each.predicate for each in patterns if header_column(each) is None]
     return tuple(sorted({each.term for each in stored if isinstance(each, Const)}))

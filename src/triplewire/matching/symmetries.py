@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from triplewire.config import limits
 from triplewire.matching.shapes import Lifted, Shape
 from triplewire.sparql import Const, Node, Param, Query
-from triplewire.sparql.parameters import in_pattern
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts, replace_in_pattern
 
 
 class Symmetries:
@@ -47,8 +46,8 @@ def interchangeable(shape: Shape) -> tuple[tuple[int, ...], ...]:
     for pattern in shape.query.patterns:
         found = [node.index for node in (pattern.subject, pattern.object, pattern.graph) if isinstance(node, Param)]
         if len(found) == 1:
-            places[repr(in_pattern(pattern, _blanked))].append(found[0])
-    used = Counter(part.index for part in parts((shape.query, shape.template)) if isinstance(part, Param))
+            places[repr(replace_in_pattern(pattern, _blanked))].append(found[0])
+    used = Counter(part.index for part in iterate_parts((shape.query, shape.template)) if isinstance(part, Param))
     alike = ([index for index in each if used[index] == 1] for each in places.values())
     return tuple(tuple(sorted(each)) for each in alike if len(each) > 1)
 

@@ -30,7 +30,7 @@ from triplewire.matching.sights import seen
 from triplewire.model.errors import TriplewireError
 from triplewire.sparql import Const, Family, Query, family_of, parse_query
 from triplewire.sparql.algebra import Values
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts
 
 
 def query_of(asked: Asked) -> Query:
@@ -254,7 +254,7 @@ _family = lru_cache(maxsize=limits.REMEMBERED_SKELETONS)(family_of)
 
 
 def _terms(shape: object) -> frozenset[str]:
-    found = list(parts(shape))
+    found = list(iterate_parts(shape))
     rows = (term for part in found if isinstance(part, Values) for row in part.rows for term in row)
     return frozenset((*(part.term for part in found if isinstance(part, Const)), *(term for term in rows if term)))
 

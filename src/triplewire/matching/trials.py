@@ -18,8 +18,8 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import parse_literal
 from triplewire.sparql import Query, compile_subscription, explode, to_sql
 from triplewire.sparql.algebra import Aggregate, Group, Operator, Select
-from triplewire.sparql.depths import ensure_depth
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 
 _SCHEMA = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
@@ -47,12 +47,12 @@ class Trial:
         clock: Clock | None = None,
         seconds: float = limits.EXPLAIN_SECONDS,
     ) -> None:
-        ensure_depth()
+        ensure_recursion_limit()
         self._clock = clock or SystemClock()
         self._deadline = self._clock.ticks() + seconds
         config: dict[str, Any] = {"threads": 1, "memory_limit": limits.EXPLAIN_MEMORY, "temp_directory": ""}
         self._duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-        prepare(self._duck)
+        register_functions(self._duck)
         closures = Closures(self._duck)
         for change in ontologies:
             closures.apply(change)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import Apply, Const, Expression, Family, Node, Param, Query, Var, family_of
 from triplewire.sparql.algebra import VOLATILE, Dataset, Service
-from triplewire.sparql.parameters import leaves, replaced
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts, map_leaves, replace_nodes
 
 
 def check(query: Query) -> None:
@@ -19,7 +18,7 @@ def check(query: Query) -> None:
         raise Unsupported("DESCRIBE in a subscription", hint="SELECT, ASK and CONSTRUCT are taken")
     if query.dataset != Dataset():
         raise Unsupported("FROM in a subscription", hint="a subscription looks at one event at a time")
-    for part in parts(query.where):
+    for part in iterate_parts(query.where):
         if isinstance(part, Service):
             raise Unsupported("SERVICE in a subscription", hint="a subscription looks at one event at a time")
         if isinstance(part, Apply) and part.op in VOLATILE:
@@ -34,13 +33,13 @@ class Lifting:
     constants: list[str] = field(default_factory=list)
 
     def query(self, query: Query) -> Query:
-        return replaced(query, self.node, self.expression)
+        return replace_nodes(query, self.node, self.expression)
 
     def node(self, node: Node) -> Node:
         return self._numbered(node) if isinstance(node, Const) else node
 
     def expression(self, expression: Expression) -> Expression:
-        return leaves(self._leaf)(expression)
+        return map_leaves(self._leaf)(expression)
 
     def _leaf(self, leaf: Expression) -> Expression:
         """In expressions the family of a constant belongs to the shape: the plan need not ask what it is."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery
 from triplewire.ongoing.structures import Structure
-from triplewire.sparql.graphs import built
+from triplewire.sparql.construct import build_graph
 
 
 def constructed(
@@ -32,7 +32,7 @@ def _event(
     query: ContinuousQuery, structure: Structure, position: int, terms: pa.ChunkedArray
 ) -> Iterator[tuple[str, Event]]:
     solutions = [dict(zip(structure.projection, each[1:], strict=True)) for each in terms.to_pylist()]
-    triples = built(structure.template, (), solutions, f"{query.id} {position}")
+    triples = build_graph(structure.template, (), solutions, f"{query.id} {position}")
     if triples and query.into is not None:
         headers = EventHeaders(extensions={"query": query.id, "position": format_position(position)})
         yield (

@@ -17,7 +17,7 @@ from triplewire.ongoing.network.chains import chain
 from triplewire.ongoing.rates import Rates
 from triplewire.ongoing.structures import STRUCTURE, Structure
 from triplewire.ongoing.tails import Groups, Speech, Tail
-from triplewire.sparql.serials import from_value, to_value
+from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
@@ -45,7 +45,7 @@ class Program:
             "version": self.version,
             "depth": self.depth,
             "scopes": [[each.streams, each.origin] for each in self.scopes],
-            "kinds": [[each.slots, to_value(each.steps), each.told] for each in speech.kinds],
+            "kinds": [[each.slots, algebra_to_json(each.steps), each.told] for each in speech.kinds],
         }
         arrays = {**self.plan._asdict(), "numbers": speech.numbers, "tails": speech.tails}
         raw = {name: np.ascontiguousarray(each).view(np.uint8) for name, each in arrays.items()}
@@ -61,7 +61,7 @@ class Program:
             plan = Plan(**{name: file[name].view(dtype) for name, dtype in _PLAN.items()})
             numbers, tails = file["numbers"].view(np.int64), file["tails"].view(np.int32)
         kinds = [
-            Tail(tuple((name, slot) for name, slot in slots), from_value(steps), tuple(told))
+            Tail(tuple((name, slot) for name, slot in slots), algebra_from_json(steps), tuple(told))
             for slots, steps, told in header["kinds"]
         ]
         scopes = [Scope(None if streams is None else tuple(streams), origin) for streams, origin in header["scopes"]]

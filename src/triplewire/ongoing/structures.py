@@ -1,6 +1,7 @@
 """Structures: what is left of an unbounded query when its constants are lifted out.
 
-Predicates stay, because the network tells triples apart by them first. What is done with a combination of triples once
+Predicates stay, because the network tells triples apart by them first. What is done with a combination of triples
+once
 it is whole, filters and what they compute, is the *tail*; its constants stay in it.
 """
 
@@ -15,10 +16,10 @@ from functools import cached_property
 from typing import Any
 
 from triplewire.sparql import Const, Node, Param, Pattern
-from triplewire.sparql.registrations import Registration
-from triplewire.sparql.serials import from_value, to_value
-from triplewire.sparql.splits import split_unbounded
-from triplewire.sparql.unbounded import RowStep
+from triplewire.sparql.conjunctions import RowStep
+from triplewire.sparql.decomposition import split_unbounded
+from triplewire.sparql.rspql import Registration
+from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 
 STRUCTURE = "structure"
 """The kind of registry entries that hold them, by key."""
@@ -43,21 +44,21 @@ class Structure:
 
     def to_value(self) -> dict[str, Any]:
         return {
-            "patterns": to_value(self.patterns),
-            "steps": to_value(self.steps),
+            "patterns": algebra_to_json(self.patterns),
+            "steps": algebra_to_json(self.steps),
             "projection": list(self.projection),
             "distinct": self.distinct,
-            "template": to_value(self.template),
+            "template": algebra_to_json(self.template),
         }
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Structure:
         return cls(
-            patterns=from_value(value["patterns"]),
-            steps=from_value(value["steps"]),
+            patterns=algebra_from_json(value["patterns"]),
+            steps=algebra_from_json(value["steps"]),
             projection=tuple(value["projection"]),
             distinct=value["distinct"],
-            template=from_value(value["template"]),
+            template=algebra_from_json(value["template"]),
         )
 
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from triplewire.model import MATCHES
 from triplewire.ongoing.structures import Structure
-from triplewire.sparql.compile.rows import compile_rows
-from triplewire.sparql.depths import ensure_depth
-from triplewire.sparql.dialects.duckdb import prepare
-from triplewire.sparql.unbounded import RowStep, used_by
+from triplewire.sparql.compiler.operators import compile_rows
+from triplewire.sparql.conjunctions import RowStep, used_variables
+from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.queries import ensure_recursion_limit
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Tail:
         if not structure.steps:
             places = [slots[name] for name in structure.projection]
             return cls(tuple((str(each), each) for each in places), (), tuple(map(str, places)))
-        used = frozenset(structure.projection).union(*map(used_by, structure.steps))
+        used = frozenset(structure.projection).union(*map(used_variables, structure.steps))
         return cls(tuple((n, at) for n, at in slots.items() if n in used), structure.steps, structure.projection)
 
     def terms(self, answers: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
@@ -65,9 +65,9 @@ def _run(sql: str, rows: pa.Table) -> pa.Table:
 @cache
 def _engine() -> duckdb.DuckDBPyConnection:
     """Of this process."""
-    ensure_depth()
+    ensure_recursion_limit()
     found = duckdb.connect(config={"threads": 1})
-    prepare(found)
+    register_functions(found)
     return found
 
 

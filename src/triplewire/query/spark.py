@@ -15,7 +15,7 @@ from triplewire.access import Sight
 from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps
 from triplewire.history.snapshots import HEADERS, READ_COLUMNS, TIME_COLUMNS
 from triplewire.history.visibility import VisibleRelations, hidden_instances_query, narrow_to_visible, visible_scan
-from triplewire.sparql import Compiled, Step
+from triplewire.sparql import CompiledQuery, PreparationStep
 from triplewire.storage.lake.data_files import QUADS
 from triplewire.storage.lake.ports import Snapshot
 
@@ -43,8 +43,8 @@ def configure(session: SparkSession) -> None:
 
 
 def pruned(
-    session: SparkSession, compiled: Compiled, snapshot: Snapshot, sight: Sight | None = None
-) -> tuple[Compiled, ScannedFiles]:
+    session: SparkSession, compiled: CompiledQuery, snapshot: Snapshot, sight: Sight | None = None
+) -> tuple[CompiledQuery, ScannedFiles]:
     """The query over views of its own, each of those files alone that a scan needs, and of these what is in sight; and
     which they are. The views are there until another query is prepared."""
     paths, ranges = snapshot.paths, ZoneMaps(snapshot.files)
@@ -85,24 +85,24 @@ def _frame(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     return frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in TIME_COLUMNS})
 
 
-def batches(session: SparkSession, compiled: Compiled) -> Iterator[pa.RecordBatch]:
+def batches(session: SparkSession, compiled: CompiledQuery) -> Iterator[pa.RecordBatch]:
     """The answer, a part of it at a time: the next is computed when it is asked for."""
     for row in answer(session, compiled).mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
         yield from pa.ipc.open_stream(row.batch)
 
 
-def explained(session: SparkSession, compiled: Compiled) -> str:
+def explained(session: SparkSession, compiled: CompiledQuery) -> str:
     """Spark's own plan of a query whose steps were taken."""
     (row,) = session.sql(f"EXPLAIN FORMATTED {compiled.sql}").collect()
     return str(row.plan)
 
 
-def run(session: SparkSession, compiled: Compiled) -> pa.Table:
+def run(session: SparkSession, compiled: CompiledQuery) -> pa.Table:
     """The whole answer."""
     return answer(session, compiled).toArrow()
 
 
-def answer(session: SparkSession, compiled: Compiled) -> DataFrame:
+def answer(session: SparkSession, compiled: CompiledQuery) -> DataFrame:
     """The answer, yet to be computed but for the steps that are taken on the way."""
     for step in compiled.steps:
         _take(session, step)
@@ -118,7 +118,7 @@ def _packed(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"batch": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
 
 
-def _take(session: SparkSession, step: Step) -> None:
+def _take(session: SparkSession, step: PreparationStep) -> None:
     """One named relation; of a closure, round after round until a round brings nothing new."""
     found = session.sql(step.sql)
     if step.following:
@@ -126,7 +126,7 @@ def _take(session: SparkSession, step: Step) -> None:
     found.createOrReplaceTempView(step.name)
 
 
-def _closed(session: SparkSession, step: Step, first: DataFrame) -> DataFrame:
+def _closed(session: SparkSession, step: PreparationStep, first: DataFrame) -> DataFrame:
     with _unconstrained(session):
         known = fresh = first.distinct().localCheckpoint()
         while not fresh.isEmpty():

@@ -16,7 +16,7 @@ from triplewire.history.engines import QueryProfile, time_limit_error
 from triplewire.history.pruning import ScannedFiles, ZoneMaps, find_scanned
 from triplewire.history.requests import QueryLimits
 from triplewire.query import spark
-from triplewire.sparql import Compiled
+from triplewire.sparql import CompiledQuery
 from triplewire.storage.lake.ports import Snapshot
 from triplewire.storage.lake.read_counts import ReadCounter
 
@@ -41,11 +41,11 @@ class Spark:
             self._reads.save()
         return False
 
-    def scanned(self, compiled: Compiled, snapshot: Snapshot) -> ScannedFiles:
+    def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
         return find_scanned(compiled, snapshot, ZoneMaps(snapshot.files), "spark")
 
     def batches(
-        self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
@@ -54,7 +54,7 @@ class Spark:
                 self._reads.add(scanned.zones_scanned)
             yield from spark.batches(self._session, placed)
 
-    def profile(self, compiled: Compiled, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
+    def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         self._interrupted.clear()
         with self._translated(bounds):
             began = perf_counter()

@@ -22,8 +22,8 @@ from triplewire.query import spark as engine
 from triplewire.spark.lakes import Named, snapshot_of
 from triplewire.spark.ontologies import ontologies_of
 from triplewire.spark.terms import Forms, formed
-from triplewire.sparql import Compiled
-from triplewire.sparql.depths import ensure_depth
+from triplewire.sparql import CompiledQuery
+from triplewire.sparql.queries import ensure_recursion_limit
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Question:
 
 def frame_of(spark: SparkSession, asked: Question) -> DataFrame:
     """See `sparql`."""
-    ensure_depth()
+    ensure_recursion_limit()
     snapshot = snapshot_of(asked.lake, asked.version, asked.as_of)
     compiled = _compiled(asked)
     session = spark.newSession()
@@ -53,13 +53,13 @@ def frame_of(spark: SparkSession, asked: Question) -> DataFrame:
     return _handed(answer, spark).toDF(*names)
 
 
-def _compiled(asked: Question) -> Compiled:
+def _compiled(asked: Question) -> CompiledQuery:
     ontologies = ontologies_of(asked.lake) if asked.entailment == RDFS else None
     compiler = QueryCompiler("spark", ontologies=ontologies)
     return compiler.compiled(compiler.parsed(HistoryRequest(asked.query, entailment=asked.entailment)), QueryLimits())
 
 
-def _names(compiled: Compiled) -> tuple[str, ...]:
+def _names(compiled: CompiledQuery) -> tuple[str, ...]:
     if compiled.form == "ask":
         return ("answer",)
     return compiled.projection if compiled.form == "select" else ("subject", "predicate", "object")

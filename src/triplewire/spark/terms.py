@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from triplewire.model.errors import BadRequest
 from triplewire.sparql import facets_of, to_sql
-from triplewire.sparql.compile.lexicals import body, unescaped
-from triplewire.sparql.compile.sql import Sql, call, case, every, length, number, text
+from triplewire.sparql.compiler.facets import lexical_body, unescape
+from triplewire.sparql.sql import Sql, call, case, every, length, number, text
 
 Form: TypeAlias = Literal["text", "plain", "number", "time"]
 """`text` is canonical N-Triples, from which nothing is lost; `plain` what STR() gives; `number` and `time` are doubles
@@ -44,7 +44,7 @@ def _as(column: str, form: str) -> Column:
 def _plain(term: Sql) -> Sql:
     address = call("SUBSTRING", term, number(2), exp.Sub(this=length(term), expression=number(2)))
     iri = every(call("TW_STARTS", term, text("<")), exp.Not(this=call("TW_STARTS", term, text("<<"))))
-    return case((call("TW_STARTS", term, text('"')), unescaped(body(term))), (iri, address), default=term)
+    return case((call("TW_STARTS", term, text('"')), unescape(lexical_body(term))), (iri, address), default=term)
 
 
 _FORMS: Mapping[str, Callable[[Sql], Sql]] = {

@@ -1,28 +1,23 @@
 """SPARQL: text to algebra to one relational expression to SQL."""
 
 from triplewire.sparql.algebra import UNBOUND, Apply, Const, Expression, Family, Node, Param, Pattern, Query, Var
-from triplewire.sparql.compile import (
-    FACETS,
-    QUADS,
+from triplewire.sparql.compiler.facets import FACETS, QUADS, explode, facets_of
+from triplewire.sparql.compiler.operators import compile_rows
+from triplewire.sparql.compiler.subscriptions import (
     compile_event,
-    explode,
-    facets_of,
+    compile_subscription,
     facets_used,
-    family_of,
-    involved,
     params_with_facets,
 )
-from triplewire.sparql.compile.rows import compile_rows
-from triplewire.sparql.compile.subscriptions import compile_subscription
-from triplewire.sparql.conjunctions import Conjunction, conjunction
+from triplewire.sparql.compiler.terms import family_of, needs_exact_comparison
+from triplewire.sparql.conjunctions import Bind, Check, Conjunction, RowStep, UnboundedQuery, to_conjunction
+from triplewire.sparql.decomposition import split_unbounded
 from triplewire.sparql.dialects import Dialect, to_sql
-from triplewire.sparql.queries import Compiled, Step, compile_query
-from triplewire.sparql.registrations import Registration, compile_windows, parse_registration
-from triplewire.sparql.splits import split_unbounded
-from triplewire.sparql.statistics import Counts, Statistics
+from triplewire.sparql.queries import CompiledQuery, PreparationStep, compile_query
+from triplewire.sparql.rspql import Registration, compile_windows, parse_registration
+from triplewire.sparql.statistics import Statistics, TripleCounts
 from triplewire.sparql.syntax import parse_query
-from triplewire.sparql.unbounded import Bind, Check, RowStep, Unbounded
-from triplewire.sparql.windows import WindowClause
+from triplewire.sparql.syntax.cursor import WindowClause
 
 __all__ = [
     "FACETS",
@@ -31,22 +26,22 @@ __all__ = [
     "Apply",
     "Bind",
     "Check",
-    "Compiled",
+    "CompiledQuery",
     "Conjunction",
     "Const",
-    "Counts",
     "Dialect",
     "Expression",
     "Family",
     "Node",
     "Param",
     "Pattern",
+    "PreparationStep",
     "Query",
     "Registration",
     "RowStep",
     "Statistics",
-    "Step",
-    "Unbounded",
+    "TripleCounts",
+    "UnboundedQuery",
     "Var",
     "WindowClause",
     "compile_event",
@@ -54,15 +49,15 @@ __all__ = [
     "compile_rows",
     "compile_subscription",
     "compile_windows",
-    "conjunction",
     "explode",
     "facets_of",
     "facets_used",
     "family_of",
-    "involved",
+    "needs_exact_comparison",
     "params_with_facets",
     "parse_query",
     "parse_registration",
     "split_unbounded",
+    "to_conjunction",
     "to_sql",
 ]

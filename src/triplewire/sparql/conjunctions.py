@@ -1,13 +1,13 @@
-"""Conjunctions: queries that are triple patterns and filters and nothing else, as one flat value.
+"""Conjunctive queries as flat values: triple patterns with filters on one event, or with row steps across events.
 
-They are what the quick ways of matching take. Scopes are gone in them: a filter that used a variable from outside of
-its group has `UNBOUND` in its place.
+Flat values have no scopes: a filter or step that used a variable from outside its group has `UNBOUND` in its place.
+The index and the join network take only these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from triplewire.sparql.algebra import (
     UNBOUND,
@@ -25,7 +25,10 @@ from triplewire.sparql.algebra import (
     Select,
     Var,
 )
-from triplewire.sparql.variables import of_pattern
+from triplewire.sparql.traversal import mentioned_variables, pattern_variables
+
+# They are what the quick ways of matching take. Scopes are gone in them: a filter that used a variable from outside of
+# its group has `UNBOUND` in its place.
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Conjunction:
     offset: int = 0
 
 
-def conjunction(query: Query) -> Conjunction | None:
+def to_conjunction(query: Query) -> Conjunction | None:
     """The query as a conjunction; None if it is more than that."""
     select = query.where if isinstance(query.where, Select) else Select(query.where, query.projection)
     flat = None if select.order or query.dataset != Dataset() else _flat(select.inner)
@@ -73,7 +76,7 @@ def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern,
             found = _flat(inner, graph)
             if found is None:
                 return None
-            seen = frozenset().union(*(of_pattern(each) for each in found[0]))
+            seen = frozenset().union(*(pattern_variables(each) for each in found[0]))
             scoped = [_scoped(each, seen) for each in conditions]
             if None in scoped:
                 return None
@@ -91,3 +94,54 @@ def _scoped(expression: Expression, seen: frozenset[str]) -> Expression | None:
             return Apply(op, known) if len(known) == len(inner) else None
         case _:
             return expression if not hasattr(expression, "inner") else None
+
+
+# Unbounded queries: conjunctions of triple patterns across events, with what is computed of each solution.
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A value for one variable more; none where the expression is an error."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must be true of a solution; an error is not."""
+
+    condition: Expression
+
+
+RowStep: TypeAlias = Bind | Check
+
+
+@dataclass(frozen=True)
+class UnboundedQuery:
+    """A query whose solutions are the combinations of triples that match all patterns and pass all steps, in order.
+
+    Variables that start with `_:` or `.` are such that nobody named: blank nodes, and what lies between the ends of a
+    path. Scopes are gone: a step that used a variable from outside of its group has `UNBOUND` in its place. What can be
+    one constant alone is that in the patterns, and is bound by the first steps.
+    """
+
+    form: Literal["select", "ask", "construct"]
+    patterns: tuple[Pattern, ...]
+    steps: tuple[RowStep, ...] = ()
+    projection: tuple[str, ...] = ()
+    """What is told; of CONSTRUCT, the variables of its template."""
+    distinct: bool = False
+    template: tuple[Pattern, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables of the patterns that steps or the projection use: what `compile_rows` has to be given."""
+        used = frozenset(self.projection).union(*(used_variables(each) for each in self.steps))
+        bound = dict.fromkeys(name for each in self.patterns for name in sorted(pattern_variables(each)))
+        return tuple(name for name in bound if name in used)
+
+
+def used_variables(step: RowStep) -> frozenset[str]:
+    """The variables that a step looks at."""
+    return mentioned_variables(step.expression if isinstance(step, Bind) else step.condition)

@@ -1,37 +1,181 @@
-"""Queries: a whole query as SQL for the engine that runs it."""
+"""Query compilation: a whole query as SQL for one engine, through a cache of SQL templates.
+
+Constants that do not shape the plan are lifted out. Queries that differ only in them share one template: it is
+compiled once with stand-ins that are like the constants in all that the compiler looks at and that nobody else would
+write; each place in the SQL where a stand-in is found is a slot to be filled.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
 from sqlglot import exp
 
-from triplewire.model.terms import XSD, literal
-from triplewire.sparql.algebra import Apply, Query
-from triplewire.sparql.compile.closures import Closure
-from triplewire.sparql.compile.contexts import Build, Context
-from triplewire.sparql.compile.definitions import definitions, with_definitions
-from triplewire.sparql.compile.forms import formed
-from triplewire.sparql.compile.operators import operated
-from triplewire.sparql.compile.readings import readings
-from triplewire.sparql.compile.statics import Known, static
-from triplewire.sparql.compile.values import Value
+from triplewire.config import limits
+from triplewire.config.limits import QUERY_NESTING
+from triplewire.model.terms import XSD, literal, parse_literal
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Query, Var
+from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, render_definitions, with_definitions
+from triplewire.sparql.compiler.modifiers import compile_form
+from triplewire.sparql.compiler.operators import compile_operator
+from triplewire.sparql.compiler.scan_analysis import find_scan_predicates
+from triplewire.sparql.compiler.scan_predicates import ScanPredicate
+from triplewire.sparql.compiler.terms import ConstantValue, as_float, parse_constant
+from triplewire.sparql.compiler.values import Value
 from triplewire.sparql.dialects import Dialect, to_sql
-from triplewire.sparql.readings import Reading
-from triplewire.sparql.rewriting import parts
-from triplewire.sparql.rules import planned
+from triplewire.sparql.optimizer import optimize_query
 from triplewire.sparql.statistics import Statistics
-from triplewire.sparql.structures import Template, lift, template
+from triplewire.sparql.traversal import iterate_parts, replace_nodes
 
-NOTHING = Statistics()
+# Structures: what is left of a query when the constants that do not shape its plan are taken out.
+#
+# Queries of one structure share their SQL but for these constants. It is compiled once, with stand-ins that are like
+# the
+# constants in all that the compiler looks at and that nobody else would write; each place in the SQL where one of them
+# is found, in one of the forms in which the compiler writes it, is then a slot to be filled.
+
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_LARGEST_EXACT = 16_000_000
+"""Whole numbers up to here are exact as floats, so that the plan does not depend on which it is."""
+
+_MOST_SLOTS = 100
+"""Constants of a query that are taken out at most: stand-ins for numbers differ in two digits."""
+
+_STAND_IN_CORES = ("urn:x-slot:", "73009", "2999-12-31")
+"""What stand-ins hold. A query that holds it, too, is a structure of its own."""
+
+_LONGEST = 4 * limits.REMEMBERED_QUERY_CHARACTERS
+"""Characters of the algebra of a query that has a structure: it is some four times as long as the text."""
+
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
+
+
+@dataclass(frozen=True)
+class LiftedQuery:
+    """A query with stand-ins, and for each form in which one is written what is to be written instead."""
+
+    structure: Query
+    fillings: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SqlTemplate:
+    """SQL in pieces: every second one is a slot, named by the form of the stand-in that was there."""
+
+    pieces: tuple[str, ...]
+
+    def filled(self, fillings: dict[str, str]) -> str:
+        filled = list(self.pieces)
+        filled[1::2] = [f"'{fillings[name]}'" for name in self.pieces[1::2]]
+        return "".join(filled)
+
+
+def lift_constants(query: Query) -> LiftedQuery | None:
+    """The structure of a query. Constants that might shape the plan stay in it. None of one that is too long to be
+    remembered."""
+    written = repr(query)
+    if len(written) > _LONGEST:
+        return None
+    if any(core in written for core in _STAND_IN_CORES):
+        return LiftedQuery(query, {})
+    lifting = _Lifting()
+    return LiftedQuery(replace_nodes(query, lifting.node, lifting.expression), lifting.fillings)
+
+
+def make_template(sql: str, slots: Collection[str]) -> SqlTemplate | None:
+    """The slots in SQL that was compiled from a structure; None if a stand-in is there in a form that is not known."""
+    pieces, end = [""], 0
+    for found in _LITERAL.finditer(sql):
+        pieces[-1] += sql[end : found.start()]
+        end = found.end()
+        if found[1] in slots:
+            pieces += [found[1], ""]
+        else:
+            pieces[-1] += found[0]
+    pieces[-1] += sql[end:]
+    if any(core in piece for piece in pieces[::2] for core in _STAND_IN_CORES):
+        return None
+    return SqlTemplate(tuple(pieces))
+
+
+@dataclass
+class _Lifting:
+    """One walk over a query. Each constant has a stand-in of its own, in the order in which they are met."""
+
+    fillings: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def node(self, node: Node) -> Node:
+        return self._lifted(node) if isinstance(node, Const) and node.term.startswith("<") else node
+
+    def expression(self, expression: Expression) -> Expression:
+        """Only constants that are compared with a variable are taken out."""
+        match expression:
+            case Apply(op, (Var() as left, Const() as right)) if op in _COMPARISONS:
+                return Apply(op, (left, self._lifted(right)))
+            case Apply("&&" | "||" | "!", args):
+                return replace(expression, args=tuple(self.expression(each) for each in args))
+        return expression
+
+    def _lifted(self, constant: Const) -> Const:
+        forms = _forms(constant.term)
+        if forms is None or self._count >= _MOST_SLOTS or set("'\\") & set(constant.term):
+            return constant
+        stand_in = _stand_in(constant.term, self._count)
+        slots = _forms(stand_in)
+        if slots is None:
+            return constant
+        self._count += 1
+        self.fillings |= zip(slots, forms, strict=True)
+        return Const(stand_in)
+
+
+def _forms(term: str) -> tuple[str, ...] | None:
+    """How the compiler writes a constant: as a term, and what it makes of its value. None if it may shape the plan."""
+    if term.startswith("<"):
+        return (term,)
+    parts = parse_literal(term)
+    if parts.datatype == XSD + "integer" or parts.datatype == XSD + "decimal":
+        return _number_forms(term, parts.lexical)
+    time = parse_constant(term).time
+    if parts.datatype == XSD + "dateTime" and time is not None and _TIME.fullmatch(parts.lexical):
+        return term, parts.lexical, time.isoformat(" ")
+    return None
+
+
+def _number_forms(term: str, lexical: str) -> tuple[str, ...] | None:
+    found = _NUMBER.fullmatch(lexical)
+    value = float(lexical) if found else 0.0
+    if found is None or value > _LARGEST_EXACT or as_float(value) != value:
+        return None
+    return term, lexical, f"{found[1]}.0"
+
+
+def _stand_in(term: str, number: int) -> str:
+    """Another constant of the same kind. The fraction of a number stays: it is written by itself."""
+    if term.startswith("<"):
+        return f"<urn:x-slot:{number}>"
+    parts = parse_literal(term)
+    if parts.datatype == XSD + "dateTime":
+        return literal(f"2999-12-31T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z", parts.datatype)
+    _, point, fraction = parts.lexical.partition(".")
+    return literal(f"{7_300_900 + number}{point}{fraction}", parts.datatype)
+
+
+NO_STATISTICS = Statistics()
 """Of data of which nothing is known."""
 
 
 @dataclass(frozen=True)
-class Step:
+class PreparationStep:
     """A relation to be made, under its name, before the query runs. With `following` it is a closure: that query gives
     the pairs that one step more connects, of what the relation `known` holds, until there are no new ones."""
 
@@ -42,7 +186,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledQuery:
     """What an engine runs: the steps in order, then the query.
 
     A SELECT has one column `v0`, `v1`, … for each variable of the projection, or the column `unit`; an ASK one boolean
@@ -51,8 +195,8 @@ class Compiled:
     form: Literal["select", "ask", "construct", "describe"]
     projection: tuple[str, ...]
     sql: str
-    steps: tuple[Step, ...] = ()
-    readings: tuple[Reading, ...] = ()
+    steps: tuple[PreparationStep, ...] = ()
+    readings: tuple[ScanPredicate, ...] = ()
     """Which rows each scan can use. What is scanned without being named here can use any."""
 
 
@@ -64,17 +208,17 @@ def compile_query(
     *,
     steady: bool = False,
     windows: tuple[str, ...] = (),
-) -> Compiled:
+) -> CompiledQuery:
     """The query over the relations `quads` and `events`. `now` is what NOW() gives. If `steady`, an answer is the same
     byte by byte whatever the plan: wherever SPARQL leaves an order open, that of texts is taken. What stands inside of
     WINDOW is asked of `window_0`, `window_1`, …, by the place of its name in `windows`."""
-    known = statistics or NOTHING
-    lifted = None if dialect == "spark" or Apply("now", ()) in parts(query) else lift(query)
+    known = statistics or NO_STATISTICS
+    lifted = None if dialect == "spark" or Apply("now", ()) in iterate_parts(query) else lift_constants(query)
     if lifted is None:
-        return compile_afresh(query, dialect, known, now or datetime.now(UTC), steady=steady, windows=windows)
+        return compile_uncached(query, dialect, known, now or datetime.now(UTC), steady=steady, windows=windows)
     found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady, windows)
     if sql is None:
-        return compile_afresh(query, dialect, known, datetime.now(UTC), steady=steady, windows=windows)
+        return compile_uncached(query, dialect, known, datetime.now(UTC), steady=steady, windows=windows)
     read = tuple(each.filled(lifted.fillings) for each in found.readings)
     return replace(found, sql=sql.filled(lifted.fillings), readings=read)
 
@@ -82,13 +226,13 @@ def compile_query(
 @lru_cache(maxsize=512)
 def _template(
     structure: Query, statistics: Statistics, slots: frozenset[str], steady: bool, windows: tuple[str, ...]
-) -> tuple[Compiled, Template | None]:
+) -> tuple[CompiledQuery, SqlTemplate | None]:
     """What queries of one structure share, for DuckDB."""
-    compiled = compile_afresh(structure, "duckdb", statistics, datetime.now(UTC), steady=steady, windows=windows)
-    return compiled, template(compiled.sql, slots)
+    compiled = compile_uncached(structure, "duckdb", statistics, datetime.now(UTC), steady=steady, windows=windows)
+    return compiled, make_template(compiled.sql, slots)
 
 
-def compile_afresh(
+def compile_uncached(
     query: Query,
     dialect: Dialect,
     known: Statistics,
@@ -96,35 +240,54 @@ def compile_afresh(
     *,
     steady: bool = False,
     windows: tuple[str, ...] = (),
-) -> Compiled:
+) -> CompiledQuery:
     """The same, without a look at what was compiled before."""
-    build = Build(operated, known, _moment(now), steady=steady, windows=windows)
-    main = formed(planned(query, known), Context(build, query.dataset))
-    named = definitions(build)
-    read = readings((main, *named.values()), single=known.single)
+    build = QueryBuild(compile_operator, known, _now_value(now), steady=steady, windows=windows)
+    main = compile_form(optimize_query(query, known), Context(build, query.dataset))
+    named = render_definitions(build)
+    read = find_scan_predicates((main, *named.values()), single=known.single)
     if dialect == "duckdb":
-        return Compiled(query.form, query.projection, to_sql(with_definitions(main, named), dialect), readings=read)
-    steps, rest = _stepped(build, named)
-    return Compiled(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps, read)
+        return CompiledQuery(
+            query.form, query.projection, to_sql(with_definitions(main, named), dialect), readings=read
+        )
+    steps, rest = _preparation_steps(build, named)
+    return CompiledQuery(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps, read)
 
 
-def _moment(now: datetime) -> Value:
+def _now_value(now: datetime) -> Value:
     lexical = now.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
-    return Known(static(literal(lexical, XSD + "dateTime")))
+    return ConstantValue(parse_constant(literal(lexical, XSD + "dateTime")))
 
 
-def _stepped(build: Build, found: dict[str, exp.Query]) -> tuple[tuple[Step, ...], dict[str, exp.Query]]:
+def _preparation_steps(
+    build: QueryBuild, found: dict[str, exp.Query]
+) -> tuple[tuple[PreparationStep, ...], dict[str, exp.Query]]:
     """For an engine without recursion over sets: closures, and what they read, are made beforehand."""
     names = [*found]
-    closures = [name for name, each in build.shared.items() if isinstance(each, Closure)]
+    closures = [name for name, each in build.shared.items() if isinstance(each, PathClosure)]
     early = names[: names.index(closures[-1]) + 1] if closures else []
     steps = []
     for name in early:
         definition = build.shared[name]
-        if isinstance(definition, Closure):
+        if isinstance(definition, PathClosure):
             known = f"{name}_known"
             parts = to_sql(definition.first(), "spark"), to_sql(definition.next(known), "spark")
-            steps.append(Step(name, parts[0], known, parts[1]))
+            steps.append(PreparationStep(name, parts[0], known, parts[1]))
         else:
-            steps.append(Step(name, to_sql(found[name], "spark")))
+            steps.append(PreparationStep(name, to_sql(found[name], "spark")))
     return tuple(steps), {name: each for name, each in found.items() if name not in early}
+
+
+# Depths: how deep functions may call each other while a query is compiled and written out.
+
+FRAMES_PER_LEVEL = 300
+"""Calls that one level of a query may take at worst: it becomes a few levels of SQL, each of which is written by some
+tens of functions that call each other."""
+
+
+def ensure_recursion_limit() -> None:
+    """For processes that compile: from here on a query that is nested as deeply as the limit allows can be. Only ever
+    raises the interpreter's own limit, which is meant for endless recursion."""
+    needed = QUERY_NESTING * FRAMES_PER_LEVEL
+    if sys.getrecursionlimit() < needed:
+        sys.setrecursionlimit(needed)

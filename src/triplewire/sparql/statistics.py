@@ -1,20 +1,24 @@
-"""Statistics: how many triples a predicate has, how they spread, and what its objects are.
+"""Statistics of the stored data by predicate, and the context that optimizer rules are given.
 
-Counts are for planning: answers never depend on them. What is said of repetition and of families is relied on, so it
-must hold for all of the data that the query reads.
+Counts serve planning alone: no answer depends on them. Uniqueness and term families are relied on by the compiler,
+so they must hold for all data that the query reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
-from triplewire.sparql.algebra import Family
+from triplewire.sparql.algebra import Family, Var
 
-NUMBER = "predicate_number"
+# Counts are for planning: answers never depend on them. What is said of repetition and of families is relied on, so it
+# must hold for all of the data that the query reads.
+
+PREDICATE_NUMBER = "predicate_number"
 """The column of `quads` that holds numbers of predicates, where there are any."""
 
-IDENTITY = "id"
+TERM_ID = "id"
 """The columns of `quads` with numbers of terms are called `subject_id` and `object_id`, where there are any."""
 
 OFTEN = 1.5
@@ -22,7 +26,7 @@ OFTEN = 1.5
 
 
 @dataclass(frozen=True)
-class Counts:
+class TripleCounts:
     """Of the triples of one predicate, about."""
 
     rows: int
@@ -32,7 +36,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Kind:
+class PredicateKind:
     """What the triples of one predicate are, all of them: the families of their objects, whether every exact number
     among these is `short` enough for a double, whether each triple is there only once, and whether every time among
     the objects names its zone."""
@@ -43,7 +47,7 @@ class Kind:
     zoned: bool = False
 
 
-UNKNOWN = Kind()
+UNKNOWN_KIND = PredicateKind()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +55,9 @@ class Statistics:
     """By predicate, as a term. With `complete` there are no triples of any other predicate; `blank` says whether a
     subject may be a blank node. Two are the same only if they are one."""
 
-    predicates: Mapping[str, Counts] = field(default_factory=dict)
-    total: Counts = Counts(0, 0, 0, 0)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    predicates: Mapping[str, TripleCounts] = field(default_factory=dict)
+    total: TripleCounts = TripleCounts(0, 0, 0, 0)
+    kinds: Mapping[str, PredicateKind] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     """What the predicates are numbered as in a column of `quads`, if it has one."""
     identified: bool = False
@@ -74,16 +78,16 @@ class Statistics:
         found = self.predicates.get(predicate, self.total)
         return found.rows > OFTEN * found.triples
 
-    def kind(self, predicate: str | None) -> Kind:
+    def kind(self, predicate: str | None) -> PredicateKind:
         """Of a predicate, or of all."""
         if predicate is not None:
-            return self.kinds.get(predicate, UNKNOWN)
-        return self._all if self.complete else UNKNOWN
+            return self.kinds.get(predicate, UNKNOWN_KIND)
+        return self._all if self.complete else UNKNOWN_KIND
 
     @property
-    def _all(self) -> Kind:
+    def _all(self) -> PredicateKind:
         kinds = self.kinds.values()
-        return Kind(
+        return PredicateKind(
             families=frozenset().union(*(each.families for each in kinds)),
             short=all(each.short for each in kinds),
             unique=all(each.unique for each in kinds),
@@ -99,3 +103,18 @@ class Statistics:
         if subject:
             count /= max(found.subjects, 1)
         return count / max(found.objects, 1) if object_ else count
+
+
+# Plannings: what rules go by while one query is planned.
+
+
+@dataclass(frozen=True)
+class OptimizerContext:
+    """The statistics of the data, and names for variables that a rule makes."""
+
+    statistics: Statistics = field(default_factory=Statistics)
+    _numbers: count[int] = field(default_factory=count)
+
+    def fresh(self) -> Var:
+        """A variable that the query does not have."""
+        return Var(f".n{next(self._numbers)}")

@@ -7,10 +7,10 @@ import pyoxigraph as ox
 
 from tests.conformance.graphs import Term
 from tests.conformance.results import Answer, Rows, Triples
-from triplewire.sparql import Compiled
+from triplewire.sparql import CompiledQuery
 
 
-def answer(compiled: Compiled, table: pa.Table) -> Answer:
+def answer(compiled: CompiledQuery, table: pa.Table) -> Answer:
     """What the table says. A text in it that is no term is an error."""
     if compiled.form == "ask":
         (found,) = table.column("answer").to_pylist()

@@ -13,8 +13,8 @@ from tests.conformance.engines.ports import Refused
 from tests.conformance.results import Answer
 from triplewire.model.errors import SparqlSyntax, Unsupported
 from triplewire.sparql import compile_query, parse_query
-from triplewire.sparql.depths import ensure_depth
 from triplewire.sparql.dialects import duckdb as dialect
+from triplewire.sparql.queries import ensure_recursion_limit
 
 _SECONDS = 60.0
 """How long a query may take: the suites are small, so what takes longer does not end."""
@@ -26,11 +26,11 @@ class DuckDB:
     regimes = frozenset({"Simple"})
 
     def __init__(self) -> None:
-        ensure_depth()
+        ensure_recursion_limit()
         self._connection = duckdb.connect(config={"threads": 1})
         self._dataset = Dataset()
         relations.make(self._connection, self._dataset)
-        dialect.prepare(self._connection)
+        dialect.register_functions(self._connection)
 
     def parse(self, text: str, base: str) -> None:
         refuse(text, base)

@@ -12,7 +12,7 @@ from tests.conformance.results import Answer
 from triplewire.pipeline.session import start_session
 from triplewire.query import spark
 from triplewire.sparql import compile_query, parse_query
-from triplewire.sparql.depths import ensure_depth
+from triplewire.sparql.queries import ensure_recursion_limit
 
 _VIEWS = ("quads", "events")
 
@@ -23,7 +23,7 @@ class Spark:
     regimes = frozenset({"Simple"})
 
     def __init__(self) -> None:
-        ensure_depth()
+        ensure_recursion_limit()
         self._tables = duckdb.connect(config={"threads": 1})
         self._session = start_session("conformance", "local[2]", "1g")
         spark.configure(self._session)

@@ -26,7 +26,7 @@ from triplewire.matching.shapes import Lifted, Shape
 from triplewire.matching.tables import Making, plainly
 from triplewire.matching.texts import lift_asked
 from triplewire.model import Event, Kind, Subscription
-from triplewire.sparql.ontologies import SUB_CLASS
+from triplewire.sparql.entailment.ontologies import SUB_CLASS
 from triplewire.storage.log.appending import entries_table
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange

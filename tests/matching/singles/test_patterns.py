@@ -9,7 +9,7 @@ import pytest
 
 from triplewire.matching.singles.facts import Undecided
 from triplewire.matching.singles.patterns import searching
-from triplewire.sparql.dialects.regexes import translated
+from triplewire.sparql.dialects.regexes import translate_regex
 
 KNOWN = (
     "",
@@ -61,7 +61,7 @@ def test_known_patterns_match_what_they_match_for_the_evaluator(pattern: str, fl
     assert search is not None
     sql = "SELECT list_transform($1::VARCHAR[], lambda each: regexp_matches(each, $2))"
     with duckdb.connect() as duck:
-        ((expected,),) = duck.execute(sql, [list(TEXTS), translated(pattern, flags, "re2").text]).fetchall()
+        ((expected,),) = duck.execute(sql, [list(TEXTS), translate_regex(pattern, flags, "re2").text]).fetchall()
     assert [search(text) for text in TEXTS] == expected
 
 

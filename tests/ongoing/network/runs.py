@@ -16,7 +16,7 @@ from triplewire.ongoing.network.events import entries_of
 from triplewire.ongoing.network.rows import ROWS
 from triplewire.ongoing.network.stations import Router, Station, Ward, parted
 from triplewire.ongoing.structures import STRUCTURE, asked
-from triplewire.sparql.registrations import parse_registration
+from triplewire.sparql.rspql import parse_registration
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY
 

@@ -16,10 +16,9 @@ from triplewire.matching.bags.clauses import Clause, How
 from triplewire.matching.bags.pairings import Int64, Values
 from triplewire.model.terms import RDF, literal
 from triplewire.sparql import to_sql
-from triplewire.sparql.compile.contexts import Build
-from triplewire.sparql.compile.definitions import defined
-from triplewire.sparql.compile.members import members
-from triplewire.sparql.compile.operators import operated
+from triplewire.sparql.compiler.bags import define_members
+from triplewire.sparql.compiler.contexts import QueryBuild, with_shared_relations
+from triplewire.sparql.compiler.operators import compile_operator
 
 COLUMNS = frozenset({"position", "quad", "graph", "subject", "predicate", "object", "stream", "source", "application"})
 """Of `quads`, and of `events`, that are read."""
@@ -71,9 +70,9 @@ def _told(duck: duckdb.DuckDBPyConnection, predicate: str, bag: bool, header: st
 
 @lru_cache(maxsize=256)
 def _members(predicate: str) -> str:
-    build = Build(operated)
-    name, _ = members(build, predicate, "m")
-    return to_sql(defined(build, exp.select("position", "object").from_(name)), "duckdb")
+    build = QueryBuild(compile_operator)
+    name, _ = define_members(build, predicate, "m")
+    return to_sql(with_shared_relations(build, exp.select("position", "object").from_(name)), "duckdb")
 
 
 def _common(columns: Sequence[Int64]) -> Int64:

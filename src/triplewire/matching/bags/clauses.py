@@ -13,11 +13,13 @@ from enum import IntEnum
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Const, Expression, Param, Pattern, Query, Var
 from triplewire.sparql.algebra import Bag, Basic, Filter, Join, Operator
-from triplewire.sparql.compile.scans import VIRTUAL
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.traversal import iterate_parts
 
 VALUE = Var("value")
-_HEADERS = frozenset(term for term, (name, _) in VIRTUAL.items() if name in ("stream", "source", "application"))
+_HEADERS = frozenset(
+    term for term, (name, _) in HEADER_PREDICATES.items() if name in ("stream", "source", "application")
+)
 
 
 class How(IntEnum):
@@ -53,7 +55,7 @@ class Clause:
     @property
     def header(self) -> str | None:
         """The header of the event that is meant, for a predicate that is not stored."""
-        return VIRTUAL[self.predicate][0] if self.how is How.SOME and self.predicate in _HEADERS else None
+        return HEADER_PREDICATES[self.predicate][0] if self.how is How.SOME and self.predicate in _HEADERS else None
 
 
 def clauses(shape: Shape) -> tuple[Clause, ...] | None:
@@ -94,7 +96,7 @@ def _parts(operator: Operator) -> Iterator[Clause | None]:
 def _clause(pattern: Pattern, conditions: Sequence[Expression]) -> Clause | None:
     """Of a pattern with the conditions on its object."""
     predicate, object_ = pattern.predicate, pattern.object
-    stored = isinstance(predicate, Const) and (predicate.term not in VIRTUAL or predicate.term in _HEADERS)
+    stored = isinstance(predicate, Const) and (predicate.term not in HEADER_PREDICATES or predicate.term in _HEADERS)
     if not isinstance(predicate, Const) or not stored or pattern.graph or not isinstance(pattern.subject, Var):
         return None
     if isinstance(object_, Param):
@@ -108,7 +110,7 @@ def _clause(pattern: Pattern, conditions: Sequence[Expression]) -> Clause | None
 
 def _element(condition: Expression, member: str) -> Element | None:
     """None where other things count than the value and constants."""
-    if _variables(condition) != {member} or any(part == Apply("now", ()) for part in parts(condition)):
+    if _variables(condition) != {member} or any(part == Apply("now", ()) for part in iterate_parts(condition)):
         return None
     places = list[int]()
     relation = _numbered(condition, places)
@@ -128,16 +130,20 @@ def _numbered(part: Expression, places: list[int]) -> Expression:
 
 
 def _variables(expression: Expression) -> set[str]:
-    return {part.name for part in parts(expression) if isinstance(part, Var)}
+    return {part.name for part in iterate_parts(expression) if isinstance(part, Var)}
 
 
 def _apart(where: Operator) -> bool:
     """Whether patterns share no variables but the event, which is the same for all headers."""
-    patterns = [part for part in parts(where) if isinstance(part, Pattern)]
+    patterns = [part for part in iterate_parts(where) if isinstance(part, Pattern)]
     objects = [part.object.name for part in patterns if isinstance(part.object, Var)]
-    stored = [part for part in patterns if not isinstance(part.predicate, Const) or part.predicate.term not in VIRTUAL]
+    stored = [
+        part
+        for part in patterns
+        if not isinstance(part.predicate, Const) or part.predicate.term not in HEADER_PREDICATES
+    ]
     subjects = [part.subject.name for part in stored if isinstance(part.subject, Var)]
     events = {part.subject.name for part in patterns if part not in stored and isinstance(part.subject, Var)}
-    members = [part.member for part in parts(where) if isinstance(part, Bag)]
+    members = [part.member for part in iterate_parts(where) if isinstance(part, Bag)]
     named = [*objects, *subjects, *members, *events]
     return len(named) == len(set(named))

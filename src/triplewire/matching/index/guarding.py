@@ -22,8 +22,8 @@ from triplewire.sparql.algebra import (
     Select,
     Union,
 )
-from triplewire.sparql.compile.subscriptions import required
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.traversal import iterate_parts
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def guard(shape: Shape) -> Guard | None:
         return _guarding(query.patterns, (), query.filters)
     counted = _counted(query)
     inner = _selected(query) if counted is None else counted.inner
-    made = _guarding((*required(inner),), (*_alternatives(inner),), (*_conditions(inner),))
+    made = _guarding((*required_patterns(inner),), (*_alternatives(inner),), (*_conditions(inner),))
     return made and replace(made, sure=counted is None)
 
 
@@ -98,7 +98,7 @@ def _own(operator: Select | Filter | Extend) -> Iterator[object]:
     """The expressions of an operator, without those inside it, with all their parts."""
     for each in fields(operator):
         if each.name != "inner":
-            yield from parts(getattr(operator, each.name))
+            yield from iterate_parts(getattr(operator, each.name))
 
 
 def _conditions(operator: Operator) -> Iterator[Expression]:
@@ -120,7 +120,7 @@ def _alternatives(operator: Operator) -> Iterator[_Choice]:
     """For unions without which there is no solution."""
     match operator:
         case Union():
-            yield from _common([[*required(each)] for each in _branches(operator)])
+            yield from _common([[*required_patterns(each)] for each in _branches(operator)])
         case Join(left, right):
             yield from _alternatives(left)
             yield from _alternatives(right)

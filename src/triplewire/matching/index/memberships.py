@@ -20,7 +20,7 @@ from triplewire.matching.index.writing import program
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.compiler.facets import INTEGERS
 
 _ABOVE = (Op.GREATER, Op.GREATER_EQUAL)
 _DIGITS = 15

@@ -1,6 +1,7 @@
 """Numbers and times, read off the bytes of a term.
 
-Only what a float holds exactly is read: at most fifteen digits, small exponents, times with a zone to the microsecond.
+Only what a float holds exactly is read: at most fifteen digits, small exponents, times with a zone to the
+microsecond.
 Of anything else it is said that it was not decided, and somebody slower decides.
 """
 
@@ -12,7 +13,7 @@ from triplewire.model.terms import XSD
 from triplewire.native.arrays import Bytes
 from triplewire.native.functions import compiled
 from triplewire.native.hashes import hash_of, hashed
-from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.compiler.facets import INTEGERS
 
 NONE, DECIDED, UNDECIDED = 0, 1, 2
 """It is no number (no time); it is this one; it may be one."""

@@ -23,7 +23,7 @@ from triplewire.matching.index.relations import NUMBERS
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.scans import VIRTUAL
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 
 _COMPARISONS = {
     "=": Op.EQUAL,
@@ -228,7 +228,7 @@ def header_of(pattern: Pattern) -> int | None:
     """The number of the virtual quad that a pattern is about."""
     if pattern.graph is not None or not isinstance(pattern.predicate, Const):
         return None
-    found = VIRTUAL.get(pattern.predicate.term)
+    found = HEADER_PREDICATES.get(pattern.predicate.term)
     return None if found is None else found[1]
 
 

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from triplewire.matching.singles.runs import Operate, Row, Run, Slots, Test, Unknown
 from triplewire.model.terms import RDF
 from triplewire.sparql.algebra import Bag
-from triplewire.sparql.compile.scans import VIRTUAL
-from triplewire.sparql.variables import mentioned
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.traversal import mentioned_variables
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 Cells: TypeAlias = Mapping[str, Sequence[str]]
@@ -19,7 +19,7 @@ Cells: TypeAlias = Mapping[str, Sequence[str]]
 
 def bagged(slots: Slots, bag: Bag, tests: Sequence[Test]) -> Operate:
     """The solution that is given, if the bag is as it must be. `tests` are the conditions of its elements."""
-    if bag.predicate.term in VIRTUAL or mentioned(bag):
+    if bag.predicate.term in HEADER_PREDICATES or mentioned_variables(bag):
         raise Unknown(bag)
     predicate, place, size = bag.predicate.term, slots.variable(bag.member), len(tests)
     all_values, all_elements = bag.relation != "#>", bag.relation != "#<"

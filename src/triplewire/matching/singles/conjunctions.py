@@ -10,7 +10,7 @@ from triplewire.matching.singles.runs import Operate, Row, Run, Slots, Test, Unk
 from triplewire.matching.singles.scans import Source, placed, source_of
 from triplewire.sparql import Conjunction
 from triplewire.sparql.algebra import Operator, Pattern
-from triplewire.sparql.variables import mentioned, of_pattern
+from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
 Numbers: TypeAlias = tuple[int, ...]
 Taken: TypeAlias = list[tuple[Row, Numbers]]
@@ -22,11 +22,11 @@ def numbered(slots: Slots, query: Conjunction) -> Callable[[Run, Row], list[Numb
     """The numbers of the quads of each solution, in ascending order. A filter is tried as soon as all that it speaks of
     has a value."""
     expressions = Expressions(slots, _none)
-    left = [(mentioned(each), expressions.test(each)) for each in query.filters]
+    left = [(mentioned_variables(each), expressions.test(each)) for each in query.filters]
     steps, known = list[Taking](), frozenset[str]()
     for pattern in query.patterns:
         steps.append(_taking(slots, pattern))
-        known |= of_pattern(pattern)
+        known |= pattern_variables(pattern)
         steps += [_keeping(test) for names, test in left if names <= known]
         left = [(names, test) for names, test in left if not names <= known]
     steps += [_keeping(test) for _, test in left]

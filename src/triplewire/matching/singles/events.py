@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from triplewire.matching.singles.facts import Undecided
 from triplewire.model.terms import XSD
-from triplewire.sparql.compile.scans import VIRTUAL
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 
 Quad: TypeAlias = tuple[str, str, str, int]
 """Subject, predicate, object, and its number."""
@@ -43,7 +43,7 @@ class Parsed:
         return {}
 
     def _headed(self, predicate: str) -> Sequence[Quad]:
-        name, number = VIRTUAL[predicate]
+        name, number = HEADER_PREDICATES[predicate]
         value = self._entry[name]
         if value is None:
             return ()

@@ -16,7 +16,7 @@ from triplewire.matching.singles.patterns import searching
 from triplewire.matching.singles.runs import Evaluate, Operate, Row, Run, Slots, Test, Unknown
 from triplewire.model.terms import parse_literal
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Operator, Param, Var
-from triplewire.sparql.compile.ontologies import ONTOLOGICAL, REFLEXIVE
+from triplewire.sparql.compiler.functions import ONTOLOGY_FUNCTIONS, REFLEXIVE
 
 _NUMERIC = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 
@@ -195,7 +195,9 @@ _TESTS_OF_TWO: Mapping[str, Callable[[Fact | None, Fact | None], bool | None]] =
     "strends": partial(strings.matching, str.endswith),
     "langmatches": strings.lang_matches,
 }
-_TESTS = frozenset({*_TESTS_OF_ONE, *_TESTS_OF_TWO, *ONTOLOGICAL, "regex", "&&", "||", "!", "bound", "in", "not in"})
+_TESTS = frozenset(
+    {*_TESTS_OF_ONE, *_TESTS_OF_TWO, *ONTOLOGY_FUNCTIONS, "regex", "&&", "||", "!", "bound", "in", "not in"}
+)
 
 _FUNCTIONS: Mapping[tuple[str, int], Callable[..., Fact | None]] = {
     ("+", 1): numbers.affirmed,

@@ -1,6 +1,7 @@
 """Facts: what is surely known of a term, or of a value that was computed.
 
-Only terms of plain form are taken apart: what both Python and DuckDB surely read in the same way. Of all others nothing
+Only terms of plain form are taken apart: what both Python and DuckDB surely read in the same way. Of all others
+nothing
 is known but that they are literals, and whoever needs more is `Undecided`.
 """
 
@@ -14,8 +15,8 @@ from typing import NamedTuple
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, literal, parse_literal
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compile.columns import BOOLEANS, CHECKED
-from triplewire.sparql.compile.facets import INTEGERS
+from triplewire.sparql.compiler.facets import INTEGERS
+from triplewire.sparql.compiler.terms import BOOLEANS, CHECKED_TYPES
 
 WHOLE, DECIMAL, DOUBLE = 1, 2, 4
 """The ranks of numbers: integer, decimal, double."""
@@ -35,7 +36,7 @@ _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 )
 _INTEGER_TYPES = frozenset(XSD + name for name in INTEGERS)
-_CLAIMS = frozenset(XSD + name for name in CHECKED)
+_CLAIMS = frozenset(XSD + name for name in CHECKED_TYPES)
 _EPOCH, _EPOCH_THERE = datetime(1970, 1, 1), datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 

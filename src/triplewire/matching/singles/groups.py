@@ -11,7 +11,7 @@ from triplewire.matching.singles.facts import Fact
 from triplewire.matching.singles.numbers import counted
 from triplewire.matching.singles.runs import Evaluate, Operate, Row, Run, Slots, Unknown
 from triplewire.sparql.algebra import Aggregate, Expression, Group
-from triplewire.sparql.variables import bound_by
+from triplewire.sparql.traversal import bound_variables
 
 Over: TypeAlias = Callable[[Run, Sequence[Row]], Fact | None]
 """The value of a set function over the solutions of a group."""
@@ -20,7 +20,7 @@ Over: TypeAlias = Callable[[Run, Sequence[Row]], Fact | None]
 def grouped(slots: Slots, group: Group, operate: Operate, value: Callable[[Expression], Evaluate]) -> Operate:
     """One solution for each group, or, without keys, for all."""
     keys = [(slots.variable(name), value(each)) for name, each in group.keys]
-    names = [*bound_by(group.inner), *(name for name, _ in group.keys)]
+    names = [*bound_variables(group.inner), *(name for name, _ in group.keys)]
     whole = [slots.variable(name) for name in names if not name.startswith(("_:", "."))]
     overs = [(slots.variable(name), _over(each, value, whole)) for name, each in group.aggregates]
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from triplewire.matching.singles.facts import Fact, Undecided, text_of
 from triplewire.matching.singles.runs import Evaluate, Row, Run, Test
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.closures import Row as Said
-from triplewire.sparql.compile.ontologies import REFLEXIVE
+from triplewire.sparql.compiler.functions import REFLEXIVE
+from triplewire.sparql.entailment.owl_rl import ClosureRow as Said
 
 
 class Ontologies:

@@ -36,9 +36,8 @@ from triplewire.sparql.algebra import (
     Values,
     Var,
 )
-from triplewire.sparql.rewriting import parts
-from triplewire.sparql.rules.paths import expanded
-from triplewire.sparql.variables import bound_by, mentioned, surely_bound_by
+from triplewire.sparql.paths import translate_path
+from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
 
 _SERIALS = count()
 
@@ -68,7 +67,7 @@ class Operators:
             case Reach(path=Negated() as path):
                 return self.made(_negated(operator, path))
             case Reach():
-                return self.made(expanded(operator, _fresh))
+                return self.made(translate_path(operator, _fresh))
             case Join(left, right):
                 return self._join(left, right)
             case LeftJoin(left, right, conditions):
@@ -91,7 +90,7 @@ class Operators:
             case Bag(elements=elements):
                 return bagged(self.slots, operator, [self.expressions.test(each) for each in elements])
             case Minus(left, right):
-                shared = sorted(map(self.slots.variable, bound_by(left) & bound_by(right)))
+                shared = sorted(map(self.slots.variable, bound_variables(left) & bound_variables(right)))
                 return minus(self.made(left), self.made(right), shared) if shared else self.made(left)
             case Extend(inner, name, expression):
                 return _extended(self.made(inner), self.slots.variable(name), self.expressions.value(expression))
@@ -118,8 +117,8 @@ class Operators:
 
     def _places(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
         """The variables that both may bind, and all of the right."""
-        names = bound_by(right)
-        shared = sorted(map(self.slots.variable, bound_by(left) & names))
+        names = bound_variables(right)
+        shared = sorted(map(self.slots.variable, bound_variables(left) & names))
         return shared, sorted(map(self.slots.variable, names))
 
 
@@ -133,9 +132,9 @@ def _goes_on(operator: Operator) -> bool:
         case Graph(_, inner):
             return _goes_on(inner)
         case Filter(inner, conditions):
-            plain = not any(isinstance(part, Exists) for part in parts(conditions))
-            used = frozenset[str]().union(*(mentioned(each) for each in conditions))
-            return plain and used <= surely_bound_by(inner) and _goes_on(inner)
+            plain = not any(isinstance(part, Exists) for part in iterate_parts(conditions))
+            used = frozenset[str]().union(*(mentioned_variables(each) for each in conditions))
+            return plain and used <= certain_variables(inner) and _goes_on(inner)
     return False
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from triplewire.matching.singles.facts import Undecided
-from triplewire.sparql.dialects.regexes import InvalidPattern, translated
+from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex
 
 _LITERALS = r"[A-Za-z0-9 _\-,:;/=@#%&!~<>'\"]"
 _PART = re.compile(
@@ -28,7 +28,7 @@ def searching(pattern: str, flags: str) -> Search | None:
     """The test whether a text has a match; None for a pattern that is not surely known. The test is `Undecided` on
     text that is."""
     try:
-        translated(pattern, flags, "re2")
+        translate_regex(pattern, flags, "re2")
     except InvalidPattern:
         return None
     if flags not in ("", "i") or (degree := _degree(pattern)) is None:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from triplewire.matching.singles.events import Parsed
 from triplewire.matching.singles.facts import Fact, Undecided, text_of
 from triplewire.sparql.algebra import Const, Expression, Extend, Group, Node, Param, Var
-from triplewire.sparql.rewriting import parts
+from triplewire.sparql.traversal import iterate_parts
 
 Row: TypeAlias = list[str | None]
 
@@ -80,7 +80,7 @@ class Slots:
     @classmethod
     def of(cls, query: object) -> Slots:
         names = set[str]()
-        for part in parts(query):
+        for part in iterate_parts(query):
             if isinstance(part, Extend):
                 names.add(part.name)
             elif isinstance(part, Group):

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from triplewire.matching.singles.events import Parsed, Quad
 from triplewire.matching.singles.runs import Operate, Row, Run, Slots, Unknown
 from triplewire.sparql.algebra import Const, Pattern, Reach, Repeat
-from triplewire.sparql.compile.scans import VIRTUAL
-from triplewire.sparql.walks import walked
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.paths import evaluate_path
 
 Source: TypeAlias = Callable[[Parsed], Sequence[Quad]]
 """The quads that a pattern may take, by its predicate."""
@@ -20,7 +20,7 @@ def source_of(pattern: Pattern, *, stored: bool) -> Source:
     if not isinstance(pattern.predicate, Const):
         return lambda event: event.quads
     term = pattern.predicate.term
-    if term in VIRTUAL and not stored:
+    if term in HEADER_PREDICATES and not stored:
         return lambda event: event.header(term)
     return lambda event: event.by.get(term, ())
 
@@ -84,7 +84,7 @@ def reach(slots: Slots, given: Reach) -> Operate:
     def reached(run: Run, row: Row) -> list[Row]:
         quads = run.event.quads
         run.spend(len(quads) ** 2)
-        pairs = walked(path, [quad[:3] for quad in quads]) | alone
+        pairs = evaluate_path(path, [quad[:3] for quad in quads]) | alone
         return [made for pair in pairs if (made := placed(row, places, pair)) is not None]
 
     return reached

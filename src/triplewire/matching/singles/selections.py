@@ -9,7 +9,7 @@ from triplewire.matching.singles.comparisons import order_key
 from triplewire.matching.singles.facts import Fact, Undecided
 from triplewire.matching.singles.runs import Evaluate, Operate, Row, Run, Slots, Unknown
 from triplewire.sparql.algebra import Expression, Select
-from triplewire.sparql.variables import mentioned
+from triplewire.sparql.traversal import mentioned_variables
 
 Terms = tuple[str | None, ...]
 
@@ -37,7 +37,9 @@ def tabulated(
     """For each solution its rank, which is empty where there is no order, and the terms of the projection."""
     places = [slots.variable(name) for name in select.projection]
     ways = _Ways([(value(each.expression), each.descending) for each in select.order])
-    if select.distinct and not all(mentioned(each.expression) <= {*select.projection} for each in select.order):
+    if select.distinct and not all(
+        mentioned_variables(each.expression) <= {*select.projection} for each in select.order
+    ):
         raise Unknown(select)
     sliced = select.limit is not None or select.offset > 0
     end = None if select.limit is None else select.offset + select.limit

@@ -21,9 +21,9 @@ from triplewire.matching.singles.runs import Known, Row, Run, Seeds, Slots, Unkn
 from triplewire.matching.singles.selections import Terms, tabulated
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.algebra import Select
-from triplewire.sparql.compile.scans import STREAM
-from triplewire.sparql.depths import ensure_depth
-from triplewire.sparql.parameters import parameters
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.queries import ensure_recursion_limit
+from triplewire.sparql.traversal import find_parameters
 
 
 class Rows(NamedTuple):
@@ -56,7 +56,7 @@ class Single:
         try:
             if not event.whole:
                 return None
-            if self.stream is not None and event.header(STREAM.term)[0][2] != constants[self.stream]:
+            if self.stream is not None and event.header(STREAM_PREDICATE.term)[0][2] != constants[self.stream]:
                 return NO_MATCH
             return self.solving(Run(event, SINGLE_STEPS, ontologies), self.seeds.seed(constants))
         except Undecided:
@@ -65,7 +65,7 @@ class Single:
 
 def single_of(shape: Shape) -> Single | None:
     """The query of a shape, made ready; None for one that has parts which are not known here."""
-    ensure_depth()
+    ensure_recursion_limit()
     slots = Slots.of(shape.query)
     try:
         solving = (
@@ -75,7 +75,7 @@ def single_of(shape: Shape) -> Single | None:
         return None
     stream = None
     if isinstance(shape.query, Query) and shape.stream:
-        stream = max(parameters(shape.query), default=-1) + 1
+        stream = max(find_parameters(shape.query), default=-1) + 1
     return Single(solving, Seeds(slots), stream)
 
 

@@ -26,8 +26,8 @@ from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql import QUADS, explode, to_sql
 from triplewire.sparql.algebra import Dataset
-from triplewire.sparql.dialects.duckdb import prepare
-from triplewire.sparql.ontologies import OWL
+from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.entailment.ontologies import OWL
 from triplewire.storage.lake.data_files import connect_duckdb, parquet_relation
 from triplewire.storage.lake.ports import LakeReader
 from triplewire.storage.log.ports import Log
@@ -66,7 +66,7 @@ class History:
     def quads(self, dataset: Dataset, upto: int) -> pa.Table:
         duck = connect_duckdb()
         try:
-            prepare(duck)
+            register_functions(duck)
             return self._quads(duck, dataset, upto)
         finally:
             duck.close()

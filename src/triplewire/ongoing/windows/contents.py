@@ -1,6 +1,7 @@
 """Contents: what events say, of each stream once for all windows over it.
 
-In an engine of the place's own a stream is a table of quads with those columns that queries read. What no window needs
+In an engine of the place's own a stream is a table of quads with those columns that queries read. What no window
+needs
 any more is taken out when it has become much, by making the table anew. Beside it stand the events as they came: of
 these a place is made again.
 """
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from triplewire.config import limits
 from triplewire.ongoing.windows.instants import Numbers
 from triplewire.sparql import QUADS, explode, to_sql
-from triplewire.sparql.dialects.duckdb import prepare
+from triplewire.sparql.dialects.duckdb import register_functions
 
 POSITION = "position"
 _TYPES = {
@@ -35,7 +36,7 @@ def engine() -> duckdb.DuckDBPyConnection:
     """In memory, for one thread; it opens no files."""
     config: dict[str, Any] = {"threads": 1, "memory_limit": limits.WINDOW_MEMORY, "temp_directory": ""}
     duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-    prepare(duck)
+    register_functions(duck)
     return duck
 
 

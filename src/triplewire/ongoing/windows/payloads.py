@@ -14,7 +14,7 @@ from triplewire.model.terms import results_document
 from triplewire.ongoing.windows.evaluations import Row, Rows
 from triplewire.ongoing.windows.plans import Plan
 from triplewire.ongoing.windows.views import View
-from triplewire.sparql.graphs import built
+from triplewire.sparql.construct import build_graph
 
 
 def comparable(plan: Plan, solutions: Rows) -> Rows:
@@ -54,4 +54,4 @@ def bounds(plan: Plan, view: View) -> list[dict[str, str | None]]:
 
 def _graph(plan: Plan, rows: Rows, name: str) -> list[tuple[str, str, str]]:
     named = (dict(zip(plan.names, row, strict=True)) for row in rows)
-    return built(plan.template or (), (), named, name)
+    return build_graph(plan.template or (), (), named, name)

@@ -30,7 +30,7 @@ from triplewire.ongoing.windows.results import RESULTS
 from triplewire.ongoing.windows.standings import Standing
 from triplewire.ongoing.windows.streams import Stream
 from triplewire.ongoing.windows.watches import Result, Watch, suspension
-from triplewire.sparql.depths import ensure_depth
+from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
@@ -57,7 +57,7 @@ class WindowPlace:
     much time."""
 
     def __init__(self, background: Background | None = None) -> None:
-        ensure_depth()
+        ensure_recursion_limit()
         self._background = background or Nothing()
         self._duck = engine()
         self._streams: dict[str, Stream] = {}

@@ -13,7 +13,7 @@ from triplewire.model.errors import Unsupported
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql import (
     Apply,
-    Compiled,
+    CompiledQuery,
     Pattern,
     Query,
     Registration,
@@ -23,10 +23,9 @@ from triplewire.sparql import (
     parse_registration,
 )
 from triplewire.sparql.algebra import VOLATILE
-from triplewire.sparql.compile.facets import FACETS
-from triplewire.sparql.graphs import selecting
-from triplewire.sparql.rewriting import parts
-from triplewire.sparql.variables import of_pattern
+from triplewire.sparql.compiler.facets import FACETS
+from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.traversal import iterate_parts, pattern_variables
 
 _NOW = Apply("now", ())
 _TRIPLE = frozenset({"subject", "predicate", "object", *(f"object_{name}" for name in FACETS)})
@@ -43,7 +42,7 @@ class Plan:
     """Of a CONSTRUCT."""
     names: tuple[str, ...]
     """The variables that a solution has terms for, in order."""
-    compiled: Compiled
+    compiled: CompiledQuery
     columns: frozenset[str]
     """Those of `quads` that it reads."""
     background: bool
@@ -62,7 +61,7 @@ class Plan:
     @property
     def fresh(self) -> bool:
         """Does every solution make blank nodes of its own?"""
-        return any(name.startswith("_:") for each in self.template or () for name in of_pattern(each))
+        return any(name.startswith("_:") for each in self.template or () for name in pattern_variables(each))
 
     @property
     def triples(self) -> bool:
@@ -84,7 +83,7 @@ def plan(text: str) -> Plan:
     if registration.report is None:
         raise Unsupported("a query without windows", hint="it is answered by combinations of triples")
     query = registration.query
-    for each in parts(query):
+    for each in iterate_parts(query):
         if isinstance(each, Apply) and each.op in VOLATILE:
             raise Unsupported(each.op.upper(), hint="what a window answers is the same whenever it is asked")
     selected = replace(registration, query=_selecting(query))
@@ -99,14 +98,14 @@ def plan(text: str) -> Plan:
         compiled=compiled,
         columns=facets_used(tree),
         background=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
-        timed=_NOW in parts(query),
+        timed=_NOW in iterate_parts(query),
     )
 
 
 def _selecting(query: Query) -> Query:
-    return replace(selecting(query), dataset=query.dataset) if query.form == "construct" else query
+    return replace(construct_to_select(query), dataset=query.dataset) if query.form == "construct" else query
 
 
-def _compiled(registration: Registration, now: datetime) -> Compiled:
+def _compiled(registration: Registration, now: datetime) -> CompiledQuery:
     """The same answer byte by byte, however contents came together."""
     return compile_windows(registration, "duckdb", now=now, steady=True)

@@ -1,16 +1,23 @@
-"""How DuckDB spells what engines spell differently."""
+"""The DuckDB dialect: how it spells `TW_` functions, and the Python functions that it is given for the rest.
+
+Python functions work on Arrow columns. One of them is maximum bipartite matching, for bags.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import cache, lru_cache
+from typing import Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
 from duckdb.func import PythonUDFType
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import (
+from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, translate_regex, translate_replacement
+from triplewire.sparql.sql import (
     BOOLEAN,
     DECIMAL,
     FLOAT,
@@ -32,15 +39,100 @@ from triplewire.sparql.compile.sql import (
     text,
     try_cast,
 )
-from triplewire.sparql.dialects.natives import NATIVES
-from triplewire.sparql.dialects.pairings import paired
-from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, translated
-from triplewire.sparql.dialects.replacements import replacement
+
+# Natives: what DuckDB has no function for, as functions over columns of Arrow.
+
+ArrowColumn = Any
+"""A `pyarrow.ChunkedArray` of strings; pyarrow is loaded when the first function runs."""
+
+
+def _map_rows(make: Callable[..., str | None], *columns: ArrowColumn) -> ArrowColumn:
+    """NULL where an argument is NULL."""
+    import pyarrow
+
+    rows = zip(*(each.to_pylist() for each in columns), strict=True)
+    return pyarrow.array([None if None in row else make(*row) for row in rows], pyarrow.string())
+
+
+def _map_one(make: Callable[[str], str]) -> Callable[[ArrowColumn], ArrowColumn]:
+    return lambda column: _map_rows(make, column)
+
+
+def _pattern(pattern: str, flags: str) -> str | None:
+    try:
+        return translate_regex(pattern, flags, "re2").text
+    except InvalidPattern:
+        return None
+
+
+def _replacement(pattern: str, text: str, flags: str) -> str | None:
+    try:
+        return translate_replacement(text, translate_regex(pattern, flags, "re2").groups, flags, "re2")
+    except InvalidPattern:
+        return None
+
+
+def _digits(written: str) -> str:
+    """A number that is written with an exponent, or is none, as XML Schema has it, in plain digits."""
+    if written in _NAMES:
+        return _NAMES[written]
+    plain = format(Decimal(written), "f")
+    return plain.removesuffix(".0")
+
+
+_NAMES = {"nan": "NaN", "-nan": "NaN", "inf": "INF", "-inf": "-INF"}
+
+
+TEXT_FUNCTIONS: Mapping[str, tuple[int, Callable[..., ArrowColumn]]] = {
+    "tw_sha384": (1, _map_one(lambda text: hashlib.sha384(text.encode()).hexdigest())),
+    "tw_sha512": (1, _map_one(lambda text: hashlib.sha512(text.encode()).hexdigest())),
+    "tw_upper": (1, _map_one(str.upper)),
+    "tw_lower": (1, _map_one(str.lower)),
+    "tw_digits": (1, _map_one(_digits)),
+    "tw_pattern": (2, lambda pattern, flags: _map_rows(_pattern, pattern, flags)),
+    "tw_replacement": (3, lambda pattern, text, flags: _map_rows(_replacement, pattern, text, flags)),
+}
+"""Each with the number of its arguments; all take and give strings."""
+
+
+# Pairings: the most members of a bag that can be paired with elements, one to one.
+
+
+def match_column(lists: Any) -> Any:  # noqa: ANN401 - a column of Arrow; pyarrow is loaded when the function runs
+    """For each list of masks, as `pairs`; a mask that is NULL stands for nothing."""
+    import pyarrow
+
+    found = (
+        None if masks is None else maximum_matching([each for each in masks if each]) for masks in lists.to_pylist()
+    )
+    return pyarrow.array(found, pyarrow.int64())
+
+
+def maximum_matching(masks: Sequence[int]) -> int:
+    """How many members can be paired at most: bit j of a member's mask says that it may be paired with element j.
+
+    By augmenting paths: a member without a free element takes one whose member can move on to another.
+    """
+    owners: dict[int, int] = {}
+    return sum(_augment(member, masks, owners, [0]) for member in range(len(masks)))
+
+
+def _augment(member: int, masks: Sequence[int], owners: dict[int, int], tried: list[int]) -> bool:
+    """Finds an element for a member, and moves others on for it. `tried` holds the elements that need no second look;
+    the depth is at most the number of elements."""
+    while left := masks[member] & ~tried[0]:
+        bit = left & -left
+        tried[0] |= bit
+        if bit not in owners or _augment(owners[bit], masks, owners, tried):
+            owners[bit] = member
+            return True
+    return False
+
 
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
 
-def prepare(connection: DuckDBPyConnection) -> None:
+def register_functions(connection: DuckDBPyConnection) -> None:
     """Makes the functions known that DuckDB has not. Once for a database; again does nothing."""
     for name, (given, made, function) in _NATIVES.items():
         try:
@@ -50,8 +142,8 @@ def prepare(connection: DuckDBPyConnection) -> None:
 
 
 _NATIVES: Mapping[str, tuple[Sequence[str], str, Callable[..., object]]] = {
-    **{name: (["VARCHAR"] * count, "VARCHAR", function) for name, (count, function) in NATIVES.items()},
-    "tw_paired": (["BIGINT[]"], "BIGINT", paired),
+    **{name: (["VARCHAR"] * count, "VARCHAR", function) for name, (count, function) in TEXT_FUNCTIONS.items()},
+    "tw_paired": (["BIGINT[]"], "BIGINT", match_column),
 }
 
 
@@ -78,13 +170,13 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
     TRY does that for patterns in columns. A constant one is compiled when the query is planned, which TRY does not
     reach, so the engine is asked beforehand.
     """
-    if known := constants(pattern, flags):
-        found = _known(known[0], known[1])
+    if known := constant_texts(pattern, flags):
+        found = _constant_regex(known[0], known[1])
         return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else cast(null(), BOOLEAN)
     return call("TRY", call("REGEXP_MATCHES", value, call("tw_pattern", pattern, flags)))
 
 
-def constants(*values: Sql) -> list[str]:
+def constant_texts(*values: Sql) -> list[str]:
     """The texts of constants; none if one of the values is not one."""
     return [each.name for each in values] if all(_is_text(each) for each in values) else []
 
@@ -94,10 +186,10 @@ def _is_text(value: Sql) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _known(pattern: str, flags: str) -> Regex | None:
+def _constant_regex(pattern: str, flags: str) -> Regex | None:
     """The pattern in RE2's words, if it is one and RE2 takes it."""
     try:
-        found = translated(pattern, flags, "re2")
+        found = translate_regex(pattern, flags, "re2")
         _engine().cursor().execute("SELECT REGEXP_MATCHES('', $1)", [found.text]).fetchall()
     except (InvalidPattern, duckdb.Error):
         return None
@@ -112,13 +204,15 @@ def _engine() -> duckdb.DuckDBPyConnection:
 def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
     """A pattern that matches nothing at all is an error, too."""
     made, instead = call("tw_pattern", pattern, flags), call("tw_replacement", pattern, by, flags)
-    if known := constants(pattern, flags):
-        if not (found := _known(known[0], known[1])):
+    if known := constant_texts(pattern, flags):
+        if not (found := _constant_regex(known[0], known[1])):
             return cast(null(), VARCHAR)
         made = text(found.text)
-    if given := constants(pattern, by, flags):
+    if given := constant_texts(pattern, by, flags):
         try:
-            instead = text(replacement(given[1], translated(given[0], given[2], "re2").groups, given[2], "re2"))
+            instead = text(
+                translate_replacement(given[1], translate_regex(given[0], given[2], "re2").groups, given[2], "re2")
+            )
         except InvalidPattern:
             return cast(null(), VARCHAR)
     empty = call("TRY", call("REGEXP_MATCHES", text(""), made))

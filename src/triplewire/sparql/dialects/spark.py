@@ -1,4 +1,4 @@
-"""How Spark spells what engines spell differently. Works with ANSI mode on or off."""
+"""The Spark SQL dialect: how it spells `TW_` functions, with ANSI mode on or off."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from triplewire.sparql.compile.sql import (
+from triplewire.sparql.dialects.duckdb import SPECIAL, constant_texts
+from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex, translate_replacement
+from triplewire.sparql.sql import (
     BOOLEAN,
     DECIMAL,
     FLOAT,
@@ -29,10 +31,52 @@ from triplewire.sparql.compile.sql import (
     text,
     try_cast,
 )
-from triplewire.sparql.dialects.duckdb import SPECIAL, constants
-from triplewire.sparql.dialects.floats import plain_digits
-from triplewire.sparql.dialects.regexes import InvalidPattern, translated
-from triplewire.sparql.dialects.replacements import replacement
+
+# Floats: the text of an xsd:double or xsd:float, in plain digits, made of the text that an engine gives it.
+
+_WHOLE = exp.DataType.build("INT")
+
+
+def plain_digits(value: Sql, written: Sql, mark: str) -> Sql:
+    """`written` is the engine's text of the value, with an exponent after `mark` where it is far from 1."""
+    whole = call("SUBSTRING", written, number(1), binary(exp.Sub, length(written), number(2)))
+    return case(
+        (exp.IsNan(this=value), text("NaN")),
+        (equal(value, double(float("inf"))), text("INF")),
+        (equal(value, double(float("-inf"))), text("-INF")),
+        (_like(written, f"%{mark}%"), _spread(written, mark)),
+        (_like(written, "%.0"), whole),
+        default=written,
+    )
+
+
+def _spread(written: Sql, mark: str) -> Sql:
+    """The digits with as many zeros, or the point at the place, that the exponent says."""
+    sign = case((_like(written, "-%"), text("-")), default=text(""))
+    mantissa = exp.SplitPart(this=written, delimiter=text(mark), part_index=number(1))
+    # the bar marks the end, where a point and one zero are no digits
+    digits = call(
+        "TRANSLATE", call("REPLACE", concat(mantissa, text("|")), text(".0|"), text("")), text("-.|"), text("")
+    )
+    exponent = try_cast(exp.SplitPart(this=written, delimiter=text(mark), part_index=number(2)), _WHOLE)
+    before = binary(exp.Add, exponent, number(1))
+    zeros = call("REPEAT", text("0"), exp.Neg(this=exp.Paren(this=before)))
+    split = concat(
+        call("SUBSTRING", digits, number(1), before),
+        text("."),
+        call("SUBSTRING", digits, binary(exp.Add, exponent, number(2))),
+    )
+    body = case(
+        (compare("<", exponent, number(0)), concat(text("0."), zeros, digits)),
+        (compare("<=", length(digits), before), call("RPAD", digits, before, text("0"))),
+        default=split,
+    )
+    return concat(sign, body)
+
+
+def _like(written: Sql, form: str) -> Sql:
+    return exp.Like(this=written, expression=text(form))
+
 
 _LOCAL = exp.DataType.build("TIMESTAMP_NTZ", dialect="spark")
 _GROUPS = 9
@@ -54,9 +98,9 @@ def _escape(value: Sql) -> Sql:
 
 def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
     """A wrong pattern would end the whole query, so one that is no constant is tried first."""
-    if known := constants(pattern, flags):
+    if known := constant_texts(pattern, flags):
         try:
-            return call("REGEXP_LIKE", value, text(translated(known[0], known[1], "java").text))
+            return call("REGEXP_LIKE", value, text(translate_regex(known[0], known[1], "java").text))
         except InvalidPattern:
             return cast(null(), BOOLEAN)
     return call("REGEXP_LIKE", value, _tried(_flagged(pattern, flags)))
@@ -91,9 +135,9 @@ def _has(flags: Sql, flag: str) -> Sql:
 def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
     """A pattern that matches nothing at all is an error, too."""
     try:
-        if known := constants(pattern, by, flags):
-            found = translated(known[0], known[2], "java")
-            made, instead = text(found.text), text(replacement(known[1], found.groups, known[2], "java"))
+        if known := constant_texts(pattern, by, flags):
+            found = translate_regex(known[0], known[2], "java")
+            made, instead = text(found.text), text(translate_replacement(known[1], found.groups, known[2], "java"))
         else:
             made, instead = _with_groups(pattern, flags), _checked(by, flags)
     except InvalidPattern:
@@ -105,15 +149,15 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
 
 def _with_groups(pattern: Sql, flags: Sql) -> Sql:
     """With empty groups behind it, for those that the replacement names and the pattern has not."""
-    known = constants(pattern, flags)
-    plain = text(translated(known[0], known[1], "java").text) if known else _tried(_flagged(pattern, flags))
+    known = constant_texts(pattern, flags)
+    plain = text(translate_regex(known[0], known[1], "java").text) if known else _tried(_flagged(pattern, flags))
     return concat(text("(?:"), plain, text(")" + "()" * _GROUPS))
 
 
 def _checked(by: Sql, flags: Sql) -> Sql:
     """A replacement in a column, or NULL if it is none."""
-    if known := constants(by, flags):
-        return text(replacement(known[0], _GROUPS, known[1], "java"))
+    if known := constant_texts(by, flags):
+        return text(translate_replacement(known[0], _GROUPS, known[1], "java"))
     literal = call("REGEXP_REPLACE", by, text(r"([\\$])"), text(r"\\$1"))
     return case(
         (_has(flags, "q"), literal),

@@ -1,35 +1,79 @@
-"""The cursor: where the parser is in the text, and what the text has said so far."""
+"""The parser's cursor: the position in the token stream, prefixes, limits on nesting and counts, and postponed
+refusals.
+
+Also holds the values that all grammar rules share: an operator with the variables in scope after it, and a window
+clause of RSP-QL.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from triplewire.config import limits
 from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
-from triplewire.sparql.algebra import Aggregate
-from triplewire.sparql.marks import Mark
-from triplewire.sparql.syntax.scopes import Scoped
-from triplewire.sparql.syntax.tokens import Source, Token
-from triplewire.sparql.windows import WindowClause
+from triplewire.sparql.algebra import Aggregate, Expression, Node, Operator, Var
+from triplewire.sparql.syntax.lexer import SourceSpan, SourceText, Token
+
+# Scopes: an operator with the variables that it makes visible.
+
+
+@dataclass(frozen=True)
+class ScopedOperator:
+    """A group, translated: as a whole, and `bare`, without `conditions`, the filters that stand directly in it.
+
+    `names` are the variables in scope after it, in reading order, blank nodes not among them.
+    """
+
+    whole: Operator
+    names: tuple[str, ...]
+    bare: Operator
+    conditions: tuple[Expression, ...] = ()
+
+
+def visible_names(nodes: Iterable[Node | None]) -> list[str]:
+    """The names of the variables among nodes that the text can name."""
+    return [node.name for node in nodes if isinstance(node, Var) and not node.name.startswith("_:")]
+
+
+# Windows: what a continuous query says of the pieces of streams that it is asked of, one after the other.
+
+WindowKind: TypeAlias = Literal["time", "count", "session"]
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """One window over one stream: of time, in microseconds; of a number of triples; or of a session, which goes on
+    until nothing came for `range` microseconds.
+
+    A new one opens after each `step`; the step of a session is its range. Equal to the range, windows tumble; smaller,
+    they slide; larger, they leave gaps, and what falls into these counts for none.
+    """
+
+    name: str
+    stream: str
+    kind: WindowKind
+    range: int
+    step: int
+
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
-class Rules:
+class GrammarRules:
     """The rules of the grammar that are used in a circle: by what they are made of."""
 
-    group: Callable[[Cursor], Scoped]
-    select: Callable[[Cursor], Scoped]
+    group: Callable[[Cursor], ScopedOperator]
+    select: Callable[[Cursor], ScopedOperator]
 
 
 @dataclass
-class Windows:
+class WindowDeclarations:
     """Which windows a text may use: those that it declares, with the place of each, and those that it did use."""
 
     declared: dict[str, tuple[Token, WindowClause]] = field(default_factory=dict)
@@ -39,8 +83,8 @@ class Windows:
 class Cursor:
     """Moves over the tokens of one query. Holds what was declared, counted and put off until the end."""
 
-    def __init__(self, text: str, base: str | None, rules: Rules) -> None:
-        self._source = Source(text)
+    def __init__(self, text: str, base: str | None, rules: GrammarRules) -> None:
+        self._source = SourceText(text)
         self._tokens = self._source.tokens()
         self._fresh = 0
         self._depth = 0
@@ -57,7 +101,7 @@ class Cursor:
         """Blank node labels, each with the basic graph pattern in which it was seen."""
         self.aggregates: dict[Aggregate, str] | None = None
         """The aggregates of this SELECT with their variables; None where none may stand."""
-        self.windows: Windows | None = None
+        self.windows: WindowDeclarations | None = None
         """Of a continuous query; None where there can be no windows."""
         self._marks: dict[str, Token] = {}
         self.refusal: Unsupported | None = None
@@ -165,9 +209,9 @@ class Cursor:
         self._marks.setdefault(construct, token or self.token)
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[SourceSpan, ...]:
         return tuple(
-            Mark(construct, self.place(token), self._source.excerpt(token.offset))
+            SourceSpan(construct, self.place(token), self._source.excerpt(token.offset))
             for construct, token in self._marks.items()
         )
 

@@ -1,40 +1,208 @@
-"""Expressions: the operators of SPARQL by their precedence."""
+"""Grammar of expressions: operators by precedence, function calls with their arities, casts, EXISTS and aggregates."""
 
 from __future__ import annotations
 
-from triplewire.sparql.algebra import Apply, Expression, Var
-from triplewire.sparql.syntax.calls import Call
+import sys
+from collections.abc import Callable
+
+from triplewire.model.terms import XSD
+from triplewire.sparql.algebra import Aggregate, Apply, Const, Exists, Expression, Var
 from triplewire.sparql.syntax.cursor import Cursor
-from triplewire.sparql.syntax.terms import at_iri, at_literal, iri, literal, skip_triple
+from triplewire.sparql.syntax.lexer import Token
+from triplewire.sparql.syntax.terms import (
+    at_iri,
+    at_literal,
+    parse_iri,
+    parse_iri_text,
+    parse_literal_term,
+    parse_string,
+    parse_variable,
+    skip_triple,
+)
+
+# The functions that a query may call, with the numbers of arguments that they take.
+
+_ONE = (
+    "STR LANG DATATYPE IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY HOURS MINUTES "
+    "SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC"
+)
+_TWO = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"
+
+ARITIES: dict[str, range] = {
+    **dict.fromkeys(["RAND", "NOW", "UUID", "STRUUID"], range(1)),
+    **dict.fromkeys(_ONE.split(), range(1, 2)),
+    **dict.fromkeys(_TWO.split(), range(2, 3)),
+    "BNODE": range(2),
+    "BOUND": range(1, 2),
+    "COALESCE": range(sys.maxsize),
+    "CONCAT": range(sys.maxsize),
+    "IF": range(3, 4),
+    "REGEX": range(2, 4),
+    "REPLACE": range(3, 5),
+    "SUBSTR": range(2, 4),
+}
+
+AGGREGATES = frozenset(["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"])
+
+FUNCTION_ALIASES = {"URI": "iri", "ISURI": "isiri"}
+"""Names that mean what another does."""
+
+_CLAUSES = (
+    "SELECT ASK CONSTRUCT DESCRIBE DISTINCT REDUCED WHERE FROM NAMED GRAPH OPTIONAL UNION MINUS SERVICE SILENT BIND AS "
+    "VALUES UNDEF FILTER NOT EXISTS IN GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET TRUE FALSE A SEPARATOR"
+)
+
+RESERVED_WORDS = frozenset(_CLAUSES.split())
+"""Words that a parenthesis does not make a function."""
+
+_TYPES = "boolean integer decimal float double string dateTime date"
+
+CASTS = frozenset(f"<{XSD}{name}>" for name in _TYPES.split())
+"""The types whose IRIs may be called with one value, to make it one of the type."""
+
+KNOWN_FUNCTIONS = ", ".join(sorted({*ARITIES, *AGGREGATES}))
+KNOWN_CASTS = ", ".join(f"xsd:{name}" for name in _TYPES.split())
+
+
+# Calls: functions by name, by the IRI of a type, EXISTS, and aggregates.
+
+
+class CallParser:
+    """One call, if one comes next. `inner` reads the expressions that are its arguments."""
+
+    def __init__(self, cursor: Cursor, inner: Callable[[Cursor], Expression]) -> None:
+        self._cursor = cursor
+        self._inner = inner
+
+    def parsed(self) -> Expression | None:
+        """None, and nothing is taken, where no call begins."""
+        cursor = self._cursor
+        name = cursor.token
+        if name.key == "EXISTS":
+            return self._exists()
+        if name.key == "NOT" and cursor.following.key == "EXISTS":
+            cursor.take()
+            inner = self._exists()
+            return cursor.over(Apply("!", (inner,)), inner)
+        if cursor.following.key != "(":
+            return None
+        if at_iri(cursor):
+            return self._by_iri(name)
+        return self._by_name(name) if name.kind == "word" else None
+
+    def _exists(self) -> Expression:
+        cursor = self._cursor
+        cursor.mark("EXISTS", cursor.expect("EXISTS"))
+        found = cursor.rules.group(cursor).whole
+        return cursor.over(Exists(found), found)
+
+    def _by_name(self, name: Token) -> Expression | None:
+        if name.key in AGGREGATES:
+            return self._aggregate(self._cursor.take())
+        if name.key in RESERVED_WORDS:
+            return None
+        self._cursor.take()
+        if name.key == "BOUND":
+            return self._bound()
+        arguments = self.arguments()
+        self._cursor.mark(f"function {name.key}", name)
+        if name.key not in ARITIES:
+            self._cursor.refuse(f"function {name.key}", name, f"known functions are {KNOWN_FUNCTIONS}")
+        else:
+            self._check(name, ARITIES[name.key], arguments)
+        if name.key in ("IRI", "URI") and self._cursor.base is not None:
+            arguments = (*arguments, Const(f"<{self._cursor.base}>"))
+        return self._cursor.over(Apply(FUNCTION_ALIASES.get(name.key, name.key.lower()), arguments), *arguments)
+
+    def _by_iri(self, name: Token) -> Expression:
+        function = f"<{parse_iri_text(self._cursor)}>"
+        distinct = self._cursor.following.key == "DISTINCT"
+        arguments = self.arguments(distinct)
+        if function not in CASTS or distinct:
+            self._cursor.refuse(f"function {function}", name, f"known are {KNOWN_CASTS}")
+        else:
+            self._check(name, range(1, 2), arguments)
+        return self._cursor.over(Apply(function, arguments), *arguments)
+
+    def _bound(self) -> Expression:
+        self._cursor.expect("(")
+        found = Var(parse_variable(self._cursor, "a variable as the argument of BOUND"))
+        self._cursor.expect(")")
+        return Apply("bound", (found,))
+
+    def _check(self, name: Token, arity: range, arguments: tuple[Expression, ...]) -> None:
+        if len(arguments) not in arity:
+            counts = " or ".join(map(str, arity))
+            expected = f"{counts} argument{'' if counts == '1' else 's'} for {name.key or name.text}"
+            raise self._cursor.wrong(f"{expected}, not {len(arguments)}", name)
+
+    def arguments(self, distinct: bool = False) -> tuple[Expression, ...]:
+        """Expressions in parentheses, after the word DISTINCT if it is told."""
+        cursor = self._cursor
+        cursor.expect("(")
+        if distinct:
+            cursor.expect("DISTINCT")
+        elif cursor.accept(")"):
+            return ()
+        found = [self._inner(cursor)]
+        while cursor.accept(","):
+            found.append(self._inner(cursor))
+        cursor.expect(")")
+        return tuple(found)
+
+    def _aggregate(self, name: Token) -> Expression:
+        cursor = self._cursor
+        cursor.mark(f"aggregate {name.key}", name)
+        outside, cursor.aggregates = cursor.aggregates, None
+        if outside is None:
+            raise cursor.wrong(
+                "no aggregate, as they stand in SELECT, HAVING and ORDER BY and not in one another", name
+            )
+        cursor.expect("(")
+        distinct = bool(cursor.accept("DISTINCT"))
+        argument = None if name.key == "COUNT" and cursor.accept("*") else self._inner(cursor)
+        separator = self._separator() if name.key == "GROUP_CONCAT" else " "
+        cursor.expect(")")
+        cursor.aggregates = outside
+        found = cursor.over(Aggregate(name.key.lower(), argument, distinct, separator), argument)
+        return Var(outside.setdefault(found, f".agg{len(outside)}"))
+
+    def _separator(self) -> str:
+        if not self._cursor.accept(";"):
+            return " "
+        self._cursor.expect("SEPARATOR")
+        self._cursor.expect("=")
+        return parse_string(self._cursor)
+
 
 _COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 _EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
 
 
-def constraint(cursor: Cursor) -> Expression:
+def parse_constraint(cursor: Cursor) -> Expression:
     """What may follow FILTER, HAVING and ORDER BY: an expression in parentheses, or a call."""
     if cursor.at("("):
-        return bracketed(cursor)
-    called = call(cursor)
+        return parse_bracketed(cursor)
+    called = parse_call(cursor)
     if called is None:
         raise cursor.wrong("`(` or a function")
     return called
 
 
-def bracketed(cursor: Cursor) -> Expression:
+def parse_bracketed(cursor: Cursor) -> Expression:
     cursor.expect("(")
-    inner = expression(cursor)
+    inner = parse_expression(cursor)
     cursor.expect(")")
     return inner
 
 
-def call(cursor: Cursor) -> Expression | None:
+def parse_call(cursor: Cursor) -> Expression | None:
     """The call that comes next; None if none does."""
     cursor.count_term()
-    return Call(cursor, expression).parsed()
+    return CallParser(cursor, parse_expression).parsed()
 
 
-def expression(cursor: Cursor) -> Expression:
+def parse_expression(cursor: Cursor) -> Expression:
     """An expression of any precedence."""
     with cursor.nested():
         parts = [_conjunction(cursor)]
@@ -57,11 +225,11 @@ def _relation(cursor: Cursor) -> Expression:
     if op := cursor.accept(*_COMPARISONS):
         return _apply(cursor, op.key, left, _sum(cursor))
     if cursor.accept("IN"):
-        return _apply(cursor, "in", left, *Call(cursor, expression).arguments())
+        return _apply(cursor, "in", left, *CallParser(cursor, parse_expression).arguments())
     if cursor.at("NOT") and cursor.following.key == "IN":
         cursor.take()
         cursor.take()
-        return _apply(cursor, "not in", left, *Call(cursor, expression).arguments())
+        return _apply(cursor, "not in", left, *CallParser(cursor, parse_expression).arguments())
     return left
 
 
@@ -86,17 +254,17 @@ def _unary(cursor: Cursor) -> Expression:
 
 def _primary(cursor: Cursor) -> Expression:
     if cursor.accept("("):
-        inner = expression(cursor)
+        inner = parse_expression(cursor)
         cursor.expect(")")
         return inner
-    if (called := call(cursor)) is not None:
+    if (called := parse_call(cursor)) is not None:
         return called
     if cursor.token.kind == "variable":
         return Var(cursor.take().text[1:])
     if at_literal(cursor):
-        return literal(cursor)
+        return parse_literal_term(cursor)
     if at_iri(cursor):
-        return iri(cursor)
+        return parse_iri(cursor)
     if cursor.at("<<("):
         return skip_triple(cursor)
     raise cursor.wrong(_EXPECTED)

@@ -1,4 +1,4 @@
-"""Groups: what stands in braces, translated as section 18.2.2 of the SPARQL specification says."""
+"""Grammar of group graph patterns and VALUES, translated as section 18.2.2 of the SPARQL specification says."""
 
 from __future__ import annotations
 
@@ -18,51 +18,108 @@ from triplewire.sparql.algebra import (
     Pattern,
     Service,
     Union,
+    Values,
     Window,
 )
-from triplewire.sparql.syntax.cursor import Cursor
-from triplewire.sparql.syntax.expressions import constraint, expression
-from triplewire.sparql.syntax.scopes import Scoped, visible
-from triplewire.sparql.syntax.terms import variable, variable_or_iri
-from triplewire.sparql.syntax.triples import Triples
-from triplewire.sparql.syntax.values import values
-from triplewire.sparql.syntax.windows import used
+from triplewire.sparql.syntax.cursor import Cursor, ScopedOperator, visible_names
+from triplewire.sparql.syntax.expressions import parse_constraint, parse_expression
+from triplewire.sparql.syntax.terms import (
+    TripleParser,
+    at_iri,
+    at_literal,
+    parse_iri,
+    parse_literal_term,
+    parse_variable,
+    parse_variable_or_iri,
+    skip_triple,
+)
+from triplewire.sparql.syntax.windows import parse_window_use
+
+# VALUES: solutions that a query states.
+
+
+def parse_values(cursor: Cursor) -> Values:
+    """What follows the word VALUES."""
+    if cursor.token.kind == "variable":
+        name = parse_variable(cursor)
+        return Values((name,), tuple((each,) for each in _cells(cursor, "{", "}")))
+    names = _value_names(cursor)
+    rows: list[tuple[str | None, ...]] = []
+    cursor.expect("{")
+    while not cursor.accept("}"):
+        opening = cursor.token
+        rows.append(_cells(cursor, "(", ")"))
+        if len(rows[-1]) != len(names):
+            raise cursor.wrong(f"a row of {len(names)} values, not {len(rows[-1])}", opening)
+    return Values(names, tuple(rows))
+
+
+def _value_names(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("(")
+    names: dict[str, None] = {}
+    while not cursor.accept(")"):
+        if cursor.token.text[1:] in names:
+            raise cursor.wrong("a variable that VALUES does not name before")
+        names[parse_variable(cursor, "a variable or `)`")] = None
+    return tuple(names)
+
+
+def _cells(cursor: Cursor, opening: str, closing: str) -> tuple[str | None, ...]:
+    cursor.expect(opening)
+    found: list[str | None] = []
+    while not cursor.accept(closing):
+        found.append(_cell(cursor, closing))
+    return tuple(found)
+
+
+def _cell(cursor: Cursor, closing: str) -> str | None:
+    if at_iri(cursor):
+        return parse_iri(cursor).term
+    if at_literal(cursor):
+        return parse_literal_term(cursor).term
+    if cursor.at("<<("):
+        skip_triple(cursor)
+        return None
+    if not cursor.accept("UNDEF"):
+        raise cursor.wrong(f"an IRI, a literal, UNDEF or `{closing}`")
+    return None
+
 
 _EXPECTED = "a triple pattern, OPTIONAL, FILTER, GRAPH, another element of a group or `}`"
 
 
-def group(cursor: Cursor) -> Scoped:
+def parse_group(cursor: Cursor) -> ScopedOperator:
     """A group in braces, or a sub-query in them."""
     opening = cursor.expect("{")
     cursor.count("groups", limits.QUERY_GROUPS, token=opening)
     outside, cursor.aggregates = cursor.aggregates, None
     with cursor.nested():
-        found = _subquery(cursor) if cursor.at("SELECT") else Elements(cursor).group()
+        found = _subquery(cursor) if cursor.at("SELECT") else GroupParser(cursor).group()
     cursor.expect("}")
     cursor.aggregates = outside
     return found
 
 
-def _subquery(cursor: Cursor) -> Scoped:
+def _subquery(cursor: Cursor) -> ScopedOperator:
     cursor.mark("a sub-query")
     return cursor.rules.select(cursor)
 
 
-def joined(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
+def join_all(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
     """All of them, in order. Balanced, so that many are not deep; the empty pattern adds nothing and is left out."""
     kept = [part for part in parts if part != Basic()]
-    return _folded(cursor, kept, Join) if kept else Basic()
+    return _fold(cursor, kept, Join) if kept else Basic()
 
 
-def _folded(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Union]) -> Operator:
+def _fold(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Union]) -> Operator:
     if len(parts) == 1:
         return parts[0]
     middle = (len(parts) + 1) // 2
-    halves = _folded(cursor, parts[:middle], kind), _folded(cursor, parts[middle:], kind)
+    halves = _fold(cursor, parts[:middle], kind), _fold(cursor, parts[middle:], kind)
     return cursor.over(kind(*halves), *halves)
 
 
-class Elements:
+class GroupParser:
     """Collects the elements of one group."""
 
     def __init__(self, cursor: Cursor) -> None:
@@ -70,7 +127,7 @@ class Elements:
         self._parts: list[Operator] = []
         self._filters: list[Expression] = []
         self._names: dict[str, None] = {}
-        self._triples = Triples(cursor, cursor.fresh())
+        self._triples = TripleParser(cursor, cursor.fresh())
         self._seen = 0
         self._kinds: dict[str, Callable[[], None]] = {
             "OPTIONAL": self._optional,
@@ -84,7 +141,7 @@ class Elements:
         if cursor.windows is not None:
             self._kinds["WINDOW"] = self._window
 
-    def group(self) -> Scoped:
+    def group(self) -> ScopedOperator:
         cursor = self._cursor
         while not cursor.at("}"):
             if kind := self._kinds.get(cursor.token.key):
@@ -93,13 +150,13 @@ class Elements:
                 kind()
                 cursor.accept(".")
             elif cursor.accept("FILTER"):
-                self._filters.append(constraint(cursor))
+                self._filters.append(parse_constraint(cursor))
                 cursor.accept(".")
             else:
                 self._statement()
         bare, conditions = self._so_far(), tuple(self._filters)
         whole = cursor.over(Filter(bare, conditions), bare, *conditions) if conditions else bare
-        return Scoped(whole, tuple(self._names), bare, conditions)
+        return ScopedOperator(whole, tuple(self._names), bare, conditions)
 
     def _statement(self) -> None:
         """One subject's triples, and the dot that must part them from more."""
@@ -107,7 +164,7 @@ class Elements:
         self._triples.statement(_EXPECTED)
         for each in self._triples.found[self._seen :]:
             predicate = each.predicate if isinstance(each, Pattern) else None
-            self._show(visible((each.subject, predicate, each.object)))
+            self._show(visible_names((each.subject, predicate, each.object)))
         self._seen = len(self._triples.found)
         if not cursor.accept(".") and not cursor.at("}", "FILTER", *self._kinds):
             raise cursor.wrong("`.`, `;`, `,` or `}`")
@@ -125,69 +182,69 @@ class Elements:
             self._parts += [Basic(tuple(run)), each]
             run = []
         self._parts.append(Basic(tuple(run)))
-        self._triples = Triples(self._cursor, self._cursor.fresh())
+        self._triples = TripleParser(self._cursor, self._cursor.fresh())
         self._seen = 0
 
     def _so_far(self) -> Operator:
         self._end_triples()
-        return joined(self._cursor, self._parts)
+        return join_all(self._cursor, self._parts)
 
     def _replace(self, made: Operator, *below: object) -> None:
         self._parts = [self._cursor.over(made, *below)]
 
     def _optional(self) -> None:
         self._cursor.take()
-        left, inner = self._so_far(), group(self._cursor)
+        left, inner = self._so_far(), parse_group(self._cursor)
         self._replace(LeftJoin(left, inner.bare, inner.conditions), left, inner.bare, *inner.conditions)
         self._show(inner.names)
 
     def _minus(self) -> None:
         self._cursor.take()
-        left, right = self._so_far(), group(self._cursor)
+        left, right = self._so_far(), parse_group(self._cursor)
         self._replace(Minus(left, right.whole), left, right.whole)
 
     def _bind(self) -> None:
         cursor = self._cursor
         cursor.take()
         cursor.expect("(")
-        value = expression(cursor)
+        value = parse_expression(cursor)
         cursor.expect("AS")
         if cursor.token.text[1:] in self._names:
             raise cursor.wrong("a variable that is not yet in scope")
-        name = variable(cursor)
+        name = parse_variable(cursor)
         cursor.expect(")")
         left = self._so_far()
         self._replace(Extend(left, name, value), left, value)
         self._show((name,))
 
     def _union(self) -> None:
-        branches = [group(self._cursor)]
+        branches = [parse_group(self._cursor)]
         while union := self._cursor.accept("UNION"):
             self._cursor.mark("UNION", union)
-            branches.append(group(self._cursor))
-        self._parts.append(_folded(self._cursor, [each.whole for each in branches], Union))
+            branches.append(parse_group(self._cursor))
+        self._parts.append(_fold(self._cursor, [each.whole for each in branches], Union))
         for each in branches:
             self._show(each.names)
 
     def _graph(self) -> None:
         self._cursor.take()
-        name = variable_or_iri(self._cursor, "GRAPH")
-        inner = group(self._cursor)
+        name = parse_variable_or_iri(self._cursor, "GRAPH")
+        inner = parse_group(self._cursor)
         self._parts.append(self._cursor.over(Graph(name, inner.whole), inner.whole))
-        self._show((*visible((name,)), *inner.names))
+        self._show((*visible_names((name,)), *inner.names))
 
     def _window(self) -> None:
         cursor = self._cursor
         assert cursor.windows is not None
         cursor.take()
-        name = used(cursor, cursor.windows)
-        inner = group(cursor)
+        name = parse_window_use(cursor, cursor.windows)
+        inner = parse_group(cursor)
         self._parts.append(cursor.over(Window(name, inner.whole), inner.whole))
         self._show(inner.names)
 
     def _values(self) -> None:
         self._cursor.take()
-        found = values(self._cursor)
+        found = parse_values(self._cursor)
         self._parts.append(found)
         self._show(found.names)
 
@@ -197,11 +254,11 @@ class Elements:
             cursor.refuse("SERVICE in a continuous query")
         cursor.take()
         silent = bool(cursor.accept("SILENT"))
-        endpoint = variable_or_iri(cursor, "SERVICE")
+        endpoint = parse_variable_or_iri(cursor, "SERVICE")
         opening, refusal, windows = cursor.token, cursor.refusal, cursor.windows
         cursor.windows = None
-        inner = group(self._cursor)
+        inner = parse_group(self._cursor)
         # what we do not know, the other endpoint may; windows are ours
         cursor.refusal, cursor.windows = refusal, windows
         self._parts.append(Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
-        self._show((*visible((endpoint,)), *inner.names))
+        self._show((*visible_names((endpoint,)), *inner.names))

@@ -1,4 +1,7 @@
-"""Queries: the prologue and the four forms."""
+"""Grammar of whole queries: the prologue, the four query forms and the dataset clause; also of one term by itself.
+
+Parsed queries up to `limits.REMEMBERED_QUERY_CHARACTERS` are cached.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,30 @@ from functools import lru_cache
 
 from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge
-from triplewire.sparql.algebra import Basic, Dataset, Node, Pattern, Query, Var
-from triplewire.sparql.syntax.cursor import Cursor, Rules
-from triplewire.sparql.syntax.groups import group
-from triplewire.sparql.syntax.scopes import Scoped, visible
-from triplewire.sparql.syntax.selections import clause, leveled, select, selected, where
-from triplewire.sparql.syntax.terms import address, at_iri, iri, string, variable_or_iri
-from triplewire.sparql.syntax.triples import Triples
-from triplewire.sparql.syntax.windows import declare
+from triplewire.sparql.algebra import Basic, Const, Dataset, Node, Pattern, Query, Var
+from triplewire.sparql.syntax.cursor import Cursor, GrammarRules, ScopedOperator, visible_names
+from triplewire.sparql.syntax.groups import parse_group
+from triplewire.sparql.syntax.select import (
+    parse_level,
+    parse_select_body,
+    parse_select_clause,
+    parse_subselect,
+    parse_where,
+)
+from triplewire.sparql.syntax.terms import (
+    TripleParser,
+    at_iri,
+    at_literal,
+    parse_iri,
+    parse_iri_text,
+    parse_literal_term,
+    parse_string,
+    parse_variable_or_iri,
+)
+from triplewire.sparql.syntax.windows import parse_window_declaration
 
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
-_NOTHING = Scoped(Basic(), (), Basic())
+_NOTHING = ScopedOperator(Basic(), (), Basic())
 
 
 def parse_query(text: str, base: str | None = None) -> Query:
@@ -26,9 +42,9 @@ def parse_query(text: str, base: str | None = None) -> Query:
     place, and BodyTooLarge over the limit.
     """
     if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
-        return _remembered(text, base)
+        return _parse_cached(text, base)
     check_length(text)
-    return _parsed(text, base)
+    return _parse(text, base)
 
 
 def check_length(text: str) -> None:
@@ -37,23 +53,23 @@ def check_length(text: str) -> None:
 
 
 @lru_cache(maxsize=512)
-def _remembered(text: str, base: str | None) -> Query:
-    return _parsed(text, base)
+def _parse_cached(text: str, base: str | None) -> Query:
+    return _parse(text, base)
 
 
-def _parsed(text: str, base: str | None) -> Query:
-    return ended(begun(text, base))
+def _parse(text: str, base: str | None) -> Query:
+    return finish_query(start_parsing(text, base))
 
 
-def begun(text: str, base: str | None) -> Cursor:
+def start_parsing(text: str, base: str | None) -> Cursor:
     """A cursor behind the declarations that a text starts with."""
-    cursor = Cursor(text, base, Rules(group, select))
+    cursor = Cursor(text, base, GrammarRules(parse_group, parse_subselect))
     _declarations(cursor)
     cursor.prologue = _prologue(cursor)
     return cursor
 
 
-def ended(cursor: Cursor) -> Query:
+def finish_query(cursor: Cursor) -> Query:
     """The query that is all that comes next."""
     query = _query(cursor)
     if cursor.token.kind != "end":
@@ -66,7 +82,7 @@ def ended(cursor: Cursor) -> Query:
 def _declarations(cursor: Cursor) -> None:
     while keyword := cursor.accept("PREFIX", "BASE", "VERSION"):
         if keyword.key == "VERSION":
-            cursor.refuse(f"VERSION {string(cursor)}", keyword)
+            cursor.refuse(f"VERSION {parse_string(cursor)}", keyword)
         elif keyword.key == "BASE":
             cursor.base = _reference(cursor)
         else:
@@ -84,7 +100,7 @@ def _prologue(cursor: Cursor) -> str:
 def _reference(cursor: Cursor) -> str:
     if cursor.token.kind != "iri":
         raise cursor.wrong("an IRI in angle brackets")
-    return address(cursor)
+    return parse_iri_text(cursor)
 
 
 def _query(cursor: Cursor) -> Query:
@@ -98,15 +114,15 @@ def _query(cursor: Cursor) -> Query:
 
 
 def _select(cursor: Cursor) -> Query:
-    wanted = clause(cursor)
+    wanted = parse_select_clause(cursor)
     dataset = _dataset(cursor)
-    found = selected(cursor, wanted)
+    found = parse_select_body(cursor, wanted)
     return Query("select", found.whole, found.names, dataset=dataset)
 
 
 def _ask(cursor: Cursor) -> Query:
     dataset = _dataset(cursor)
-    level = leveled(cursor, where(cursor), {})
+    level = parse_level(cursor, parse_where(cursor), {})
     made = level.projected(())
     return Query("ask", made if level.modified else made.inner, dataset=dataset)
 
@@ -117,16 +133,16 @@ def _construct(cursor: Cursor) -> Query:
     if template is None:
         cursor.expect("WHERE")
         template = _template(cursor)
-        pattern = Scoped(Basic(template), _names(template), Basic(template))
+        pattern = ScopedOperator(Basic(template), _names(template), Basic(template))
     else:
-        pattern = where(cursor)
+        pattern = parse_where(cursor)
     names = _names(template)
-    return Query("construct", leveled(cursor, pattern, {}).projected(names), names, template, dataset=dataset)
+    return Query("construct", parse_level(cursor, pattern, {}).projected(names), names, template, dataset=dataset)
 
 
 def _template(cursor: Cursor) -> tuple[Pattern, ...]:
     cursor.expect("{")
-    triples = Triples(cursor, None)
+    triples = TripleParser(cursor, None)
     while not cursor.accept("}"):
         triples.statement("a triple or `}`")
         if not cursor.accept(".") and not cursor.at("}"):
@@ -136,23 +152,23 @@ def _template(cursor: Cursor) -> tuple[Pattern, ...]:
 
 def _names(template: tuple[Pattern, ...]) -> tuple[str, ...]:
     nodes = (node for each in template for node in (each.subject, each.predicate, each.object))
-    return tuple(dict.fromkeys(visible(nodes)))
+    return tuple(dict.fromkeys(visible_names(nodes)))
 
 
 def _describe(cursor: Cursor) -> Query:
     star = cursor.accept("*")
     described = () if star else _described(cursor)
     dataset = _dataset(cursor)
-    level = leveled(cursor, where(cursor) if cursor.at("WHERE", "{") else _NOTHING, {})
-    names = level.names if star else tuple(dict.fromkeys(visible(described)))
+    level = parse_level(cursor, parse_where(cursor) if cursor.at("WHERE", "{") else _NOTHING, {})
+    names = level.names if star else tuple(dict.fromkeys(visible_names(described)))
     nodes = tuple(Var(name) for name in names) if star else described
     return Query("describe", level.projected(names), names, described=nodes, dataset=dataset)
 
 
 def _described(cursor: Cursor) -> tuple[Node, ...]:
-    found = [variable_or_iri(cursor, "DESCRIBE")]
+    found = [parse_variable_or_iri(cursor, "DESCRIBE")]
     while cursor.token.kind == "variable" or at_iri(cursor):
-        found.append(variable_or_iri(cursor, "DESCRIBE"))
+        found.append(parse_variable_or_iri(cursor, "DESCRIBE"))
     return tuple(dict.fromkeys(found))
 
 
@@ -162,8 +178,33 @@ def _dataset(cursor: Cursor) -> Dataset:
     while word := cursor.accept("FROM"):
         graphs = named if cursor.accept("NAMED") else default
         if cursor.windows is not None and graphs is named and cursor.at("WINDOW"):
-            declare(cursor, cursor.windows)
+            parse_window_declaration(cursor, cursor.windows)
         else:
             cursor.mark("FROM", word)
-            graphs.append(iri(cursor).term)
+            graphs.append(parse_iri(cursor).term)
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()
+
+
+# Constants: one term by itself, as SPARQL writes it, which is also how N-Triples does.
+
+
+def parse_term(text: str) -> str:
+    """The canonical text of an absolute IRI in angle brackets, or of a literal: in quotes, a number, or a truth value.
+
+    Raises SparqlSyntax for anything else, and Unsupported for a literal with a base direction.
+    """
+    cursor = Cursor(text, None, GrammarRules(parse_group, parse_subselect))
+    found = _constant(cursor)
+    if cursor.token.kind != "end":
+        raise cursor.wrong("the end of the term")
+    if cursor.refusal is not None:
+        raise cursor.refusal
+    return found.term
+
+
+def _constant(cursor: Cursor) -> Const:
+    if cursor.token.kind == "iri":
+        return parse_iri(cursor)
+    if not at_literal(cursor):
+        raise cursor.wrong("an IRI in angle brackets or a literal")
+    return parse_literal_term(cursor)

@@ -1,4 +1,8 @@
-"""Terms of a query as the canonical N-Triples text in which data are stored."""
+"""Grammar of terms, property paths and triples, for patterns and for CONSTRUCT templates.
+
+Terms become the canonical N-Triples text in which data are stored. Blank nodes of a query become variables whose
+name starts with `_:`, which no query text can project or use in a filter.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,24 @@ import re
 
 import pyoxigraph as ox
 
-from triplewire.model.terms import RDF, XSD
-from triplewire.sparql.algebra import Const, Node, Var
+from triplewire.config import limits
+from triplewire.model.terms import RDF, TW, XSD
+from triplewire.sparql.algebra import (
+    Chain,
+    Const,
+    Either,
+    Inverse,
+    Link,
+    Negated,
+    Node,
+    Path,
+    Pattern,
+    Reach,
+    Repeat,
+    Var,
+)
 from triplewire.sparql.syntax.cursor import Cursor
-from triplewire.sparql.syntax.tokens import Token
+from triplewire.sparql.syntax.lexer import Token
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SHORT = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
@@ -26,7 +44,7 @@ def at_iri(cursor: Cursor) -> bool:
     return cursor.token.kind in ("iri", "name")
 
 
-def address(cursor: Cursor) -> str:
+def parse_iri_text(cursor: Cursor) -> str:
     """The IRI that comes next, without brackets: written out, relative to the base, or with a prefix."""
     token = cursor.take()
     if token.kind == "iri":
@@ -39,21 +57,21 @@ def address(cursor: Cursor) -> str:
     return cursor.prefixes[prefix] + (re.sub(r"\\(.)", r"\1", local) if "\\" in local else local)
 
 
-def iri(cursor: Cursor) -> Const:
-    return Const(f"<{address(cursor)}>")
+def parse_iri(cursor: Cursor) -> Const:
+    return Const(f"<{parse_iri_text(cursor)}>")
 
 
-def variable(cursor: Cursor, expected: str = "a variable") -> str:
+def parse_variable(cursor: Cursor, expected: str = "a variable") -> str:
     """The name of the variable that comes next."""
     return cursor.expect_kind("variable", expected).text[1:]
 
 
-def variable_or_iri(cursor: Cursor, after: str) -> Node:
+def parse_variable_or_iri(cursor: Cursor, after: str) -> Node:
     if cursor.token.kind == "variable":
         return Var(cursor.take().text[1:])
     if not at_iri(cursor):
         raise cursor.wrong(f"an IRI or a variable after {after}")
-    return iri(cursor)
+    return parse_iri(cursor)
 
 
 def at_literal(cursor: Cursor) -> bool:
@@ -63,11 +81,11 @@ def at_literal(cursor: Cursor) -> bool:
     return token.key in ("+", "-") and cursor.following.kind in _NUMBERS and token.end == cursor.following.offset
 
 
-def literal(cursor: Cursor) -> Const:
+def parse_literal_term(cursor: Cursor) -> Const:
     """The literal that comes next. `at_literal` must hold."""
     token = cursor.take()
     if token.kind == "string":
-        return _string(cursor, token)
+        return _string_literal(cursor, token)
     if token.kind == "word":
         return Const(f'"{token.text.lower()}"^^<{XSD}boolean>')
     sign = token.text if token.kind == "mark" else ""
@@ -75,7 +93,7 @@ def literal(cursor: Cursor) -> Const:
     return Const(f'"{sign}{digits.text}"^^<{_NUMBERS[digits.kind]}>')
 
 
-def string(cursor: Cursor) -> str:
+def parse_string(cursor: Cursor) -> str:
     """The string that comes next, without its quotes and escapes."""
     token = cursor.expect_kind("string", "a string in quotes")
     width = 3 if len(token.text) > 5 and token.text.startswith(('"""', "'''")) else 1
@@ -95,7 +113,7 @@ def skip_triple(cursor: Cursor) -> Node:
             return Var(f"_:.{cursor.fresh()}")
 
 
-def _string(cursor: Cursor, token: Token) -> Const:
+def _string_literal(cursor: Cursor, token: Token) -> Const:
     width = 3 if len(token.text) > 5 and token.text.startswith(('"""', "'''")) else 1
     lexical = _unescaped(cursor, token, token.text[width:-width])
     if cursor.token.kind == "language":
@@ -107,7 +125,7 @@ def _string(cursor: Cursor, token: Token) -> Const:
 
 def _typed(cursor: Cursor, lexical: str, datatype: Token) -> Const:
     try:
-        return Const(str(ox.Literal(lexical, datatype=ox.NamedNode(address(cursor)))))
+        return Const(str(ox.Literal(lexical, datatype=ox.NamedNode(parse_iri_text(cursor)))))
     except ValueError:
         raise cursor.wrong("the IRI of a datatype", datatype) from None
 
@@ -142,3 +160,222 @@ def _absolute(cursor: Cursor, token: Token) -> str:
     except (SyntaxError, ValueError):
         raise cursor.wrong("an absolute IRI, or a `BASE` to resolve it", token) from None
     return cursor.addresses.setdefault((token.text, cursor.base), str(found.subject)[1:-1])
+
+
+# Property paths: the steps between two nodes, by their precedence.
+
+_HEADERS = f"<{TW}"
+_EXPECTED_PREDICATE = "a predicate: an IRI, `a`, a variable or a path"
+
+
+def at_path(cursor: Cursor) -> bool:
+    return at_iri(cursor) or cursor.at("^", "!", "(") or cursor.token.text == "a"
+
+
+def parse_path(cursor: Cursor) -> Path:
+    """A path of any precedence."""
+    with cursor.nested():
+        found = [_path_sequence(cursor)]
+        while bar := cursor.accept("|"):
+            cursor.mark("path `|`", bar)
+            found.append(_path_sequence(cursor))
+    return found[0] if len(found) == 1 else Either(tuple(found))
+
+
+def count_path_steps(path: Path) -> int:
+    """How many steps along predicates are written in a path."""
+    match path:
+        case Chain(paths) | Either(paths):
+            return sum(map(count_path_steps, paths))
+        case Inverse(inner) | Repeat(inner):
+            return count_path_steps(inner)
+    return 1
+
+
+def parse_predicate(cursor: Cursor) -> Const:
+    """A path that must be an IRI or `a`."""
+    if cursor.token.text == "a":
+        cursor.take()
+        return RDF_TYPE
+    if not at_iri(cursor):
+        raise cursor.wrong(_EXPECTED_PREDICATE)
+    token, found = cursor.token, parse_iri(cursor)
+    if found.term.startswith(_HEADERS):
+        cursor.mark(f"predicate {found.term}", token)
+    return found
+
+
+def _path_sequence(cursor: Cursor) -> Path:
+    found = [_directed(cursor)]
+    while cursor.accept("/"):
+        found.append(_directed(cursor))
+    return found[0] if len(found) == 1 else Chain(tuple(found))
+
+
+def _directed(cursor: Cursor) -> Path:
+    return Inverse(_path_repeated(cursor)) if cursor.accept("^") else _path_repeated(cursor)
+
+
+def _path_repeated(cursor: Cursor) -> Path:
+    found = _path_primary(cursor)
+    if not cursor.at("?", "*", "+") or at_literal(cursor):
+        return found
+    cursor.mark(f"path `{cursor.token.key}`")
+    mark = cursor.take().key
+    return Repeat(found, 1 if mark == "+" else 0, once=mark == "?")
+
+
+def _path_primary(cursor: Cursor) -> Path:
+    if bang := cursor.accept("!"):
+        cursor.mark("path `!`", bang)
+        return _negated(cursor)
+    if not cursor.accept("("):
+        return Link(parse_predicate(cursor))
+    found = parse_path(cursor)
+    cursor.expect(")")
+    return found
+
+
+def _negated(cursor: Cursor) -> Path:
+    forward: list[Const] = []
+    backward: list[Const] = []
+    if not cursor.accept("("):
+        _excluded(cursor, forward, backward)
+    elif not cursor.accept(")"):
+        _excluded(cursor, forward, backward)
+        while cursor.accept("|"):
+            _excluded(cursor, forward, backward)
+        cursor.expect(")")
+    return Negated(None if backward and not forward else tuple(forward), tuple(backward) if backward else None)
+
+
+def _excluded(cursor: Cursor, forward: list[Const], backward: list[Const]) -> None:
+    (backward if cursor.accept("^") else forward).append(parse_predicate(cursor))
+
+
+# Triples with their abbreviations: of patterns, with paths, and of templates, without.
+#
+# Blank nodes in a query are variables without a name; here they become variables whose name starts with `_:`,
+# which no query text can project or use in a filter.
+
+
+class TripleParser:
+    """Collects triples in reading order. `block` tells basic graph patterns apart: a label belongs to one.
+
+    A template has no block: its labels are its own, and it has no paths.
+    """
+
+    def __init__(self, cursor: Cursor, block: int | None) -> None:
+        self._cursor = cursor
+        self._block = block
+        self.found: list[Pattern | Reach] = []
+
+    def statement(self, expected: str) -> None:
+        """One subject with its properties."""
+        empty = self._cursor.following.key in ("]", ")")
+        complete = self._cursor.at("<<") or (self._cursor.at("[", "(") and not empty)
+        subject = self._node(expected)
+        if not complete or self._at_verb():
+            self._properties(subject)
+
+    def _properties(self, subject: Node) -> None:
+        while True:
+            verb = self._verb()
+            self._object(subject, verb)
+            while self._cursor.accept(","):
+                self._object(subject, verb)
+            more = False
+            while self._cursor.accept(";"):
+                more = True
+            if not more or not self._at_verb():
+                return
+
+    def _at_verb(self) -> bool:
+        return self._cursor.token.kind == "variable" or at_path(self._cursor)
+
+    def _verb(self) -> Var | Const | Path:
+        cursor = self._cursor
+        if cursor.token.kind == "variable":
+            return Var(cursor.take().text[1:])
+        found = Link(parse_predicate(cursor)) if self._block is None else parse_path(cursor)
+        return found.predicate if isinstance(found, Link) else found
+
+    def _object(self, subject: Node, verb: Var | Const | Path) -> None:
+        # the place in the list is taken before the object's own triples, so that patterns are in reading order
+        token, index = self._cursor.token, len(self.found)
+        found = self._node("an object")
+        self.found.insert(index, _triple(subject, verb, found))
+        weight = 1 if isinstance(verb, Var | Const) else count_path_steps(verb)
+        self._cursor.count("triple patterns", limits.PATTERNS, weight, token)
+        while self._cursor.at("{|", "~"):
+            self._annotation()
+
+    def _annotation(self) -> None:
+        if self._cursor.at("{|"):
+            skip_triple(self._cursor)
+            return
+        self._cursor.refuse("triple term")
+        self._cursor.take()
+        if self._cursor.token.kind in ("variable", "blank", "iri", "name"):
+            self._node("a name")
+
+    def _node(self, expected: str) -> Node:
+        cursor = self._cursor
+        if cursor.token.kind == "variable":
+            return Var(cursor.take().text[1:])
+        if cursor.token.kind == "blank":
+            return self._labelled()
+        if at_iri(cursor):
+            return parse_iri(cursor)
+        if at_literal(cursor):
+            return parse_literal_term(cursor)
+        if cursor.at("["):
+            return self._anonymous()
+        if cursor.at("("):
+            return self._collection()
+        if cursor.at("<<", "<<("):
+            return skip_triple(cursor)
+        raise cursor.wrong(expected)
+
+    def _labelled(self) -> Var:
+        token = self._cursor.take()
+        if self._block is not None and self._cursor.blocks.setdefault(token.text, self._block) != self._block:
+            raise self._cursor.wrong("a blank node label that was not used in another group", token)
+        return Var(token.text)
+
+    def _new(self) -> Var:
+        return Var(f"_:.{self._cursor.fresh()}")
+
+    def _anonymous(self) -> Var:
+        self._cursor.expect("[")
+        node = self._new()
+        if not self._cursor.at("]"):
+            with self._cursor.nested():
+                self._properties(node)
+        self._cursor.expect("]")
+        return node
+
+    def _collection(self) -> Node:
+        self._cursor.expect("(")
+        if self._cursor.accept(")"):
+            return RDF_NIL
+        first = cell = self._new()
+        while True:
+            with self._cursor.nested():
+                self._object(cell, RDF_FIRST)
+            if self._cursor.accept(")"):
+                self._rest(cell, RDF_NIL)
+                return first
+            following = self._new()
+            self._rest(cell, following)
+            cell = following
+
+    def _rest(self, cell: Var, following: Node) -> None:
+        self._cursor.count("triple patterns", limits.PATTERNS)
+        self.found.append(Pattern(cell, RDF_REST, following))
+
+
+def _triple(subject: Node, verb: Var | Const | Path, found: Node) -> Pattern | Reach:
+    if isinstance(verb, Var | Const):
+        return Pattern(subject, verb, found)
+    return Reach(subject, verb, found)

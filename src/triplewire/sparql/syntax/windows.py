@@ -1,55 +1,120 @@
-"""Windows: where a continuous query declares them and where it uses them."""
+"""Grammar of RSP-QL windows: their declaration, their use, stream names and durations (`PT10M` or `10m`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TypeAlias
 
 from triplewire.config import limits
 from triplewire.model.events import STREAM_NAME
-from triplewire.sparql.syntax.cursor import Cursor, Windows
-from triplewire.sparql.syntax.durations import count, duration
-from triplewire.sparql.syntax.terms import address, at_iri
-from triplewire.sparql.windows import Kind, WindowClause
+from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations, WindowKind
+from triplewire.sparql.syntax.lexer import Token
+from triplewire.sparql.syntax.terms import at_iri, parse_iri_text
+
+# Durations: how long a window is, as XSD writes it (`PT10M`) or short (`10m`).
+
+_XSD = re.compile(r"(-?)P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+_SHORT = re.compile(r"(-?)(\d+(?:\.\d+)?)(d|h|m|s|ms)", re.ASCII)
+_PARTS = frozenset({"word", "integer", "decimal", "double"})
+_SECOND = 1_000_000
+_UNITS = {"d": 86_400 * _SECOND, "h": 3_600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1_000}
+_LONGEST_NUMBER = 24
+"""Characters of a number or duration that is looked at: far more than any within the limits has."""
+
+_EXPECTED_DURATION = "a duration of days, hours, minutes and seconds, such as `PT10M`, `P1DT12H` or `10m`"
+
+
+def parse_duration(cursor: Cursor, what: str) -> int:
+    """The duration that comes next, in microseconds: whole ones, more than none, and not too many."""
+    token, text = _take_text(cursor)
+    found = duration_microseconds(text)
+    if found is None:
+        raise cursor.wrong(_EXPECTED_DURATION, token)
+    if found <= 0:
+        raise cursor.wrong(f"a {what} above zero", token)
+    if found != int(found):
+        raise cursor.wrong(f"a {what} of whole microseconds", token)
+    if found > limits.QUERY_WINDOW_DAYS * _UNITS["d"]:
+        raise cursor.unsupported(f"a {what} of more than {limits.QUERY_WINDOW_DAYS} days", token)
+    return int(found)
+
+
+def parse_triple_count(cursor: Cursor, what: str) -> int:
+    """The number of triples that comes next."""
+    token, text = _take_text(cursor)
+    if not re.fullmatch(r"-?\d+", text, re.ASCII):
+        raise cursor.wrong("a whole number of triples", token)
+    digits = text.lstrip("0")
+    if not digits or digits.startswith("-"):
+        raise cursor.wrong(f"a {what} above zero", token)
+    if len(digits) > _LONGEST_NUMBER or int(digits) > limits.QUERY_WINDOW_TRIPLES:
+        raise cursor.unsupported(f"a {what} of more than {limits.QUERY_WINDOW_TRIPLES} triples", token)
+    return int(digits)
+
+
+def _take_text(cursor: Cursor) -> tuple[Token, str]:
+    """Tokens without space between them, as one text: `PT0.5S` is three."""
+    first = cursor.token
+    start = bool(cursor.accept("-"))
+    while cursor.token.kind in _PARTS and (not start or cursor.token.offset == cursor.last.end):
+        cursor.take()
+        start = True
+    return first, cursor.since(first) if start else ""
+
+
+def duration_microseconds(text: str) -> Decimal | None:
+    """How many a text says; None for one that is no duration."""
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    if found := _XSD.fullmatch(text):
+        sign, *parts = found.groups()
+        given = zip(("d", "h", "m", "s"), parts, strict=True)
+        made = sum((Decimal(part) * _UNITS[unit] for unit, part in given if part is not None), Decimal(0))
+        return -made if sign else made
+    if found := _SHORT.fullmatch(text):
+        return Decimal(found[1] + found[2]) * _UNITS[found[3]]
+    return None
+
 
 _STREAM = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]*:.*/streams/)?({STREAM_NAME.pattern})")
 
 Measure: TypeAlias = Callable[[Cursor, str], int]
 
 
-def declare(cursor: Cursor, windows: Windows) -> None:
+def parse_window_declaration(cursor: Cursor, windows: WindowDeclarations) -> None:
     """A window, from the word WINDOW on: `WINDOW <w> ON <stream> [RANGE PT10M STEP PT1M]`."""
     opening = cursor.expect("WINDOW")
     cursor.count("windows", limits.QUERY_WINDOWS, token=opening)
     token = cursor.token
-    name = _name(cursor)
+    name = _window_name(cursor)
     if name in windows.declared:
         raise cursor.wrong("a window that is declared once", token)
     cursor.expect("ON")
     cursor.accept("STREAM")
-    stream = stream_name(cursor)
+    stream = parse_stream_name(cursor)
     cursor.expect("[")
     kind, range_, step = _extent(cursor)
     cursor.expect("]")
     windows.declared[name] = token, WindowClause(name, stream, kind, range_, step)
 
 
-def used(cursor: Cursor, windows: Windows) -> str:
+def parse_window_use(cursor: Cursor, windows: WindowDeclarations) -> str:
     """The name of the window that comes next, which must be declared."""
     token = cursor.token
     if token.kind == "variable":
         cursor.refuse(f"WINDOW {token.text}", hint="name the window by its IRI")
         cursor.take()
         return ""
-    name = _name(cursor)
+    name = _window_name(cursor)
     if name not in windows.declared:
         raise cursor.wrong("a window that `FROM NAMED WINDOW` declares", token)
     windows.used.add(name)
     return name
 
 
-def stream_name(cursor: Cursor) -> str:
+def parse_stream_name(cursor: Cursor) -> str:
     """The name of a stream: `<home>`, which is not relative to any base, or an address that ends in `/streams/home`."""
     token = cursor.token
     text = _as_written(cursor) if token.kind == "iri" else _expanded(cursor, "the name of a stream as an IRI")
@@ -59,7 +124,7 @@ def stream_name(cursor: Cursor) -> str:
     return found[1]
 
 
-def _name(cursor: Cursor) -> str:
+def _window_name(cursor: Cursor) -> str:
     """The IRI of a window; what is relative to nothing stays as it is written."""
     if cursor.token.kind == "iri" and cursor.base is None:
         return _as_written(cursor)
@@ -73,23 +138,23 @@ def _as_written(cursor: Cursor) -> str:
 def _expanded(cursor: Cursor, expected: str) -> str:
     if not at_iri(cursor):
         raise cursor.wrong(expected)
-    return address(cursor)
+    return parse_iri_text(cursor)
 
 
-def _extent(cursor: Cursor) -> tuple[Kind, int, int]:
+def _extent(cursor: Cursor) -> tuple[WindowKind, int, int]:
     """What stands in brackets: the kind, the range and the step of a window."""
     if cursor.accept("SESSION"):
-        gap = duration(cursor, "gap")
+        gap = parse_duration(cursor, "gap")
         return "session", gap, gap
     ranged = cursor.accept("RANGE")
     if cursor.accept("TRIPLES"):
-        return "count", *_stepped(cursor, count)
+        return "count", *_range_and_step(cursor, parse_triple_count)
     if not ranged:
         raise cursor.wrong("`RANGE`, `TRIPLES` or `SESSION`")
-    return "time", *_stepped(cursor, duration)
+    return "time", *_range_and_step(cursor, parse_duration)
 
 
-def _stepped(cursor: Cursor, measure: Measure) -> tuple[int, int]:
+def _range_and_step(cursor: Cursor, measure: Measure) -> tuple[int, int]:
     """A range and a step; without one, windows tumble."""
     range_ = measure(cursor, "range")
     if cursor.accept("STEP"):

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from triplewire.model.errors import InputError
 from triplewire.sparql import facets_of, to_sql
-from triplewire.sparql.compile.sql import Sql, call, case, concat, every, negate, number, text
+from triplewire.sparql.sql import Sql, call, case, concat, every, negate, number, text
 from triplewire.storage.lake.data_files import connect_duckdb
 
 # An IRI and most literals are their own keys. A number is `#`, the place of its double among all doubles as sixteen

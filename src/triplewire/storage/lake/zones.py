@@ -22,8 +22,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
-from triplewire.sparql.compile import sql
-from triplewire.sparql.compile.sql import Sql
+from triplewire.sparql import sql
+from triplewire.sparql.sql import Sql
 from triplewire.storage.lake.keys import (
     DIMENSIONS,
     NUMBER,

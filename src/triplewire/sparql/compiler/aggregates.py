@@ -1,0 +1,325 @@
+"""GROUP BY and the aggregates of SPARQL as aggregate functions of SQL.
+
+An error or a missing value in the argument makes SUM, AVG, MIN, MAX and GROUP_CONCAT an error; COUNT and SAMPLE skip
+it. GROUP_CONCAT joins the results of STR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from triplewire.model.terms import XSD
+from triplewire.sparql.algebra import Aggregate, Family, Group
+from triplewire.sparql.compiler.comparisons import total_order_keys
+from triplewire.sparql.compiler.contexts import Context
+from triplewire.sparql.compiler.filters import extend_relation
+from triplewire.sparql.compiler.joins import is_certain, join_relations, left_join
+from triplewire.sparql.compiler.patterns import match_patterns
+from triplewire.sparql.compiler.relations import OutputColumns, Relation, Rendering, SqlValue, render_select
+from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm, parse_constant
+from triplewire.sparql.compiler.values import NUMERIC, ComputedNumber, ComputedString, Value, facet_of
+from triplewire.sparql.sql import (
+    DECIMAL,
+    DOUBLE,
+    FLOAT,
+    Sql,
+    call,
+    case,
+    cast,
+    coalesce,
+    compare,
+    equal,
+    every,
+    is_null,
+    is_true,
+    null,
+    number,
+    present,
+    row_number,
+    text,
+    truth,
+    try_cast,
+)
+
+# An error in the argument, or no value, makes SUM, AVG, MIN, MAX and GROUP_CONCAT an error; COUNT and SAMPLE pass it
+# over. GROUP_CONCAT joins what STR gives.
+
+_FLOATING = frozenset({Family.FLOAT, Family.DOUBLE})
+
+
+def aggregate(
+    op: str, value: Value | None, *, separator: str = " ", among: Sql | None = None, steady: bool = False
+) -> Value:
+    """The value of a set function over a group; of all rows if there is no value, which only COUNT allows.
+
+    `among` is a condition for the rows that count. If `steady`, nothing depends on the order of rows.
+    """
+    rows = _Rows(truth(True) if among is None else among, steady)
+    if value is None:
+        return _whole(rows.all())
+    match op:
+        case "count":
+            return _whole(rows.count(value))
+        case "sum" | "avg":
+            return _numeric(op, value, rows)
+        case "group_concat":
+            return _group_concat(value, separator, rows)
+    return _pick_term(op, value, rows)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a group that count."""
+
+    among: Sql
+    steady: bool = False
+
+    def only(self, sql: Sql) -> Sql:
+        return case((self.among, sql))
+
+    def all(self) -> Sql:
+        return exp.Count(this=exp.Star() if is_true(self.among) else self.only(number(1)))
+
+    def of(self, sql: Sql) -> Sql:
+        """How many are not NULL."""
+        return number(0) if is_null(sql) else exp.Count(this=self.only(sql))
+
+    def count(self, value: Value) -> Sql:
+        if is_true(value.bound()):
+            return self.all()
+        return exp.Count(this=case((every(self.among, value.bound()), number(1))))
+
+
+def _whole(count: Sql) -> Value:
+    return ComputedNumber(number(1), cast(count, DECIMAL), cast(count, DOUBLE), frozenset({Family.EXACT}))
+
+
+@dataclass(frozen=True)
+class SumValue(ComputedNumber):
+    """A sum or mean: `floating` is its value where it is not exact, which is all that its text needs then."""
+
+    floating: Sql = field(default_factory=null)
+
+    def _digits(self, name: str) -> Sql:
+        return ComputedNumber(self.made_rank, self.made_exact, self.floating, self.families)._digits(name)
+
+
+def _numeric(op: str, value: Value, rows: _Rows) -> Value:
+    """SUM and AVG: as the highest type in the group; exactly, if that is a decimal."""
+    count = rows.all()
+    families = (value.families & NUMERIC) | {Family.EXACT}
+    rank = _rank(op, value, rows, count)
+    exact = _check_numeric(value, rows, _exact(op, value, rows, count))
+    floating = _check_numeric(value, rows, _floating(op, value, rows, rank))
+    both = case((compare("<=", rank, number(2)), cast(exact, DOUBLE)), default=floating)
+    return SumValue(rank, exact, both if value.families & _FLOATING else cast(exact, DOUBLE), families, floating)
+
+
+def _check_numeric(value: Value, rows: _Rows, made: Sql) -> Sql:
+    """An error if one of the group is no number."""
+    if is_null(made) or (value.families <= NUMERIC and is_true(value.bound())):
+        return made
+    return case((equal(rows.of(value.number()), rows.all()), made))
+
+
+def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
+    """Of the highest type; an average of integers is a decimal, and nothing at all is the integer 0."""
+    kinds = [(name, rank) for name, rank, family in _KINDS if family in value.families]
+    told = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
+    branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in told]
+    if len(kinds) == 1 and value.families <= NUMERIC and (op == "avg" or kinds[0][1] > 2):
+        branches = [(compare(">", count, number(0)), number(kinds[0][1]))]
+    elif op == "avg":
+        branches.append((compare(">", count, number(0)), number(2)))
+    return case(*branches, default=number(1))
+
+
+_KINDS = (("double", 4, Family.DOUBLE), ("float", 3, Family.FLOAT), ("decimal", 2, Family.EXACT))
+
+
+def _any(rows: _Rows, condition: Sql) -> Sql:
+    return condition if is_null(condition) else call("BOOL_OR", every(rows.among, condition))
+
+
+def _has_type(value: Value, name: str) -> Sql:
+    """By the column of types, where there is one."""
+    if isinstance(value, ComputedNumber):
+        return equal(value.rank(), number({kind: rank for kind, rank, _ in _KINDS}[name]))
+    return equal(value.facet("datatype") if isinstance(value, StoredTerm) else value.datatype(), text(XSD + name))
+
+
+def _exact(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
+    zero = cast(number(0), DECIMAL)
+    if Family.EXACT not in value.families:
+        return zero
+    total = call("TW_SUM", rows.only(_digits(value)))
+    # a number with more digits than are held makes no exact sum
+    complete = equal(rows.of(_digits(value)), count)
+    made = call("TW_MEAN", total, count) if op == "avg" else total
+    return case((equal(count, number(0)), zero), (complete, made))
+
+
+def _digits(value: Value) -> Sql:
+    """The exact value. Types are told apart by their column, which is shorter than the text."""
+    if not isinstance(value, StoredTerm) or not value.families & _FLOATING:
+        return value.exact()
+    names = [text(XSD + name) for name in ("double", "float")]
+    floating = exp.In(this=value.facet("datatype"), expressions=names)
+    inner = value.narrowed(Family.EXACT).exact()
+    return case((every(present(value.number()), exp.Not(this=floating)), inner))
+
+
+def _floating(op: str, value: Value, rows: _Rows, rank: Sql) -> Sql:
+    if not value.families & _FLOATING:
+        return null()
+    name = op.upper()
+    made = call(f"TW_{name}_STEADY" if rows.steady else name, rows.only(value.number()))
+    if Family.FLOAT not in value.families:
+        return made
+    return case((equal(rank, number(3)), cast(try_cast(made, FLOAT), DOUBLE)), default=made)
+
+
+def _group_concat(value: Value, separator: str, rows: _Rows) -> Value:
+    strings = value.string()
+    if is_null(strings):
+        return ComputedString(case((equal(rows.all(), number(0)), text(""))))
+    name = "TW_JOINED_STEADY" if rows.steady else "TW_JOINED"
+    joined = coalesce(call(name, rows.only(strings), text(separator)), text(""))
+    return ComputedString(case((equal(rows.of(strings), rows.all()), joined)))
+
+
+def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
+    """MIN, MAX and SAMPLE: one of the terms, as it is."""
+    if not value.families:
+        return Value()
+    keys = [value.text()] if op == "sample" else total_order_keys(value)
+    key = call("TW_ROW", *keys) if len(keys) > 1 else keys[0]
+    taken = case((every(rows.among, value.bound()), key))
+    best = "TW_AT_MOST" if op == "max" else "TW_AT_LEAST"
+    right = truth(True) if op == "sample" or is_true(value.bound()) else equal(rows.count(value), rows.all())
+
+    def made(sql: Sql) -> Sql:
+        return sql if is_null(sql) else case((right, call(best, sql, taken)))
+
+    return DerivedTerm(
+        families=value.families, made=made(value.text()), made_facet=lambda name: made(facet_of(value, name))
+    )
+
+
+# Groups: GROUP BY and the set functions over each group.
+
+_UNTOUCHED = frozenset({"min", "max", "sample"})
+"""Set functions that give the same however often a value comes."""
+
+_ROW = ".row"
+"""There for every solution, and not for a group that has none."""
+
+
+def compile_group(context: Context, group: Group) -> Relation:
+    """One solution for each group."""
+    counted = any(each.op not in _UNTOUCHED for _, each in group.aggregates)
+    inner = replace(context, counted=counted).compile(group.inner)
+    arguments = {name: f".a{name}" for name, each in group.aggregates if each.argument is not None}
+    relation = context.build.settled(inner)
+    for name, key in group.keys:
+        relation = extend_relation(context, relation, name, key)
+    for name, each in group.aggregates:
+        if each.argument is not None:
+            relation = extend_relation(context, relation, arguments[name], each.argument)
+    relation = relation if group.keys else _with_empty(context, relation)
+    flags = _firsts(relation, group, arguments)
+    relation = context.build.closed(relation.having(**flags) if flags else relation)
+    return _close_group(context, relation, group, arguments)
+
+
+def _with_empty(context: Context, relation: Relation) -> Relation:
+    """Without keys there is a group even where there is no solution; in SQL only if nothing is grouped by."""
+    if not (context.frame or context.graph is not None):
+        return relation
+    marked = relation.having(**{_ROW: ConstantValue(parse_constant('"1"'))})
+    return left_join(context, match_patterns(context, ()), context.build.closed(marked, constants=False), ())
+
+
+def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> dict[str, Value]:
+    """For set functions over what is distinct: is it the first row of its group with this value?"""
+    flags: dict[str, Value] = {}
+    for name, each in group.aggregates:
+        if each.distinct and each.op not in _UNTOUCHED:
+            told = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
+            parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *told]
+            flags[f".f{name}"] = SqlValue(equal(row_number(parts), number(1)))
+    return flags
+
+
+def _solution(relation: Relation) -> list[str]:
+    """The variables of the query: blank nodes and what lies between the ends of a path are no part of a solution."""
+    return [name for name in relation.values if not name.startswith(("_:", "."))]
+
+
+def _texts(relation: Relation, names: list[str]) -> list[Sql]:
+    texts = [relation.values[name].text() for name in names if name in relation.values]
+    return [each for each in texts if not is_null(each) and not isinstance(each, exp.Literal)]
+
+
+@dataclass(frozen=True)
+class _Key(StoredTerm):
+    """A key of a group: its text tells groups apart, and any facet of it is that of all."""
+
+    inner: Value | None = None
+
+    def text(self) -> Sql:
+        assert self.inner is not None
+        return self.inner.text()
+
+    def facet(self, name: str) -> Sql:
+        assert self.inner is not None
+        found = facet_of(self.inner, name)
+        return found if is_null(found) else exp.AnyValue(this=found)
+
+
+def _close_group(context: Context, relation: Relation, group: Group, arguments: Mapping[str, str]) -> Relation:
+    keys = {name: relation.values.get(name, Value()) for name, _ in group.keys}
+    values = {name: _key(value) for name, value in keys.items()} | {
+        name: _compute_aggregate(relation, name, each, arguments.get(name), steady=context.build.steady)
+        for name, each in group.aggregates
+    }
+    texts = [value.text() for value in keys.values() if not isinstance(value, ConstantValue)]
+    by = [*(each for each in texts if not is_null(each)), *relation.keys.values()]
+
+    found = context.build.closed(replace(relation, values=values, rows="set"), _grouping(by, bool(group.keys)))
+    return join_relations(context, context.start(), found) if context.frame else found
+
+
+def _grouping(by: list[Sql], keyed: bool) -> Rendering:
+    def grouping(relation: Relation, columns: OutputColumns) -> exp.Query:
+        select = render_select(relation, columns)
+        if by:
+            return select.group_by(*by, copy=False)
+        # Keys that are all constants make one group, but none where there is no solution. Without keys there is one in
+        # any case, also where nobody asks for what is aggregated.
+        least = exp.GTE(this=exp.Count(this=exp.Star()), expression=number(1 if keyed else 0))
+        return select.having(least, copy=False)
+
+    return grouping
+
+
+def _key(value: Value) -> Value:
+    return (
+        value
+        if isinstance(value, ConstantValue)
+        else _Key("", "", value.families, certain=is_certain(value), inner=value)
+    )
+
+
+def _compute_aggregate(relation: Relation, name: str, each: Aggregate, argument: str | None, *, steady: bool) -> Value:
+    among = None
+    if f".f{name}" in relation.values:
+        among = relation.values[f".f{name}"].text()
+    if _ROW in relation.values:
+        there = present(relation.values[_ROW].text())
+        among = there if among is None else exp.and_(there, among)
+    value = None if argument is None else relation.values[argument]
+    return aggregate(each.op, value, separator=each.separator, among=among, steady=steady)

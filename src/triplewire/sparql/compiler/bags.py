@@ -1,0 +1,207 @@
+"""Bags: all values of a predicate in one event, matched one to one with the elements that a subscription lists.
+
+A value becomes a bit mask of the elements that it can be paired with; a bag is the list of its masks. An object that
+is a list counts for its members; the empty list has none but is present, as a row with NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from triplewire.model.errors import Unsupported
+from triplewire.model.terms import RDF
+from triplewire.sparql.algebra import Bag, Family
+from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, RelationDefinition
+from triplewire.sparql.compiler.relations import (
+    JoinedSource,
+    OutputColumns,
+    Relation,
+    SqlValue,
+    TableSource,
+    render_select,
+)
+from triplewire.sparql.compiler.terms import StoredTerm
+from triplewire.sparql.compiler.values import ANY, Value
+from triplewire.sparql.sql import (
+    Sql,
+    binary,
+    call,
+    case,
+    cast,
+    coalesce,
+    column,
+    compare,
+    equal,
+    every,
+    number,
+    present,
+    text,
+    truth,
+)
+
+# Members: the values that each event has for a predicate, as a named relation.
+#
+# An object that is a list counts for its members; the empty list for none, but is there: a row with NULL.
+
+_FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
+
+
+@dataclass(frozen=True)
+class MemberTerm(StoredTerm):
+    """A member. Who asks for a facet of it makes it a column of the relation."""
+
+    name: str = "object"
+    families: frozenset[Family] = ANY
+    certain: bool = False
+    asked: set[str] = field(default_factory=set)
+
+    def facet(self, name: str) -> Sql:
+        self.asked.add(name)
+        return super().facet(name)
+
+
+def define_members(build: QueryBuild, predicate: str, alias: str) -> tuple[str, Value]:
+    """The name of a relation with a row for each member, with the column `position`; and the member as a value of it
+    under an alias."""
+    asked = next((each.asked for each in build.shared.values() if isinstance(each, ListMembers)), set[str]())
+    onward = _define_once(build, PathClosure(_define_once(build, ListCells(_REST)), None, keyed=True))
+    lists = _define_once(build, ListMembers(_define_once(build, ListCells(_FIRST, asked)), onward, asked))
+    return _define_once(build, BagMembers(predicate, lists, asked)), MemberTerm(alias, asked=asked)
+
+
+def _define_once(build: QueryBuild, definition: RelationDefinition) -> str:
+    """Its name, also where it was defined before."""
+    return next((name for name, each in build.shared.items() if each == definition), "") or build.define(definition)
+
+
+@dataclass(frozen=True)
+class ListCells:
+    """What the cells of lists hold, or are followed by; in the columns of a path's steps."""
+
+    predicate: str
+    asked: set[str] = field(default_factory=set, compare=False)
+
+    def sql(self) -> exp.Query:
+        facets = {f"o_{each}": f"object_{each}" for each in sorted(self.asked)}
+        places = {"s": "subject", "o": "object", "graph": "position", "name": "graph", **facets}
+        columns = [exp.alias_(exp.column(place), name) for name, place in places.items()]
+        stated = exp.select(*columns).from_("quads").distinct(copy=False)
+        return stated.where(equal(exp.column("predicate"), text(self.predicate)), copy=False)
+
+
+@dataclass(frozen=True)
+class ListMembers:
+    """The members of lists, by the cell at which a list starts."""
+
+    firsts: str
+    onward: str
+    asked: set[str] = field(compare=False)
+
+    def sql(self) -> exp.Query:
+        held = [column("f", name) for name in ("graph", "o", *(f"o_{each}" for each in sorted(self.asked)))]
+        first = exp.select(column("f", "s"), *held).from_(_table(self.firsts, "f"))
+        later = exp.select(column("r", "s"), *held).from_(_table(self.onward, "r"))
+        met = every(equal(column("f", "graph"), column("r", "graph")), equal(column("f", "s"), column("r", "o")))
+        return exp.union(first, later.join(_table(self.firsts, "f"), on=met, copy=False), distinct=False, copy=False)
+
+
+@dataclass(frozen=True)
+class BagMembers:
+    """The objects of a predicate, with the members of those that are lists."""
+
+    predicate: str
+    lists: str
+    asked: set[str] = field(compare=False)
+
+    def sql(self) -> exp.Query:
+        facets = [f"object_{each}" for each in sorted(self.asked)]
+        stated = exp.select("position", "subject", "object", *facets).from_("quads").distinct(copy=False)
+        stated.where(equal(exp.column("predicate"), text(self.predicate)), copy=False)
+        select = exp.select(column("q", "position"), *self._members()).from_(stated.subquery("q", copy=False))
+        met = [equal(column("l", "graph"), column("q", "position")), equal(column("l", "s"), column("q", "object"))]
+        return select.join(_table(self.lists, "l"), on=every(*met), join_type="left", copy=False)
+
+    def _members(self) -> Iterator[exp.Expr]:
+        object_, listed = column("q", "object"), present(column("l", "o"))
+        full = compare("!=", object_, text(_NIL))
+        yield exp.alias_(case((listed, column("l", "o")), (full, object_)), "object")
+        for each in sorted(self.asked):
+            name = f"object_{each}"
+            yield exp.alias_(case((listed, column("l", f"o_{each}")), default=column("q", name)), name)
+
+
+def _table(name: str, alias: str) -> exp.Table:
+    return exp.to_table(name, alias=alias)
+
+
+# A value becomes a mask: a bit for each element that it can be paired with. A bag is then the list of its masks, and
+# one-to-one pairing is a question to that list.
+
+_LONG = exp.DataType.build("BIGINT")
+_MASK = ".mask"
+
+
+def compile_bag(context: Context, bag: Bag) -> Relation:
+    """One solution for each event, and subscription, whose bag is as it must be."""
+    if context.frame is None or not context.events:
+        raise Unsupported("a bag", hint="the values of one event are a bag, those of all events are not")
+    alias = context.build.alias("m")
+    relation = context.start()
+    met = equal(column(alias, "position"), relation.keys["position"])
+    name, member = define_members(context.build, bag.predicate.term, alias)
+    relation = replace(relation, sources=(*relation.sources, JoinedSource(TableSource(name, alias)))).where(met)
+    relation = relation.having(**{bag.member: member})
+    masked = relation.having(**{_MASK: SqlValue(_mask(context, relation, bag))})
+    return _group_masks(context, context.build.closed(masked.only([_MASK])), bag)
+
+
+def _mask(context: Context, relation: Relation, bag: Bag) -> Sql:
+    """NULL for what is not in the bag."""
+    scope = context.scope(relation)
+    bits: Sql = number(0)
+    for place, each in enumerate(bag.elements):
+        bits = binary(exp.Add, bits, case((scope.holds(each), number(1 << place)), default=number(0)))
+    return case((present(relation.values[bag.member].text()), cast(bits, _LONG)))
+
+
+def _group_masks(context: Context, relation: Relation, bag: Bag) -> Relation:
+    by, condition = [*relation.keys.values()], _condition(bag, relation.values[_MASK].text())
+
+    def grouping(grouped: Relation, columns: OutputColumns) -> exp.Query:
+        return render_select(grouped, columns).group_by(*by, copy=False).having(condition, copy=False)
+
+    return context.build.closed(replace(relation, values={}, rows="set"), grouping)
+
+
+def _condition(bag: Bag, mask: Sql) -> Sql:
+    """What is cheap to see is looked at first: how many there are, and whether each has any partner at all."""
+    sides, size = _SIDES[bag.relation], len(bag.elements)
+    count = exp.Count(this=mask)
+    possible = every(*_possible(sides, size, count, mask))
+    if size < 2:
+        return possible
+    paired = equal(call("TW_PAIRED", call("TW_LIST", mask)), number(size) if sides.elements else count)
+    return case((possible, paired), default=truth(False))
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """On which sides nothing may be left over."""
+
+    values: bool
+    elements: bool
+
+
+_SIDES = {"#=": _Sides(True, True), "#<": _Sides(True, False), "#>": _Sides(False, True)}
+
+
+def _possible(sides: _Sides, size: int, count: Sql, mask: Sql) -> Iterable[Sql]:
+    if sides.values:
+        yield compare("<=", count, number(size))
+        yield coalesce(compare(">", call("MIN", mask), number(0)), truth(True))
+    if sides.elements:
+        yield compare(">=", count, number(size))
+        yield equal(coalesce(call("BIT_OR", mask), number(0)), number((1 << size) - 1))

@@ -1,0 +1,323 @@
+"""Compile contexts: where an operator is evaluated, and the named relations (CTEs) that one query shares.
+
+A frame is a relation for whose rows the evaluation is repeated, all at once: the events of a batch with the
+constants of each subscription, or the solutions that EXISTS looks at. Relations computed inside a frame have its
+keys as columns and are joined on them, so that one row's solutions never meet another's. Closures are the named
+relations of repeated paths; `keyed` ones tell pairs apart by event, with the columns `graph` (its position) and
+`name` (its term). Windows of a continuous query are relations named `window_0`, `window_1`, ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import Dataset, Node, Operator
+from triplewire.sparql.compiler.expressions import ExpressionScope
+from triplewire.sparql.compiler.relations import (
+    Exports,
+    JoinedSource,
+    Relation,
+    RelationSource,
+    Rendering,
+    SubquerySource,
+    TableSource,
+    carry_values,
+    render_distinct,
+    render_plain,
+    render_select,
+)
+from triplewire.sparql.compiler.values import Value
+from triplewire.sparql.sql import Sql, column, equal, every, is_true, text
+from triplewire.sparql.statistics import Statistics
+
+# Windows in SQL: the relations that hold what the windows of a continuous query do, when one of them closes.
+
+HEADER_COLUMNS = ("position", "graph", "stream", "source", "application", "time", "received")
+"""What `events` has of an event."""
+
+
+def window_relation(window: int) -> str:
+    """The name of the relation that has the columns of `quads` and a row for each quad in the window."""
+    return f"window_{window}"
+
+
+@dataclass(frozen=True)
+class WindowHeaders:
+    """The events of a window as a source. Which of an event's quads are in the window does not matter."""
+
+    window: int
+    alias: str
+
+    def sql(self) -> exp.Expr:
+        events = exp.select(*(exp.column(name) for name in HEADER_COLUMNS)).from_(window_relation(self.window))
+        return events.distinct(copy=False).subquery(self.alias, copy=False)
+
+
+# A frame is a relation whose rows are what the evaluation is repeated for, all at once: the events of a batch with the
+# constants of each subscription, or the solutions that EXISTS looks at. Whatever is computed inside of a frame has the
+# frame's keys as columns and is joined on them, so that one row's solutions never meet another's.
+
+
+class RelationDefinition(Protocol):
+    """What a named relation is."""
+
+    def sql(self) -> exp.Query:
+        """Asked for last, when all columns are known."""
+
+
+OperatorCompiler: TypeAlias = Callable[[Operator, "Context"], Relation]
+
+_NO_STATISTICS = Statistics()
+"""What is known of windows before they close."""
+
+
+@dataclass
+class QueryBuild:
+    """What all operators of one query share: names, and relations that are read more than once."""
+
+    making: OperatorCompiler
+    statistics: Statistics = field(default_factory=Statistics)
+    now: Value = field(default_factory=Value)
+    names: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, RelationDefinition] = field(default_factory=dict)
+    """Named relations, in an order in which each reads only earlier ones."""
+    steady: bool = False
+    """Is every order that is left open to be that of texts?"""
+    windows: tuple[str, ...] = ()
+    """The names of the windows, each at the number of its relation."""
+    _count: int = 0
+
+    def alias(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def closed(self, relation: Relation, rendering: Rendering = render_plain, *, constants: bool = True) -> Relation:
+        """The relation as a sub-query, with its constants as they are or as columns of it."""
+        exports = Exports(relation, self.names, rendering)
+        alias = self.alias("s")
+        return Relation(
+            sources=(JoinedSource(SubquerySource(exports, alias)),),
+            values=carry_values(exports, alias, constants=constants),
+            keys={name: exports.key(alias, name) for name in relation.keys},
+            rows="set" if rendering is render_distinct else relation.rows,
+        )
+
+    def settled(self, relation: Relation) -> Relation:
+        """The relation with every solution as often as it counts."""
+        return self.closed(relation, render_distinct) if relation.rows == "repeats" else relation
+
+    def simple(self, relation: Relation) -> Relation:
+        """The relation without values that are computed under names of their own."""
+        return self.closed(relation) if relation.lets.values else relation
+
+    def share(self, relation: Relation, rendering: Rendering = render_plain) -> EvaluationFrame:
+        """The relation under a name, to be read by many."""
+        exports = Exports(relation, self.names, rendering)
+        return EvaluationFrame(self.define(exports), exports)
+
+    def define(self, definition: RelationDefinition) -> str:
+        """The name of a relation that is to be read by many."""
+        name = self.alias("r")
+        self.shared[name] = definition
+        return name
+
+
+@dataclass(frozen=True)
+class EvaluationFrame:
+    """A named relation. Reading it gives an open relation with its values and keys."""
+
+    name: str
+    exports: Exports
+
+    def read(self, alias: str) -> Relation:
+        keys = {name: self.exports.key(alias, name) for name in self.exports.relation.keys}
+        rows = self.exports.relation.rows
+        return Relation(
+            (JoinedSource(TableSource(self.name, alias)),),
+            values=carry_values(self.exports, alias),
+            keys=keys,
+            rows=rows,
+        )
+
+
+@dataclass(frozen=True)
+class Context:
+    """`counted` says whether it matters how often a solution comes. `graph` is set inside of GRAPH. In a `frame`,
+    `substituted` are the variables that it gives values to: they are constants to all that is evaluated in it."""
+
+    build: QueryBuild
+    dataset: Dataset = field(default_factory=Dataset)
+    counted: bool = True
+    graph: Node | None = None
+    frame: EvaluationFrame | None = None
+    events: bool = False
+    """Is each row of the frame one event, whose quads are all there is?"""
+    window: int | None = None
+    """The number of the window that is asked; None for everything that was published."""
+
+    def compile(self, operator: Operator) -> Relation:
+        return self.build.making(operator, self)
+
+    def uncounted(self) -> Context:
+        return replace(self, counted=False)
+
+    def inside(self, graph: Node) -> Context:
+        return replace(self, graph=graph)
+
+    def framed(self, frame: EvaluationFrame) -> Context:
+        return replace(self, frame=frame)
+
+    def within(self, window: str) -> Context:
+        """All of a window, whatever graphs the query is asked of."""
+        return replace(self, dataset=Dataset(), graph=None, window=self.build.windows.index(window))
+
+    def quads(self, alias: str) -> RelationSource:
+        return TableSource("quads" if self.window is None else window_relation(self.window), alias)
+
+    def headers(self, alias: str) -> RelationSource:
+        """A row for each event."""
+        return TableSource("events", alias) if self.window is None else WindowHeaders(self.window, alias)
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.build.statistics if self.window is None else _NO_STATISTICS
+
+    def start(self) -> Relation:
+        """The one empty solution, once for each row of the frame."""
+        return Relation() if self.frame is None else self.frame.read(self.build.alias("f"))
+
+    @property
+    def keyed(self) -> bool:
+        """Is what is computed told apart by event?"""
+        return self.events or self.graph is not None
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The variables to which every row of the frame gives a value; others may yet be bound inside of it."""
+        if self.frame is None:
+            return frozenset()
+        values = self.frame.exports.relation.values
+        return frozenset(name for name, value in values.items() if is_true(value.bound()))
+
+    def repeats(self, relation: Relation) -> bool:
+        """Was it computed for each row of the frame, and can these be told apart in it? What has other keys alone, as
+        those of its graph, was not."""
+        keys = {} if self.frame is None else self.frame.exports.relation.keys
+        return bool(keys) and keys.keys() <= relation.keys.keys()
+
+    @property
+    def substituted(self) -> frozenset[str]:
+        return frozenset() if self.frame is None else frozenset(self.frame.exports.relation.values)
+
+    def scope(self, relation: Relation, exists: Callable[..., Sql] | None = None) -> ExpressionScope:
+        return ExpressionScope(relation.values, relation.lets, exists=exists, now=self.build.now)
+
+
+def same_keys(left: Mapping[str, Sql], right: Mapping[str, Sql]) -> list[Sql]:
+    """Two relations meet only where their keys agree. A variable without a value agrees with itself."""
+    return [_agree(name, left[name], right[name]) for name in left if name in right]
+
+
+def _agree(name: str, left: Sql, right: Sql) -> Sql:
+    if left == right:
+        return exp.true()
+    kind = exp.EQ if name in ("position", "subscription", "graph") else exp.NullSafeEQ
+    return kind(this=left, expression=right)
+
+
+# Closures: named relations of pairs of nodes, for the paths that repeat.
+#
+# `keyed` relations tell pairs apart by event: they have the columns `graph`, its position, and `name`, its term.
+
+PATH_KEYS = ("graph", "name")
+
+
+@dataclass(frozen=True)
+class PathSteps:
+    """The pairs that one repetition of a path connects, each once."""
+
+    relation: Relation
+    keyed: bool
+
+    def sql(self) -> exp.Query:
+        values, keys = self.relation.values, self.relation.keys
+        columns = {"s": values["s"].text(), "o": values["o"].text()}
+        named = {name: keys[name] for name in PATH_KEYS} if self.keyed else {}
+        return render_select(self.relation, {**columns, **named}).distinct(copy=False)
+
+
+@dataclass(frozen=True)
+class PathClosure:
+    """The pairs that one or more steps connect. Starts at the term `start`, if there is one, else anywhere.
+
+    Engines that have recursion with set semantics run `sql`; for others there are the parts."""
+
+    steps: str
+    start: str | None
+    keyed: bool
+
+    def recursive(self, name: str) -> exp.Query:
+        """The definition that refers to itself by this name."""
+        return exp.union(self.first(), self.next(name), distinct=True, copy=False)
+
+    def sql(self) -> exp.Query:
+        raise TypeError("a closure is defined by a name that it refers to")
+
+    def first(self) -> exp.Select:
+        """The pairs of one step."""
+        select = exp.select(*self._columns("d", "d")).from_(exp.to_table(self.steps, alias="d"))
+        return select if self.start is None else select.where(equal(column("d", "s"), text(self.start)))
+
+    def next(self, known: str) -> exp.Select:
+        """The pairs that one step more connects, of a relation of known pairs."""
+        same = [equal(column("c", "graph"), column("d", "graph"))] if self.keyed else []
+        on: Sql = every(equal(column("c", "o"), column("d", "s")), *same)
+        select = exp.select(*self._columns("c", "d")).from_(exp.to_table(known, alias="c"))
+        return select.join(exp.to_table(self.steps, alias="d"), on=on)
+
+    def _columns(self, start: str, end: str) -> list[exp.Expr]:
+        keys = [column(end, name) for name in PATH_KEYS] if self.keyed else []
+        return [column(start, "s"), column(end, "o"), *keys]
+
+
+@dataclass(frozen=True)
+class PathPairs:
+    """The pairs of a named relation and those of paths of no length."""
+
+    named: str
+    zero: exp.Query
+    keyed: bool
+
+    def sql(self) -> exp.Query:
+        columns = [exp.column(name) for name in ("s", "o", *(PATH_KEYS if self.keyed else ()))]
+        return exp.union(exp.select(*columns).from_(self.named), self.zero, distinct=True, copy=False)
+
+
+# Definitions: the named relations that a query reads, in front of it.
+
+
+def with_shared_relations(build: QueryBuild, query: exp.Query) -> exp.Query:
+    """The query with the named relations that it reads, for an engine that has recursion over sets."""
+    return with_definitions(query, render_definitions(build))
+
+
+def render_definitions(build: QueryBuild) -> dict[str, exp.Query]:
+    """Made from the last to the first, because each asks those before it for columns."""
+    made = {name: _render_definition(name, each) for name, each in reversed([*build.shared.items()])}
+    return dict(reversed([*made.items()]))
+
+
+def _render_definition(name: str, definition: RelationDefinition) -> exp.Query:
+    return definition.recursive(name) if isinstance(definition, PathClosure) else definition.sql()
+
+
+def with_definitions(query: exp.Query, relations: dict[str, exp.Query]) -> exp.Query:
+    if not relations:
+        return query
+    named = [exp.CTE(this=each, alias=exp.TableAlias(this=exp.to_identifier(name))) for name, each in relations.items()]
+    query.set("with_", exp.With(expressions=named, recursive=True))
+    return query

@@ -1,0 +1,272 @@
+"""The function library: operators and functions by the name that the algebra gives them, ontology look-ups included.
+
+Ontology functions look rows up in the relation `closure`, with the columns `relation`, `lower` and `upper`, all of
+them text:
+
+    below       a class or property; another that is over it, or equivalent
+    strictly    the same without equivalents
+    equivalent  a class, property or individual; another that means the same
+    is_a        an individual; a class that it is of
+    <…>         for the property of this IRI: a subject; an object
+
+No name stands beside itself there: being below or equivalent to oneself needs no ontology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from sqlglot import exp
+
+from triplewire.model.terms import is_iri
+from triplewire.sparql.algebra import Apply, Const, Expression, Family, Param, Var
+from triplewire.sparql.compiler.arithmetic import BindSql, arithmetic, make_rounding, random_number
+from triplewire.sparql.compiler.casts import CASTS, make_date_part, strdt, timezone, tz
+from triplewire.sparql.compiler.comparisons import compare_equal, compare_ordered, same_term
+from triplewire.sparql.compiler.strings import (
+    concat_strings,
+    encode_for_uri,
+    fresh_blank_node,
+    lang_matches,
+    make_digest,
+    make_iri,
+    make_string_function,
+    make_struuid,
+    make_uuid,
+    match_regex,
+    replace_matches,
+    str_after,
+    str_before,
+    strlang,
+    strlen,
+    substr,
+)
+from triplewire.sparql.compiler.values import ComputedBoolean, ComputedIri, ComputedString, Value
+from triplewire.sparql.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
+
+# Ontologies: what they say of two names, as a look-up in the relation `closure`.
+#
+# It has the columns `relation`, `lower` and `upper`, all of them terms or names as text:
+#
+#     below       a class or property; another that is over it, or equivalent
+#     strictly    the same, but for equivalents
+#     equivalent  a class, property or individual; another that means the same
+#     is_a        an individual; a class that it is of
+#     <…>         for the property of this address: a subject; an object
+#
+# No name stands beside itself there. To be below oneself, or equivalent to oneself, needs no ontology.
+
+CLOSURE = "closure"
+CLOSURE_COLUMNS = ("relation", "lower", "upper")
+HAS = "has"
+REFLEXIVE: Mapping[str, bool] = {"below": True, "strictly": False, "equivalent": True, "is_a": False}
+"""The relations between two names, and whether a name is in it with itself."""
+
+
+def _make_relation(relation: str) -> Callable[[Value, Value], Value]:
+    """An error for what is no IRI, so that it is neither in the relation nor not."""
+
+    def made(lower: Value, upper: Value) -> Value:
+        found = _in_closure(text(relation), lower.text(), upper.text())
+        same = [equal(lower.text(), upper.text())] if REFLEXIVE[relation] else []
+        return ComputedBoolean(case((every(lower.among(Family.IRI), upper.among(Family.IRI)), some(*same, found))))
+
+    return made
+
+
+def _has(subject: Value, property_: Value, object_: Value) -> Value:
+    found = _in_closure(property_.text(), subject.text(), object_.text())
+    return ComputedBoolean(case((every(subject.among(Family.IRI), property_.among(Family.IRI)), found)))
+
+
+def _in_closure(*sought: Sql) -> Sql:
+    """Names of columns are not qualified, and no columns to those who look for what the expression reads."""
+    names = [exp.to_identifier(name) for name in CLOSURE_COLUMNS]
+    rows = exp.Select(expressions=[exp.Tuple(expressions=names)]).from_(CLOSURE, copy=False)
+    return exp.In(this=exp.Tuple(expressions=list(sought)), query=rows.subquery(copy=False))
+
+
+ONTOLOGY_FUNCTIONS: Mapping[str, Callable[..., Value]] = {
+    **{name: _make_relation(name) for name in REFLEXIVE},
+    HAS: _has,
+}
+"""The functions, by the names of their relations: of two names, or of subject, property and object."""
+
+
+@dataclass(frozen=True)
+class OntologyLookup:
+    """A condition that says nothing but that the value of a variable is in a relation with constants."""
+
+    variable: str
+    relation: str | None
+    """None where the property is a constant, too."""
+    terms: tuple[Expression, Expression, Expression]
+    """What is sought in each of the columns."""
+
+    @property
+    def reflexive(self) -> bool:
+        return self.relation is not None and REFLEXIVE[self.relation]
+
+
+def find_lookup(condition: Expression) -> OntologyLookup | None:
+    """The condition as one; None if it is another."""
+    match condition:
+        case Apply("has", (Var(name) as subject, property_, object_)) if _address(property_) and _constant(object_):
+            return OntologyLookup(name, None, (property_, subject, object_))
+        case Apply(op, (Var(name) as lower, upper)) if op in REFLEXIVE and _address(upper):
+            return OntologyLookup(name, op, (Const(op), lower, upper))
+        case Apply(op, (lower, Var(name) as upper)) if op in REFLEXIVE and _address(lower):
+            return OntologyLookup(name, op, (Const(op), lower, upper))
+    return None
+
+
+def _constant(expression: Expression) -> bool:
+    return isinstance(expression, Const | Param)
+
+
+def _address(expression: Expression) -> bool:
+    """Is it a constant that is known to be an IRI?"""
+    if isinstance(expression, Const):
+        return is_iri(expression.term)
+    return isinstance(expression, Param) and expression.family is Family.IRI
+
+
+_NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
+_STRINGS = (Family.STRING, Family.TAGGED)
+
+
+def _str(value: Value) -> Value:
+    return ComputedString(value.string())
+
+
+def _lang(value: Value) -> Value:
+    tag = value.language()
+    found = text("") if is_null(tag) else exp.Coalesce(this=tag, expressions=[text("")])
+    return ComputedString(case((value.literal(), found)))
+
+
+def _datatype(value: Value) -> Value:
+    return ComputedIri(value.datatype())
+
+
+def _is(*families: Family) -> Callable[[Value], Value]:
+    return lambda value: ComputedBoolean(case((value.bound(), value.among(*families))))
+
+
+def _is_literal(value: Value) -> Value:
+    return ComputedBoolean(value.literal())
+
+
+def _matching(name: str) -> Callable[[Value, Value], Value]:
+    """A test of two strings whose tags, if there are any, are compatible."""
+
+    def made(left: Value, right: Value) -> Value:
+        tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
+        fits = every(left.among(*_STRINGS), some(right.among(Family.STRING), tagged))
+        strings = [each.narrowed(*_STRINGS).string() for each in (left, right)]
+        return ComputedBoolean(case((fits, call(name, *strings))))
+
+    return made
+
+
+def _in(value: Value, *members: Value) -> Value:
+    """An error on the left is one, even where there is nothing to compare it with."""
+    found = some(*(compare_equal(value, member) for member in members))
+    return ComputedBoolean(found if members else case((value.bound(), found)))
+
+
+def _ordered(op: str) -> Callable[[Value, Value], Value]:
+    return lambda left, right: ComputedBoolean(compare_ordered(op, left, right))
+
+
+def _arithmetic(op: str, bind: BindSql, *values: Value) -> Value:
+    return arithmetic(op, list(values), bind)
+
+
+def bind_value(value: Value, bind: BindSql) -> Value:
+    """The same under names, for values that are used more than once."""
+    match value:
+        case ComputedBoolean(condition):
+            return ComputedBoolean(bind(condition))
+        case ComputedString(inner, families, tag):
+            return ComputedString(bind(inner), families, bind(tag))
+        case ComputedIri(inner):
+            return ComputedIri(bind(inner))
+    return value
+
+
+def _not(condition: Callable[..., Value]) -> Callable[..., Value]:
+    return lambda *values: ComputedBoolean(negate(condition(*values).boolean()))
+
+
+FUNCTIONS: Mapping[str, Callable[..., Value]] = {
+    "=": lambda left, right: ComputedBoolean(compare_equal(left, right)),
+    "!=": lambda left, right: ComputedBoolean(negate(compare_equal(left, right))),
+    "<": _ordered("<"),
+    "<=": _ordered("<="),
+    ">": _ordered(">"),
+    ">=": _ordered(">="),
+    "in": _in,
+    "not in": _not(_in),
+    "str": _str,
+    "lang": _lang,
+    "datatype": _datatype,
+    "isiri": _is(Family.IRI),
+    "isblank": _is(Family.BLANK),
+    "isliteral": _is_literal,
+    "isnumeric": _is(*_NUMBERS),
+    "sameterm": lambda left, right: ComputedBoolean(same_term(left, right)),
+    "strstarts": _matching("TW_STARTS"),
+    "strends": _matching("TW_ENDS"),
+    "contains": _matching("TW_CONTAINS"),
+    "regex": match_regex,
+    **ONTOLOGY_FUNCTIONS,
+}
+"""Operators and functions by the name that the algebra gives them, which compute so little that it may be repeated.
+Logic and `bound` are not here, because they do not take values."""
+
+BINDING_FUNCTIONS: Mapping[str, Callable[..., Value]] = {
+    **{op: partial(_arithmetic, op) for op in ("+", "-", "*", "/")},
+    **{name: make_rounding(name) for name in ("abs", "ceil", "floor", "round")},
+    **{name: make_date_part(name) for name in ("year", "month", "day", "hours", "minutes", "seconds")},
+    **{name: make_digest(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
+    "timezone": timezone,
+    "tz": tz,
+    "strlen": strlen,
+    "ucase": make_string_function("TW_UPPER"),
+    "lcase": make_string_function("TW_LOWER"),
+    "encode_for_uri": encode_for_uri,
+    "concat": concat_strings,
+    "substr": substr,
+    "strbefore": str_before,
+    "strafter": str_after,
+    "replace": replace_matches,
+    "langmatches": lang_matches,
+    "strlang": strlang,
+    "strdt": strdt,
+    "iri": make_iri,
+    "uri": make_iri,
+    **CASTS,
+}
+"""Those that name what they compute; they take what names it first."""
+
+VOLATILE_FUNCTIONS: Mapping[str, Callable[[BindSql, int], Value]] = {
+    "rand": random_number,
+    "uuid": make_uuid,
+    "struuid": make_struuid,
+    "bnode": fresh_blank_node,
+}
+"""Those without arguments whose value is another at each call; they take what tells calls apart."""
+
+
+def effective_boolean(value: Value) -> Sql:
+    """The effective boolean value of a term."""
+    zero = some(equal(value.number(), exp.Literal.number(0)), exp.IsNan(this=value.number()))
+    return case(
+        (value.among(Family.BOOLEAN), value.narrowed(Family.BOOLEAN).boolean()),
+        (value.among(*_NUMBERS), negate(zero)),
+        (value.among(*_STRINGS), compare("!=", value.narrowed(*_STRINGS).string(), text(""))),
+        (value.ill_typed(), exp.false()),
+    )

@@ -1,0 +1,303 @@
+"""Joins, left joins, MINUS, semi-joins and unions of relations.
+
+Solutions are compatible if they agree on all variables that both bind. Where both sides surely bind a variable, that
+is plain equality, at which engines are good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import Expression, Operator, Union
+from triplewire.sparql.compiler.contexts import Context, same_keys
+from triplewire.sparql.compiler.relations import (
+    Exports,
+    InlineLets,
+    JoinedSource,
+    Multiplicity,
+    Relation,
+    SubquerySource,
+    TableSource,
+    UnitSource,
+    carry_values,
+    render_plain,
+    render_select,
+    typed_null,
+)
+from triplewire.sparql.compiler.scans import equal_terms
+from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
+from triplewire.sparql.compiler.values import HeaderText, HeaderTime, Value, facet_of
+from triplewire.sparql.sql import Sql, column, equal, every, is_null, is_true, negate, some, truth
+
+# Solutions are compatible if they agree on what both bind; a variable that one of them does not bind is no obstacle.
+# Where both sides surely bind it, that is plain equality, which engines are good at.
+
+
+def join_relations(context: Context, left: Relation, right: Relation) -> Relation:
+    """All pairs of compatible solutions. The sources of both stand side by side in one SELECT."""
+    left, right = align_rows(context, context.build.simple(left), context.build.simple(right))
+    values, conditions = unify_relations(context, left, right)
+    return Relation(
+        sources=(*left.sources, *right.sources),
+        conditions=tuple(dict.fromkeys((*left.conditions, *right.conditions, *conditions))),
+        values=values,
+        keys={**right.keys, **left.keys},
+        rows=join_multiplicity(context, left, right),
+        headers={**right.headers, **left.headers},
+    )
+
+
+def unify_relations(context: Context, left: Relation, right: Relation) -> tuple[dict[str, Value], list[Sql]]:
+    """The values of both, and the conditions under which they are one solution. Where the keys agree, so does what the
+    frame put in."""
+    values = {**left.values, **right.values}
+    conditions = same_keys(left.keys, right.keys)
+    fixed = _fixed(context, left, right)
+    for name in left.values:
+        if name in fixed:
+            values[name] = left.values[name]
+        elif name in right.values:
+            values[name], condition = unify_values(left.values[name], right.values[name])
+            conditions.append(condition)
+    return values, [each for each in conditions if not is_true(each)]
+
+
+def _fixed(context: Context, left: Relation, right: Relation) -> frozenset[str]:
+    """What the frame put into both, for each of its rows."""
+    return context.fixed if context.repeats(left) and context.repeats(right) else frozenset()
+
+
+def unify_values(left: Value, right: Value) -> tuple[Value, Sql]:
+    """What two values of one variable are together, and when they are compatible."""
+    if left is right:
+        return left, truth(True)
+    same = same_term_condition(left, right)
+    if is_certain(left) and is_certain(right):
+        return (right if _tells_more(right, left) else left), same
+    compatible = some(negate(left.bound()), negate(right.bound()), same)
+    if is_certain(left):
+        return left, compatible
+    return (right if is_certain(right) else CoalescedTerm.of(left, right)), compatible
+
+
+def same_term_condition(left: Value, right: Value) -> Sql:
+    """Are both the same term? By numbers that tell, or by the text, which is the same for the same term."""
+    if not left.families & right.families:
+        return truth(False)
+    if isinstance(left, HeaderText | HeaderTime) and isinstance(right, ConstantValue):
+        return equal_terms(left, right)
+    one, other = left.identity(), right.identity()
+    if is_null(one) or is_null(other):
+        one, other = left.text(), right.text()
+    return equal(one, other)
+
+
+def is_certain(value: Value) -> bool:
+    """Does it surely have a value?"""
+    return is_true(value.bound())
+
+
+def _tells_more(one: Value, other: Value) -> bool:
+    return isinstance(one, ConstantValue) or (
+        len(one.families) < len(other.families) and not isinstance(other, ConstantValue)
+    )
+
+
+@dataclass(frozen=True)
+class CoalescedTerm(StoredTerm):
+    """The first of two values of one variable that is bound. Where both are, they are the same term."""
+
+    one: Value | None = None
+    other: Value | None = None
+
+    @classmethod
+    def of(cls, one: Value, other: Value) -> CoalescedTerm:
+        return cls("", "", one.families | other.families, certain=False, one=one, other=other)
+
+    def text(self) -> Sql:
+        assert self.one is not None
+        assert self.other is not None
+        return coalesce_parts(self.one.text(), self.other.text())
+
+    def facet(self, name: str) -> Sql:
+        assert self.one is not None
+        assert self.other is not None
+        return coalesce_parts(facet_of(self.one, name), facet_of(self.other, name))
+
+
+def coalesce_parts(*parts: Sql) -> Sql:
+    known = [each for each in parts if not is_null(each)]
+    if not known:
+        return exp.null()
+    return known[0] if len(known) == 1 else exp.Coalesce(this=known[0], expressions=known[1:])
+
+
+def left_join(context: Context, left: Relation, right: Relation, conditions: Sequence[Expression]) -> Relation:
+    """Every solution of the left, with each compatible one of the right for which the conditions hold, or alone."""
+    left, right = align_rows(context, _rooted(context, context.build.simple(left)), right)
+    right = _single(right) or context.build.closed(right, constants=False)
+    values, compatible = unify_relations(context, left, right)
+    scope = replace(context.scope(left), values=values, lets=InlineLets())
+    on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
+    (source,) = right.sources
+    maybe = {name: _maybe(value) for name, value in right.values.items()}
+    shared = maybe.keys() - _fixed(context, left, right)
+    outer = {
+        name: unify_values(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()
+    }
+    return replace(
+        left,
+        sources=(*left.sources, JoinedSource(source.source, "left", on)),
+        values={**maybe, **outer},
+        rows=join_multiplicity(context, left, right),
+    )
+
+
+def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+    """Both such that a join of them counts right: what repeats must not meet a bag."""
+    if "bag" in (left.rows, right.rows) or not _natural(left, right):
+        return context.build.settled(left), context.build.settled(right)
+    return left, right
+
+
+def join_multiplicity(context: Context, left: Relation, right: Relation) -> Multiplicity:
+    """How often the solutions of a join come."""
+    kinds = (left.rows, right.rows)
+    if "bag" in kinds or (context.counted and not _natural(left, right)):
+        return "bag"
+    return "repeats" if "repeats" in kinds else "set"
+
+
+def _natural(left: Relation, right: Relation) -> bool:
+    """Is what both share surely bound? Else one solution may be there for two reasons, and count twice."""
+    shared = [(value, right.values[name]) for name, value in left.values.items() if name in right.values]
+    return all(is_certain(one) and is_certain(other) for one, other in shared)
+
+
+def _rooted(context: Context, relation: Relation) -> Relation:
+    """With something in FROM that others can be joined to."""
+    return (
+        relation
+        if relation.sources
+        else replace(relation, sources=(JoinedSource(UnitSource(context.build.alias("u"))),))
+    )
+
+
+def _single(relation: Relation) -> Relation | None:
+    """A relation that is one table, which can be joined as it is: no value in it is a constant that would outlive a
+    row that is not there."""
+    alone = (
+        len(relation.sources) == 1 and isinstance(relation.sources[0].source, TableSource) and not relation.lets.values
+    )
+    kept = all(isinstance(value, StoredTerm | StoredNode) for value in relation.values.values())
+    return relation if alone and kept else None
+
+
+def _maybe(value: Value) -> Value:
+    """The value where there may be no row to read it from."""
+    if isinstance(value, StoredNode):
+        return StoredTerm(value.alias, value.name, value.families, certain=False, identified=value.identified)
+    if isinstance(value, StoredTerm):
+        return replace(value, certain=False)
+    raise TypeError(f"{type(value).__name__} cannot be missing")
+
+
+def semi_join(context: Context, left: Relation, right: Relation, on: Iterable[Sql], *, wanted: bool) -> Relation:
+    """The solutions of the left for which there is (or is not) a row on the right such that all conditions hold."""
+    left = _rooted(context, left)
+    (source,) = right.sources
+    condition = every(*right.conditions, *on)
+    return replace(left, sources=(*left.sources, JoinedSource(source.source, "semi" if wanted else "anti", condition)))
+
+
+def subtract_relation(context: Context, left: Relation, right: Relation) -> Relation:
+    """The solutions of the left with which no solution of the right is compatible and has a variable in common."""
+    shared = [name for name in left.values if name in right.values and name not in context.fixed]
+    if not shared:
+        return left
+    left = context.build.simple(left)
+    right = _single(right) or context.build.closed(right)
+    pairs = [(left.values[name], right.values[name]) for name in shared]
+    conditions = [*same_keys(left.keys, right.keys), *(unify_values(one, other)[1] for one, other in pairs)]
+    if not any(is_certain(one) and is_certain(other) for one, other in pairs):
+        conditions.append(some(*(every(one.bound(), other.bound()) for one, other in pairs)))
+    return semi_join(context, left, right, conditions, wanted=False)
+
+
+# Unions: the solutions of several relations one after the other.
+
+
+class UnionExports(Exports):
+    """The columns of a union: each is asked of every branch, and NULL in one that does not have it."""
+
+    def __init__(self, branches: Sequence[Relation], names: dict[str, int]) -> None:
+        super().__init__(_described(branches), names, render_plain)
+        self._branches = branches
+        self._made: dict[str, list[Sql]] = {}
+
+    def key(self, alias: str, name: str) -> Sql:
+        self._made.setdefault(name, [branch.keys[name] for branch in self._branches])
+        return column(alias, name)
+
+    def column(self, alias: str, variable: str, facet: str | None = None) -> Sql:
+        name = self.named(variable, facet)
+        if name not in self._made:
+            parts = [_part(branch.values.get(variable), facet) for branch in self._branches]
+            if all(is_null(each) for each in parts):
+                return exp.null()
+            self._made[name] = [typed_null(facet) if is_null(each) else each for each in parts]
+        return column(alias, name)
+
+    def sql(self) -> exp.Query:
+        selects: list[exp.Query] = [
+            render_select(branch, {name: parts[index] for name, parts in self._made.items()})
+            for index, branch in enumerate(self._branches)
+        ]
+        return _union_all(selects)
+
+
+def union_relations(context: Context, union: Union) -> Relation:
+    """The solutions of both sides; of many, where a side is a union again."""
+    branches = [context.build.settled(context.compile(each)) for each in _flat(union)]
+    exports = UnionExports(branches, context.build.names)
+    alias = context.build.alias("s")
+    return Relation(
+        sources=(JoinedSource(SubquerySource(exports, alias)),),
+        values=carry_values(exports, alias),
+        keys={name: exports.key(alias, name) for name in branches[0].keys},
+        rows="bag" if context.counted else "set",
+    )
+
+
+def _flat(operator: Operator) -> list[Operator]:
+    return [*_flat(operator.left), *_flat(operator.right)] if isinstance(operator, Union) else [operator]
+
+
+def _described(branches: Sequence[Relation]) -> Relation:
+    """What is known of the values of all branches."""
+    names = dict.fromkeys(name for branch in branches for name in branch.values)
+    return Relation(values={name: _common(name, branches) for name in names})
+
+
+def _common(name: str, branches: Sequence[Relation]) -> Value:
+    found = [branch.values[name] for branch in branches if name in branch.values]
+    families = frozenset().union(*(value.families for value in found))
+    sure = len(found) == len(branches) and all(is_certain(value) for value in found)
+    return StoredTerm("", name, families, certain=sure)
+
+
+def _part(value: Value | None, facet: str | None) -> Sql:
+    if value is None:
+        return exp.null()
+    return value.text() if facet is None else facet_of(value, facet)
+
+
+def _union_all(selects: Sequence[exp.Query]) -> exp.Query:
+    """As a balanced tree, because there may be thousands."""
+    if len(selects) == 1:
+        return selects[0]
+    half = len(selects) // 2
+    return exp.union(_union_all(selects[:half]), _union_all(selects[half:]), distinct=False, copy=False)

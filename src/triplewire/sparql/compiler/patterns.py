@@ -1,0 +1,367 @@
+"""Basic graph patterns, VALUES and property paths as relations.
+
+In the default graph a triple counts once, however many events hold it. A scan whose triples repeat often is made
+distinct by itself; otherwise the whole basic graph pattern is, after its joins. Scans of a window are always made
+distinct first, since nothing is known of its repetition. In a named graph a triple is there once for each event of
+that name.
+
+Fixed-length paths are rewritten into patterns. Repeated paths are named recursive relations of pairs, each pair
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import (
+    Apply,
+    Basic,
+    Const,
+    Filter,
+    Inverse,
+    Negated,
+    Node,
+    Operator,
+    Path,
+    Pattern,
+    Reach,
+    Repeat,
+    Union,
+    Values,
+    Var,
+)
+from triplewire.sparql.compiler.contexts import Context, PathClosure, PathPairs, PathSteps
+from triplewire.sparql.compiler.joins import join_relations, unify_values
+from triplewire.sparql.compiler.relations import (
+    BareTerm,
+    JoinedSource,
+    Relation,
+    RelationSource,
+    TableSource,
+    column_type,
+    render_distinct,
+)
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm, parse_constant
+from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, HeaderText, HeaderTime, Value, facet_of
+from triplewire.sparql.paths import translate_path
+from triplewire.sparql.sql import Sql, among, cast, column, equal, is_true, number, present, text
+from triplewire.sparql.statistics import PREDICATE_NUMBER, PredicateKind
+
+# In the default graph a triple counts once, however many events hold it. How to get there is a choice: a scan whose
+# triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined. Of
+# a
+# window nobody knows, so that all its scans are: events of a stream say many things again and again, and what repeats
+# in
+# two patterns of a join is there as often as their product. In a graph of its own a triple is there once for each
+# event
+# of that name, which is one, or few.
+
+SUBJECT_FAMILIES = frozenset(NOT_LITERAL)
+"""What may be a subject."""
+
+
+def match_patterns(context: Context, patterns: tuple[Pattern, ...], start: Relation | None = None) -> Relation:
+    """The solutions of a basic graph pattern, joined to those that there are."""
+    relation = context.start() if start is None else start
+    for pattern in patterns:
+        relation = _with(context, relation, pattern)
+    return relation if patterns or context.graph is None else _with_graph(context, relation)
+
+
+def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
+    header = None if context.graph is not None else HEADER_PREDICATES.get(_term(pattern.predicate))
+    if header is not None:
+        return _scan_headers(context, relation, pattern, header[0])
+    repeats = context.counted and not _is_there_once(context, pattern)
+    if repeats and not context.keyed and _repeats_often(context, pattern):
+        return _distinct_first(context, relation, pattern)
+    scan = _scan(context, relation, pattern, context.build.alias("q"))
+    return replace(scan, rows="repeats") if repeats else scan
+
+
+def _is_there_once(context: Context, pattern: Pattern) -> bool:
+    """Is every triple of it? In an event each is, and so it is in a graph, unless several events have its name."""
+    return _predicate_kind(context, pattern).unique or (context.graph is not None and context.statistics.single)
+
+
+def _repeats_often(context: Context, pattern: Pattern) -> bool:
+    """Is a triple there many times, or may it be?"""
+    return context.window is not None or context.statistics.repeated(_term(pattern.predicate))
+
+
+def _predicate_kind(context: Context, pattern: Pattern) -> PredicateKind:
+    return context.statistics.kind(_term(pattern.predicate) or None)
+
+
+def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> Relation:
+    """The scan by itself, each triple once, then joined."""
+    alone = _scan(context, replace(context, frame=None).start(), pattern, context.build.alias("q"))
+    return join_relations(context, relation, context.build.closed(alone, render_distinct))
+
+
+def _scan(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
+    kind, statistics = _predicate_kind(context, pattern), context.statistics
+    identified = statistics.identified
+    places: list[tuple[Node, Value]] = [
+        (pattern.subject, StoredNode(alias, "subject", SUBJECT_FAMILIES if statistics.blank else IRI, identified)),
+        (pattern.predicate, StoredNode(alias, "predicate")),
+        (
+            pattern.object,
+            StoredTerm(alias, "object", kind.families, kind.short, always_zoned=kind.zoned, identified=identified),
+        ),
+    ]
+    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.quads(alias))))
+    predicate = statistics.numbers.get(_term(pattern.predicate))
+    if predicate is not None:
+        relation = relation.where(equal(column(alias, PREDICATE_NUMBER), number(predicate)))
+        places.pop(1)
+    return bind_nodes(_restrict_graph(context, relation, alias), places)
+
+
+def _scan_headers(context: Context, relation: Relation, pattern: Pattern, header: str) -> Relation:
+    """A triple that is made of an event's header. The row may be there already, for another of them."""
+    name = pattern.subject.name if isinstance(pattern.subject, Var) else None
+    if name is not None and name in relation.headers:
+        return bind_nodes(relation, [(pattern.object, _header(relation.headers[name], header))])
+    alias = context.build.alias("e")
+    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
+    headers = {**relation.headers, **({} if name is None else {name: alias})}
+    relation = replace(_restrict_graph(context, relation, alias), headers=headers)
+    places: list[tuple[Node, Value]] = [
+        (pattern.subject, StoredNode(alias, "graph")),
+        (pattern.object, _header(alias, header)),
+    ]
+    relation = bind_nodes(relation, places)
+    return replace(relation, rows="repeats") if context.counted else relation
+
+
+def _header(alias: str, name: str) -> Value:
+    sql = column(alias, name)
+    return HeaderTime(sql) if name in ("time", "received") else HeaderText(sql)
+
+
+def bind_nodes(relation: Relation, places: list[tuple[Node, Value]]) -> Relation:
+    """The relation with each node of a pattern held against the value in its place."""
+    values, conditions = dict(relation.values), list[Sql]()
+    for node, value in places:
+        if isinstance(node, Var):
+            known = values.get(node.name)
+            values[node.name], condition = (value, exp.true()) if known is None else unify_values(known, value)
+        else:
+            condition = unify_values(value, ConstantValue(parse_constant(_term(node))))[1]
+        conditions.append(condition)
+        if isinstance(value, HeaderText):
+            conditions.append(present(value.value))
+    return replace(relation, values=values).where(*(each for each in conditions if not is_true(each)))
+
+
+def _restrict_graph(context: Context, relation: Relation, alias: str) -> Relation:
+    """The row is of the event, or of the graphs, that the context asks for."""
+    position = column(alias, "position")
+    if context.events and "position" not in relation.keys:
+        relation = replace(relation, keys={**relation.keys, "position": position})
+    elif context.events:
+        relation = relation.where(equal(position, relation.keys["position"]))
+    if context.graph is None:
+        return relation.where(*_in_dataset(context.dataset.default, alias))
+    conditions = list(_in_dataset(context.dataset.named, alias))
+    if isinstance(context.graph, Const):
+        conditions.append(equal(column(alias, "graph"), text(context.graph.term)))
+    if "graph" in relation.keys:
+        return relation.where(*conditions, equal(position, relation.keys["graph"]))
+    keys = {**relation.keys, "graph": position, "name": column(alias, "graph")}
+    return replace(relation, keys=keys).where(*conditions)
+
+
+def _in_dataset(graphs: tuple[str, ...] | None, alias: str) -> Iterator[Sql]:
+    if graphs is not None:
+        yield among(column(alias, "graph"), graphs) if graphs else exp.false()
+
+
+def _with_graph(context: Context, relation: Relation) -> Relation:
+    """The empty pattern in GRAPH: once for each graph."""
+    alias = context.build.alias("e")
+    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
+    return _restrict_graph(context, relation, alias)
+
+
+def _term(node: Node) -> str:
+    return node.term if isinstance(node, Const) else ""
+
+
+@dataclass(frozen=True)
+class InlineRows:
+    """Stated solutions as a source, with the columns of those facets that are asked for."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    alias: str
+    asked: dict[str, tuple[int, str | None]]
+
+    def column(self, place: int, facet: str | None) -> Sql:
+        name = f"c{place}" + (f"_{facet}" if facet else "")
+        self.asked[name] = (place, facet)
+        return column(self.alias, name)
+
+    def sql(self) -> exp.Expr:
+        asked = self.asked or {"c0": (0, None)}
+        tuples = [exp.Tuple(expressions=[_cell(row, *each) for each in asked.values()]) for row in self.rows]
+        names = [exp.to_identifier(f"{name}_") for name in asked]
+        inner = exp.Values(expressions=tuples, alias=exp.TableAlias(this=exp.to_identifier("t"), columns=names))
+        outputs = [
+            exp.alias_(cast(column("t", f"{name}_"), column_type(facet)), name) for name, (_, facet) in asked.items()
+        ]
+        return exp.select(*outputs, copy=False).from_(inner, copy=False).subquery(self.alias, copy=False)
+
+
+def _cell(row: tuple[str | None, ...], place: int, facet: str | None) -> Sql:
+    term = row[place] if row else None
+    if term is None:
+        return exp.null()
+    return text(term) if facet is None else facet_of(ConstantValue(parse_constant(term)), facet)
+
+
+@dataclass(frozen=True)
+class InlineTerm(StoredTerm):
+    """A variable of stated solutions."""
+
+    rows: InlineRows | None = None
+    place: int = 0
+
+    def text(self) -> Sql:
+        assert self.rows is not None
+        return self.rows.column(self.place, None)
+
+    def facet(self, name: str) -> Sql:
+        assert self.rows is not None
+        return self.rows.column(self.place, name)
+
+
+def compile_values(context: Context, values: Values) -> Relation:
+    """The solutions that a query states. None at all is a relation without rows."""
+    relation = match_patterns(context, ())
+    if not values.rows:
+        return relation.where(exp.false()).having(**{name: Value() for name in values.names})
+    if len(values.rows) == 1:
+        known = zip(values.names, values.rows[0], strict=True)
+        return _bind_terms(relation, {name: term for name, term in known if term is not None})
+    rows = InlineRows(values.names, values.rows, context.build.alias("t"), {})
+    found = {name: _inline_term(rows, place) for place, name in enumerate(values.names)}
+    once = not context.counted or len(set(values.rows)) == len(values.rows)
+    return join_relations(
+        context, relation, Relation((JoinedSource(rows),), values=found, rows="set" if once else "bag")
+    )
+
+
+def _bind_terms(relation: Relation, terms: dict[str, str]) -> Relation:
+    return bind_nodes(relation, [(Var(name), ConstantValue(parse_constant(term))) for name, term in terms.items()])
+
+
+def _inline_term(rows: InlineRows, place: int) -> Value:
+    terms = [row[place] for row in rows.rows]
+    families = frozenset(parse_constant(term).family for term in terms if term is not None)
+    return InlineTerm(rows.alias, f"c{place}", families, certain=None not in terms, rows=rows, place=place)
+
+
+# Paths: property paths as joins and unions of steps, and closures for what repeats.
+#
+# A path of fixed length is rewritten into patterns. What repeats needs recursion: its pairs, each once, are a named
+# relation that engines compute in their own ways.
+
+PATH_ENDS = ("subject", "object")
+
+
+def compile_path(context: Context, reach: Reach) -> Relation:
+    """The solutions of a path pattern."""
+    match reach.path:
+        case Repeat():
+            return _compile_repeated(context, reach, reach.path)
+        case Negated():
+            return context.compile(_negations(context, reach, reach.path))
+    return context.compile(translate_path(reach, lambda: Var(context.build.alias(".p"))))
+
+
+def _negations(context: Context, reach: Reach, path: Negated) -> Operator:
+    """Forward, backward, or both ways."""
+    ways = [] if path.forward is None else [_compile_negated(context, reach.subject, path.forward, reach.object)]
+    if path.backward is not None:
+        ways.append(_compile_negated(context, reach.object, path.backward, reach.subject))
+    return ways[0] if len(ways) == 1 else Union(ways[0], ways[1])
+
+
+def _compile_negated(context: Context, subject: Node, excluded: tuple[Const, ...], object_: Node) -> Operator:
+    step = Var(context.build.alias(".p"))
+    return Filter(Basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
+
+
+def _compile_repeated(context: Context, reach: Reach, path: Repeat) -> Relation:
+    """Pairs of terms between which the path leads, each once. It is followed from the end that is known. Both ends may
+    be literals: a path of no length has its start as its end, and an inverse step starts at an object."""
+    if isinstance(reach.object, Const) and not isinstance(reach.subject, Const):
+        back = Repeat(Inverse(path.path), path.least, path.once)
+        return _compile_repeated(context, Reach(reach.object, back, reach.subject), back)
+    alias = context.build.alias("p")
+    name = _pairs(context, reach, path)
+    relation = Relation((JoinedSource(TableSource(name, alias)),), keys=_keys(context, alias))
+    ends: list[tuple[Node, Value]] = [
+        (reach.subject, BareTerm(alias, "s", ANY)),
+        (reach.object, BareTerm(alias, "o", ANY)),
+    ]
+    found = bind_nodes(relation, ends)
+    return join_relations(context, context.start(), found) if context.frame else found
+
+
+def _pairs(context: Context, reach: Reach, path: Repeat) -> str:
+    """The name of the relation of all pairs."""
+    build = context.build
+    edges = build.define(PathSteps(_edges(context, path.path), context.keyed))
+    start = reach.subject.term if isinstance(reach.subject, Const) else None
+    if path.once:
+        return build.define(PathPairs(edges, _zero(context, reach), context.keyed))
+    closure = build.define(PathClosure(edges, start, context.keyed))
+    return build.define(PathPairs(closure, _zero(context, reach), context.keyed)) if path.least == 0 else closure
+
+
+def _edges(context: Context, path: Path) -> Relation:
+    """The pairs that one repetition connects, as the values of `s` and `o`."""
+    inner = replace(context, frame=None, events=False, counted=False, graph=Var(".g") if context.keyed else None)
+    if isinstance(context.graph, Const):
+        inner = replace(inner, graph=context.graph)
+    return inner.compile(Reach(Var("s"), path, Var("o")))
+
+
+def _keys(context: Context, alias: str) -> dict[str, Sql]:
+    """What tells pairs of one event from those of another, under the names that the context has for it."""
+    graph = {name: column(alias, name) for name in ("graph", "name")} if context.graph is not None else {}
+    return {"position": column(alias, "graph"), **graph} if context.events else graph
+
+
+def _zero(context: Context, reach: Reach) -> exp.Query:
+    """Paths of no length: from each node of the graph to itself, or from the one that the pattern names."""
+    if isinstance(reach.subject, Const):
+        term = text(reach.subject.term)
+        alone = exp.select(exp.alias_(term, "s"), exp.alias_(term.copy(), "o"))
+        return _restrict_graphs(context, alone, context.headers("")) if context.keyed else alone
+    ends = [exp.select(exp.alias_(exp.column(place), "s"), exp.alias_(exp.column(place), "o")) for place in PATH_ENDS]
+    return exp.union(*(_restrict_graphs(context, each, context.quads("")) for each in ends), distinct=True, copy=False)
+
+
+def _restrict_graphs(context: Context, select: exp.Select, source: RelationSource) -> exp.Select:
+    """Of the graphs that the context asks for, with what tells them apart."""
+    if context.keyed:
+        keys = [exp.alias_(exp.column("position"), "graph"), exp.alias_(exp.column("graph"), "name")]
+        select = select.select(*keys)
+    graphs = context.dataset.named if context.graph is not None else context.dataset.default
+    return _within(select.from_(source.sql()), graphs, context.graph)
+
+
+def _within(select: exp.Select, graphs: tuple[str, ...] | None, graph: Node | None) -> exp.Select:
+    if isinstance(graph, Const):
+        select = select.where(equal(exp.column("graph"), text(graph.term)))
+    if graphs is None:
+        return select
+    return select.where(among(exp.column("graph"), graphs) if graphs else exp.false())

@@ -1,0 +1,337 @@
+"""String functions, REGEX and REPLACE, hashes, and the functions that make IRIs, UUIDs and blank nodes.
+
+Language tags are kept where SPARQL says so. `bind` names a value that is used more than once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import urljoin
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compiler.arithmetic import BindSql
+from triplewire.sparql.compiler.terms import ConstantValue
+from triplewire.sparql.compiler.values import (
+    NUMERIC,
+    STRINGS,
+    ComputedBlank,
+    ComputedBoolean,
+    ComputedIri,
+    ComputedNumber,
+    ComputedString,
+    Value,
+    tagged_string,
+)
+from triplewire.sparql.sql import (
+    DECIMAL,
+    DOUBLE,
+    VARCHAR,
+    Sql,
+    binary,
+    call,
+    case,
+    cast,
+    compare,
+    concat,
+    double,
+    equal,
+    every,
+    is_null,
+    length,
+    negate,
+    null,
+    number,
+    present,
+    some,
+    text,
+)
+
+# `bind` names a value that is used more than once.
+
+_TAG = "[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
+
+
+def as_string(value: Value, bind: BindSql) -> ComputedString:
+    """The value where it is a string, tagged or not; an error where it is not."""
+    if not value.families & set(STRINGS):
+        return ComputedString(null())
+    kept = value.narrowed(*STRINGS)
+    inner = bind(_where(value, STRINGS, kept.string()))
+    return tagged_string(inner, bind(kept.language()) if Family.TAGGED in value.families else null())
+
+
+def plain_string(value: Value, bind: BindSql) -> Sql:
+    """The text of a string without a tag; NULL for anything else."""
+    return bind(_where(value, (Family.STRING,), value.narrowed(Family.STRING).string()))
+
+
+def _where(value: Value, families: tuple[Family, ...], sql: Sql) -> Sql:
+    return case((value.among(*families), sql)) if value.families & set(families) else null()
+
+
+def make_integer(value: Sql, bind: BindSql) -> ComputedNumber:
+    """An integer, of SQL that gives one."""
+    made = bind(value)
+    return ComputedNumber(number(1), _exact(made), _double(made), frozenset({Family.EXACT}))
+
+
+def _exact(value: Sql) -> Sql:
+    return null() if is_null(value) else cast(value, DECIMAL)
+
+
+def _double(value: Sql) -> Sql:
+    return null() if is_null(value) else cast(value, DOUBLE)
+
+
+def strlen(bind: BindSql, value: Value) -> Value:
+    return make_integer(length(as_string(value, bind).value), bind)
+
+
+def make_string_function(name: str) -> Callable[[BindSql, Value], Value]:
+    """A function that changes the text and keeps the tag."""
+
+    def made(bind: BindSql, value: Value) -> Value:
+        given = as_string(value, bind)
+        return tagged_string(bind(call(name, given.value)), given.tag)
+
+    return made
+
+
+def encode_for_uri(bind: BindSql, value: Value) -> Value:
+    return ComputedString(bind(call("TW_ENCODE", as_string(value, bind).value)))
+
+
+def concat_strings(bind: BindSql, *values: Value) -> Value:
+    """CONCAT: in the language of all of them, if they share one."""
+    given = [as_string(value, bind) for value in values]
+    if not given:
+        return ComputedString(text(""))
+    if any(is_null(each.value) for each in given):
+        return ComputedString(null())
+    made = bind(concat(*(each.value for each in given))) if len(given) > 1 else given[0].value
+    if any(is_null(each.tag) for each in given):
+        return ComputedString(made)
+    shared = every(*(equal(given[0].tag, each.tag) for each in given[1:]))
+    return tagged_string(made, bind(case((shared, given[0].tag))))
+
+
+def substr(bind: BindSql, value: Value, start: Value, count: Value | None = None) -> Value:
+    """By positions that are rounded as XPath rounds; what lies outside of the string is not there."""
+    given = as_string(value, bind)
+    first = _round_position(start, bind)
+    if count is None:
+        return tagged_string(bind(_from(given.value, first)), given.tag)
+    end = bind(binary(exp.Add, first, _round_position(count, bind)))
+    return tagged_string(bind(_between(given.value, first, end)), given.tag)
+
+
+def _round_position(value: Value, bind: BindSql) -> Sql:
+    """A number as a whole double; a half goes up."""
+    if not value.families & NUMERIC:
+        return null()
+    at = bind(value.number())
+    return bind(call("TW_FLOOR", binary(exp.Add, at, double(0.5))))
+
+
+_LAST = 2_000_000_000
+"""No string is longer, so positions are cut here before they are made integers."""
+
+
+def _from(value: Sql, first: Sql) -> Sql:
+    if is_null(value) or is_null(first):
+        return null()
+    empty = case((present(value), text("")))
+    return case((_is_nan(first), empty), (present(first), call("SUBSTRING", value, _position(first))))
+
+
+def _between(value: Sql, first: Sql, end: Sql) -> Sql:
+    if is_null(value) or is_null(first) or is_null(end):
+        return null()
+    here, there = _position(first), _position(end)
+    empty = some(_is_nan(first), _is_nan(end), compare("<=", there, here))
+    count = binary(exp.Sub, there, here)
+    return case((empty, case((present(value), text("")))), (present(end), call("SUBSTRING", value, here, count)))
+
+
+def _is_nan(value: Sql) -> Sql:
+    return null() if is_null(value) else exp.IsNan(this=value)
+
+
+def _position(value: Sql) -> Sql:
+    low = case((compare("<", value, double(1.0)), double(1.0)), default=value)
+    cut = case((compare(">", value, double(float(_LAST))), double(float(_LAST))), default=low)
+    return cast(cut, exp.DataType.build("INT"))
+
+
+def are_compatible(left: ComputedString, right: ComputedString) -> Sql:
+    """Are they compatible: may the second be looked for in the first?"""
+    same = equal(left.tag, right.tag)
+    without = negate(present(right.tag))
+    return every(present(left.value), present(right.value), some(without, same))
+
+
+def str_before(bind: BindSql, value: Value, part: Value) -> Value:
+    left, right, at = _find_part(value, part, bind)
+    made = call("SUBSTRING", left.value, number(1), binary(exp.Sub, at, number(1)))
+    return _part(left, right, at, made, bind)
+
+
+def str_after(bind: BindSql, value: Value, part: Value) -> Value:
+    left, right, at = _find_part(value, part, bind)
+    made = call("SUBSTRING", left.value, binary(exp.Add, at, length(right.value)))
+    return _part(left, right, at, made, bind)
+
+
+def _find_part(value: Value, part: Value, bind: BindSql) -> tuple[ComputedString, ComputedString, Sql]:
+    left, right = as_string(value, bind), as_string(part, bind)
+    if is_null(left.value) or is_null(right.value):
+        return ComputedString(null()), ComputedString(null()), null()
+    empty = equal(right.value, text(""))
+    return left, right, bind(case((empty, number(1)), default=call("TW_POSITION", left.value, right.value)))
+
+
+def _part(left: ComputedString, right: ComputedString, at: Sql, made: Sql, bind: BindSql) -> Value:
+    """With the tag where the part was found; the empty string without it where not."""
+    if is_null(at):
+        return ComputedString(null())
+    here = compare(">", at, number(0))
+    inner = case((here, made), default=text(""))
+    return tagged_string(
+        bind(case((are_compatible(left, right), inner))), bind(case((here, left.tag))) if _tagged(left) else null()
+    )
+
+
+def _tagged(value: ComputedString) -> bool:
+    return not is_null(value.tag)
+
+
+def lang_matches(bind: BindSql, value: Value, wanted: Value) -> Value:
+    """By basic filtering: the range is the tag or starts it, at a hyphen; `*` is any tag."""
+    tag = bind(call("LOWER", plain_string(value, bind)))
+    span = bind(call("LOWER", plain_string(wanted, bind)))
+    any_tag = equal(span, text("*"))
+    prefix = call("TW_STARTS", tag, concat(span, text("-")))
+    starts = every(compare("!=", span, text("")), prefix)
+    matched = case((any_tag, compare("!=", tag, text(""))), default=some(equal(tag, span), starts))
+    return ComputedBoolean(case((every(present(tag), present(span)), matched)))
+
+
+def strlang(bind: BindSql, value: Value, tag: Value) -> Value:
+    """The tag in lower case, as all are."""
+    name = plain_string(tag, bind)
+    lexical = plain_string(value, bind)
+    valid = call("TW_FULL_MATCH", name, text(_TAG))
+    return ComputedString(bind(case((valid, lexical))), frozenset({Family.TAGGED}), bind(call("LOWER", name)))
+
+
+# Patterns: REGEX and REPLACE.
+
+
+def match_regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
+    """A pattern or flags that are none are an error."""
+    known = [pattern, *([flags] if flags else [])]
+    fits = every(value.among(*STRINGS), *(each.among(Family.STRING) for each in known))
+    wanted = text("") if flags is None else flags.narrowed(Family.STRING).string()
+    strings = (value.narrowed(*STRINGS).string(), pattern.narrowed(Family.STRING).string())
+    return ComputedBoolean(case((fits, call("TW_REGEX", *strings, wanted))))
+
+
+def replace_matches(bind: BindSql, value: Value, pattern: Value, by: Value, flags: Value | None = None) -> Value:
+    given = as_string(value, bind)
+    parts: list[Sql] = [
+        plain_string(pattern, bind),
+        plain_string(by, bind),
+        text("") if flags is None else plain_string(flags, bind),
+    ]
+    if is_null(given.value) or any(is_null(each) for each in parts):
+        return ComputedString(null())
+    return tagged_string(bind(call("TW_REPLACE", given.value, *parts)), given.tag)
+
+
+# Hashes: digests of strings, as hexadecimal digits.
+
+
+def make_digest(name: str) -> Callable[[BindSql, Value], Value]:
+    """Of a string without a tag; an error for anything else."""
+    return lambda bind, value: ComputedString(bind(call(f"TW_{name.upper()}", plain_string(value, bind))))
+
+
+# Addresses: IRIs, identifiers and blank nodes that expressions make.
+
+_CHARACTER = r'[^\x00-\x20<>"{}|^`\\]'
+_ABSOLUTE = rf"[A-Za-z][A-Za-z0-9+.\-]*:{_CHARACTER}*"
+_PARTS = re.compile(r"(([^:/?#]+:)(//[^/?#]*)?)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+
+
+def make_iri(bind: BindSql, value: Value, base: Value | None = None) -> Value:
+    """Of an IRI itself; of a string the IRI that it is, or that it refers to from the base."""
+    if value.families <= {Family.IRI}:
+        return value
+    start = base.static.lexical if isinstance(base, ConstantValue) else ""
+    given = plain_string(value, bind)
+    if isinstance(value, ConstantValue) and value.static.family == Family.STRING:
+        return ComputedIri(_constant_iri(value.static.lexical, start))
+    found = null() if is_null(given) else _build_iri(given, start)
+    same = value.narrowed(Family.IRI).string() if Family.IRI in value.families else null()
+    return ComputedIri(bind(case((value.among(Family.IRI), same), default=found)))
+
+
+def _constant_iri(lexical: str, base: str) -> Sql:
+    whole = lexical if re.fullmatch(_ABSOLUTE, lexical) else resolve_iri(base, lexical)
+    return text(whole) if re.fullmatch(_ABSOLUTE, whole) else null()
+
+
+def resolve_iri(base: str, reference: str) -> str:
+    """What a relative reference names from the base. Joins also where the scheme is not one of the web's."""
+    scheme, colon, rest = base.partition("#")[0].partition(":")
+    if not colon:
+        return reference
+    return scheme + urljoin(f"http:{rest}", reference).removeprefix("http")
+
+
+def _build_iri(given: Sql, base: str) -> Sql:
+    absolute = call("TW_FULL_MATCH", given, text(_ABSOLUTE))
+    parts = _PARTS.fullmatch(base)
+    if parts is None:
+        return case((absolute, given))
+    return case(
+        (absolute, given),
+        (call("TW_FULL_MATCH", given, text(f"{_CHARACTER}*")), _merge_reference(given, parts)),
+    )
+
+
+def _merge_reference(given: Sql, parts: re.Match[str]) -> Sql:
+    """By the rules of RFC 3986, but for segments of dots, which stay."""
+    root, scheme, path, query = parts[1], parts[2], parts[4], parts[5] or ""
+    folder = path.rpartition("/")[0] + "/"
+    starts = (("//", scheme), ("/", root), ("?", root + path), ("#", root + path + query))
+    return case(
+        (equal(given, text("")), text(root + path + query)),
+        *((call("TW_STARTS", given, text(start)), concat(text(before), given)) for start, before in starts),
+        default=concat(text(root + folder), given),
+    )
+
+
+def make_uuid(bind: BindSql, serial: int) -> Value:
+    return ComputedIri(bind(concat(text("urn:uuid:"), call("TW_UUID", number(serial)))))
+
+
+def make_struuid(bind: BindSql, serial: int) -> Value:
+    return ComputedString(bind(call("TW_UUID", number(serial))))
+
+
+def fresh_blank_node(bind: BindSql, serial: int) -> Value:
+    """BNODE(): another node in each solution, and for each call."""
+    return ComputedBlank(bind(concat(text("b"), call("REPLACE", call("TW_UUID", number(serial)), text("-"), text("")))))
+
+
+def labelled_blank_node(bind: BindSql, value: Value, solution: Sql | None) -> Value:
+    """BNODE of a string: one node for each string in each solution."""
+    label = plain_string(value, bind)
+    if is_null(label):
+        return Value()
+    within = text("") if solution is None else cast(solution, VARCHAR)
+    return ComputedBlank(bind(concat(text("b"), within, text("x"), call("TW_MD5", label))))

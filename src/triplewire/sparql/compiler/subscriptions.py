@@ -1,0 +1,341 @@
+"""Subscriptions as SQL: a query on one event at a time, for a batch of events and all subscriptions of one shape.
+
+`compile_event` takes conjunctions, `compile_subscription` any query. A subscription's constants are variables to
+which the frame gives values, so operators need not know of them; only pairs of event and subscription that have the
+required patterns are evaluated. Ontology conditions are joins from the value in the event to its related names, and
+from these to the subscriptions that ask for them: as a filter they would be tried on every pair.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from triplewire.sparql.algebra import (
+    Apply,
+    Bag,
+    Basic,
+    Const,
+    Expression,
+    Extend,
+    Family,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    Operator,
+    Param,
+    Pattern,
+    Query,
+    Select,
+    Var,
+)
+from triplewire.sparql.compiler.contexts import Context, EvaluationFrame, QueryBuild, with_shared_relations
+from triplewire.sparql.compiler.expressions import CONSTANTS_ALIAS, ExpressionScope, parameter_value
+from triplewire.sparql.compiler.facets import QUADS
+from triplewire.sparql.compiler.functions import CLOSURE, CLOSURE_COLUMNS, OntologyLookup, find_lookup
+from triplewire.sparql.compiler.modifiers import RANK_KEY, compile_select
+from triplewire.sparql.compiler.operators import compile_operator
+from triplewire.sparql.compiler.patterns import match_patterns
+from triplewire.sparql.compiler.relations import (
+    JoinedSource,
+    OutputColumns,
+    Relation,
+    TableSource,
+    render_distinct,
+    render_select,
+    text_column,
+)
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE, Scan, bind_scans, filter_conditions, header_column
+from triplewire.sparql.compiler.terms import StoredTerm
+from triplewire.sparql.compiler.values import HeaderTime, Value
+from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql.sql import VARCHAR, Sql, call, cast, column, equal, number, text
+from triplewire.sparql.traversal import (
+    NOW,
+    find_parameters,
+    mentioned_variables,
+    parameter_variable,
+    parameters_to_variables,
+)
+
+# A subscription's constants are variables to which the frame gives values, so the operators need not know of them.
+# Only pairs of event and subscription that have the patterns which every solution needs are looked at.
+
+
+def compile_subscription(query: Query, *, solutions: bool, stream: bool = False, alone: bool = False) -> exp.Query:
+    """The query over the relations `quads` and `events`, which hold a batch, and `constants`.
+
+    Gives `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts: for
+    every solution its rank, as text by which they sort, and the term of each variable of the projection. With `stream`
+    the constant after the last one of the query is the name, as a literal, of the stream that the event must be of.
+    With `alone` no pairs are ruled out before: for one event and one subscription, on which that may be more work than
+    the query itself.
+    """
+    constants = find_parameters(query)
+    query = parameters_to_variables(query)
+    build = QueryBuild(compile_operator, shared={}, now=Value())
+    context = Context(build, events=True)
+    patterns = [
+        *(() if alone else required_patterns(query.where)),
+        *([Pattern(Var(".event"), STREAM_PREDICATE, _stream(constants))] if stream else []),
+    ]
+    context = context.framed(_pairs(context, patterns, constants, now=NOW in mentioned_variables(query.where)))
+    if not solutions:
+        relation = context.uncounted().compile(query.where)
+        return with_shared_relations(build, render_select(relation, _keys(relation)).distinct(copy=False))
+    assert isinstance(query.where, Select)
+    relation = build.simple(build.settled(compile_select(context, query.where, last=True)))
+    taken = [_rank(relation), *(text_column(relation.values[name]) for name in query.projection)]
+    columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
+    return with_shared_relations(
+        build, render_select(relation, columns).group_by(*_keys(relation).values(), copy=False)
+    )
+
+
+def _keys(relation: Relation) -> dict[str, Sql]:
+    return {name: relation.keys[name] for name in ("position", "subscription")}
+
+
+def _rank(relation: Relation) -> Sql:
+    """The place of a solution among those of its event, as text that sorts like the number; none without an order."""
+    place = relation.keys.get(RANK_KEY)
+    return text("") if place is None else call("LPAD", cast(place, VARCHAR), number(9), text("0"))
+
+
+def _stream(constants: dict[int, Family | None]) -> Var:
+    """The variable of one constant more."""
+    index = max(constants, default=-1) + 1
+    constants[index] = Family.STRING
+    return Var(parameter_variable(index))
+
+
+def _pairs(
+    context: Context, patterns: list[Pattern], constants: Mapping[int, Family | None], *, now: bool
+) -> EvaluationFrame:
+    """Events and subscriptions that have all required patterns: the frame of everything else."""
+    values: dict[str, Value] = {
+        parameter_variable(index): parameter_value(Param(index, family)) for index, family in constants.items()
+    }
+    sources = (JoinedSource(TableSource("constants", CONSTANTS_ALIAS)),)
+    start = Relation(sources, values=values, keys={"subscription": column(CONSTANTS_ALIAS, "subscription")})
+    relation = match_patterns(context.uncounted(), tuple(patterns), start)
+    if now or "position" not in relation.keys:
+        relation = _with_event(context, relation)
+    return context.build.share(relation.only([*values, NOW]), render_distinct)
+
+
+def _with_event(context: Context, relation: Relation) -> Relation:
+    """With the time at which the event came, which is now as far as it is concerned."""
+    alias = context.build.alias("e")
+    position = column(alias, "position")
+    same = [equal(position, relation.keys["position"])] if "position" in relation.keys else []
+    keys = {"position": position, **relation.keys}
+    sources = (*relation.sources, JoinedSource(TableSource("events", alias)))
+    moment = HeaderTime(column(alias, "received"))
+    return replace(relation, sources=sources, keys=keys).where(*same).having(**{NOW: moment})
+
+
+def required_patterns(where: Operator) -> Iterable[Pattern]:
+    """The patterns without which a query has no solution. What it does not project of a sub-query is not the variable
+    of that name around it, so these are left out."""
+    return _walk_required(where.inner if isinstance(where, Select) else where)
+
+
+def _walk_required(operator: Operator) -> Iterator[Pattern]:
+    match operator:
+        case Basic(patterns):
+            yield from patterns
+        case Bag(predicate, member=member):
+            yield Pattern(Var(f"{member}.subject"), predicate, Var(f"{member}.object"))
+        case Join(left, right):
+            yield from _walk_required(left)
+            yield from _walk_required(right)
+        case LeftJoin(left) | Minus(left):
+            yield from _walk_required(left)
+        case Filter(inner) | Extend(inner) | Graph(inner=inner):
+            yield from _walk_required(inner)
+        case Group(inner, keys) if keys:
+            yield from _walk_required(inner)
+
+
+# Look-ups: rows of events joined with subscriptions by way of an ontology.
+#
+# As a condition on pairs of event and subscription a look-up would be tried on every pair. As a join it leads from
+# the value in the event to the names that it is in the relation with, and from these to whoever asks for one.
+
+
+@dataclass(frozen=True)
+class ClosureSource:
+    """The relation `closure` as a source, where that is needed with each object of a predicate beside itself."""
+
+    alias: str
+    relation: str | None
+    reflexive: bool
+    predicate: str | None
+
+    def sql(self) -> exp.Expr:
+        told = exp.select(*CLOSURE_COLUMNS).from_(CLOSURE)
+        if self.relation is not None:
+            told = told.where(equal(exp.column(CLOSURE_COLUMNS[0]), text(self.relation)))
+        if not self.reflexive:
+            return told.subquery(self.alias)
+        return exp.union(told, self._same(), distinct=False).subquery(self.alias)
+
+    def _same(self) -> exp.Select:
+        columns = [exp.alias_(text(self.relation or ""), CLOSURE_COLUMNS[0]), *(exp.column("object") for _ in range(2))]
+        same = exp.select(*columns).distinct().from_("quads")
+        return same if self.predicate is None else same.where(equal(exp.column("predicate"), text(self.predicate)))
+
+
+@dataclass(frozen=True)
+class OntologyJoin:
+    """A look-up of the object in the row of an alias."""
+
+    row: str
+    source: ClosureSource
+    conditions: tuple[Sql, ...]
+
+
+def find_ontology_joins(
+    query: Conjunction, scans: Sequence[Scan], scope: ExpressionScope
+) -> dict[Expression, OntologyJoin]:
+    """The filters that are look-ups of an object of an event."""
+    found: dict[Expression, OntologyJoin] = {}
+    for each in query.filters:
+        sought = find_lookup(each)
+        value = None if sought is None else scope.values.get(sought.variable)
+        if sought is not None and type(value) is StoredTerm and value.name == "object":
+            predicates = [scan.pattern.predicate for scan in scans if scan.alias == value.alias and not scan.header]
+            found[each] = _ontology_join(sought, value.alias, predicates[0], scope, f"o{len(found)}")
+    return found
+
+
+def _ontology_join(
+    sought: OntologyLookup, row: str, predicate: Node, scope: ExpressionScope, alias: str
+) -> OntologyJoin:
+    known = predicate.term if isinstance(predicate, Const) else None
+    places = zip(CLOSURE_COLUMNS, sought.terms, strict=True)
+    asked = [(name, term) for name, term in places if name != CLOSURE_COLUMNS[0] or sought.relation is None]
+    conditions = tuple(equal(column(alias, name), scope.value(term).text()) for name, term in asked)
+    return OntologyJoin(row, ClosureSource(alias, sought.relation, sought.reflexive, known), conditions)
+
+
+def order_sources(
+    query: Conjunction, aliases: Sequence[str], sought: Sequence[OntologyJoin]
+) -> tuple[JoinedSource, ...]:
+    """In the order in which they are best joined. Where nothing but look-ups leads from events to subscriptions, one of
+    these comes first."""
+    constants, rows = (
+        JoinedSource(TableSource("constants", CONSTANTS_ALIAS)),
+        {each: JoinedSource(TableSource("quads", each)) for each in aliases},
+    )
+    if not sought or _has_equality(query):
+        return (constants, *rows.values(), *(JoinedSource(each.source) for each in sought))
+    first, *others = sought
+    leading = rows.pop(first.row)
+    return (
+        leading,
+        JoinedSource(first.source),
+        constants,
+        *rows.values(),
+        *(JoinedSource(each.source) for each in others),
+    )
+
+
+def _has_equality(query: Conjunction) -> bool:
+    """Does a constant in a pattern, or an equality, lead from events to subscriptions?"""
+    named = any(isinstance(node, Param) for each in query.patterns for node in (each.subject, each.object))
+    return named or any(isinstance(each, Apply) and each.op in ("=", "sameterm") for each in query.filters)
+
+
+# Events: a subscription's query on one event at a time, for a batch of events and all subscriptions of a shape.
+
+_PARAMETER_COLUMN = re.compile(r"k(\d+)(?:_(\w+))?")
+
+
+def compile_event(query: Conjunction, *, solutions: bool, plain: bool = False, first: int | None = None) -> exp.Select:
+    """The query over the relations `quads`, which holds the events of a batch, and `constants`.
+
+    Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
+    tempt the engine to pair all events with all subscriptions first.
+
+    Gives `position, subscription` once for each pair that matches; with `solutions` also a list of integers:
+    for every solution the number of the quad that each pattern took, in the order of `query.patterns`, and
+    solution after solution in ascending order. DISTINCT, LIMIT and the projection are left to whoever expands
+    the solutions.
+
+    With `plain` it is a shorter query, which an engine plans sooner, for batches and constants that hold no number that
+    is `involved`. `first` is the number of a stored pattern that is to be joined with the constants before the others.
+    """
+    relation, columns = _parts(query, plain=plain, first=first)
+    if not solutions:
+        return render_select(relation, relation.keys).distinct(copy=False)
+    return render_select(relation, columns).group_by(number(1), number(2), copy=False)
+
+
+def params_with_facets(compiled: exp.Query) -> Mapping[int, frozenset[str]]:
+    """Which columns of each parameter a compiled query reads: `term` for its text, else names of facets."""
+    found: dict[int, set[str]] = {}
+    for each in compiled.find_all(exp.Column):
+        if each.table == CONSTANTS_ALIAS and (match := _PARAMETER_COLUMN.fullmatch(each.name)):
+            found.setdefault(int(match[1]), set()).add(match[2] or "term")
+    return {index: frozenset(facets) for index, facets in sorted(found.items())}
+
+
+def facets_used(compiled: exp.Query) -> frozenset[str]:
+    """The columns of `quads` that a compiled query reads."""
+    return frozenset(each.name for each in compiled.find_all(exp.Column)) & frozenset(QUADS)
+
+
+def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relation, OutputColumns]:
+    """The relation, and its columns where solutions are asked for."""
+    scans = [replace(scan, plain=plain) for scan in _scans(query)]
+    base = scans[0].alias if scans else "q0"
+    scope, joined = bind_scans(scans)
+    leading = [] if first is None else [scans[first].alias]
+    aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
+    sought = find_ontology_joins(query, scans, scope)
+    rest = replace(query, filters=tuple(each for each in query.filters if each not in sought))
+    relation = Relation(
+        sources=order_sources(query, [*aliases], [*sought.values()]),
+        conditions=(
+            *_together(scans, base),
+            *joined,
+            *(each for look in sought.values() for each in look.conditions),
+            *filter_conditions(rest, scope),
+        ),
+        keys={"position": column(base, "position"), "subscription": column(CONSTANTS_ALIAS, "subscription")},
+        lets=scope.lets,
+    )
+    return relation, {**relation.keys, "solutions": _solutions(scans)}
+
+
+def _scans(query: Conjunction) -> list[Scan]:
+    """Stored patterns take rows of their own; headers are the same on every row of an event."""
+    stored = [index for index, pattern in enumerate(query.patterns) if not header_column(pattern)]
+    shared = f"q{stored[0] if stored else 0}"
+    return [
+        Scan(pattern, shared if header_column(pattern) else f"q{index}") for index, pattern in enumerate(query.patterns)
+    ]
+
+
+def _together(scans: list[Scan], base: str) -> list[Sql]:
+    """All rows are of one event. Where no pattern is stored, the event's first quad stands for it."""
+    if all(scan.header for scan in scans):
+        return [equal(column(base, "quad"), number(0))]
+    others = dict.fromkeys(scan.alias for scan in scans if scan.alias != base)
+    return [equal(column(base, "position"), column(alias, "position")) for alias in others]
+
+
+def _solutions(scans: list[Scan]) -> Sql:
+    taken = [
+        number(found[1]) if (found := header_column(scan.pattern)) else column(scan.alias, "quad") for scan in scans
+    ]
+    return cast(call("TW_FLAT_LIST", *taken), exp.DataType.build("ARRAY<INT>"))

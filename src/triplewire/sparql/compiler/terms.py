@@ -1,0 +1,428 @@
+"""Terms as values: those that a column of a relation stores, with facets beside it, and constants of the query.
+
+Facts about a constant, known at compile time, agree with the facets that an engine computes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from sqlglot import exp
+
+from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_literal, literal, parse_literal
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.compiler.facets import (
+    DATE_FORM,
+    DATETIME_FORM,
+    DECIMAL_FORM,
+    DOUBLE_FORM,
+    INTEGER_FORM,
+    INTEGERS,
+    ZONE_FORM,
+    lexical_body,
+    lexical_digits,
+    unescape,
+)
+from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, NUMERIC, Value
+from triplewire.sparql.sql import (
+    DECIMAL,
+    TIMESTAMP,
+    Sql,
+    among,
+    call,
+    case,
+    cast,
+    column,
+    compare,
+    double,
+    every,
+    length,
+    negate,
+    null,
+    number,
+    present,
+    some,
+    text,
+    truth,
+    try_cast,
+)
+from triplewire.sparql.statistics import TERM_ID
+
+CHECKED_TYPES = ("boolean", "decimal", "float", "double", *INTEGERS)
+"""The types of XML Schema, by local name, whose lexical forms are looked at."""
+
+BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical in ("true", "false", "1", "0")}
+SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
+"""A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
+
+
+@dataclass(frozen=True)
+class StoredTerm(Value):
+    """A term that a column holds, with its facets in columns beside it.
+
+    For an object of the alias q the column is `object`; for a constant of the alias c it is `k0`.
+    """
+
+    alias: str
+    name: str
+    families: frozenset[Family] = ANY
+    short: bool = False
+    """No exact number in it has more digits than a double holds."""
+    certain: bool = True
+    """It has a value in every row; otherwise NULL is an unbound variable, or an error."""
+    always_zoned: bool = False
+    """Every time in it names its zone."""
+    identified: bool = False
+    """Its column has one beside it with numbers of terms."""
+
+    def identity(self) -> Sql:
+        return self.facet(TERM_ID) if self.identified else null()
+
+    def narrowed(self, *families: Family) -> Value:
+        return replace(self, families=self.families & set(families))
+
+    def text(self) -> Sql:
+        return column(self.alias, self.name)
+
+    def facet(self, name: str) -> Sql:
+        return column(self.alias, f"{self.name}_{name}")
+
+    def string(self) -> Sql:
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        if self.families == IRI:
+            return inner
+        if self.families == {Family.STRING}:
+            return unescape(inner)
+        return case((self.literal(), unescape(lexical_body(self.text()))), (self.among(Family.IRI), inner))
+
+    def datatype(self) -> Sql:
+        if self.families == {Family.STRING}:
+            return self._surely(text(XSD_STRING))
+        return null() if self.families <= set(NOT_LITERAL) else self.facet("datatype")
+
+    def language(self) -> Sql:
+        return self.facet("language") if Family.TAGGED in self.families else null()
+
+    def number(self) -> Sql:
+        return self.facet("number") if self.families & NUMERIC else null()
+
+    def exact(self) -> Sql:
+        made = try_cast(lexical_digits(self.text()), DECIMAL)
+        return case((self.among(Family.EXACT), made)) if Family.EXACT in self.families else null()
+
+    def rank(self) -> Sql:
+        if not self.families & NUMERIC:
+            return null()
+        if self.families in ({Family.FLOAT}, {Family.DOUBLE}):
+            return number(4 if Family.DOUBLE in self.families else 3)
+        ranks = (("double", 4), ("float", 3), ("decimal", 2))
+        typed = [(self._of(name), number(rank)) for name, rank in ranks]
+        return self._numbered(case(*typed, default=number(1)))
+
+    def long(self) -> Sql:
+        if self.short or Family.EXACT not in self.families:
+            return truth(False)
+        return compare(">", length(self.text()), number(SHORT_EXACT))
+
+    def time(self) -> Sql:
+        return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()
+
+    def zoned(self) -> Sql:
+        if self.always_zoned:
+            return truth(True)
+        forms = ('%Z"^^%', '%+__:__"^^%', '%-__:__"^^%')
+        return some(*(exp.Like(this=self.text(), expression=text(form)) for form in forms))
+
+    def boolean(self) -> Sql:
+        if Family.BOOLEAN not in self.families:
+            return null()
+        yes = [term for term, value in BOOLEANS.items() if value]
+        return case((self.among(Family.BOOLEAN), among(self.text(), yes)))
+
+    def bound(self) -> Sql:
+        return truth(True) if self.certain else present(self.text())
+
+    def ill_typed(self) -> Sql:
+        return every(self.among(Family.OTHER), some(*(self._of(name) for name in CHECKED_TYPES)))
+
+    def literal(self) -> Sql:
+        if self.families & {*NOT_LITERAL, Family.OTHER}:
+            return self._starts('"')
+        return self._surely(truth(True))
+
+    def _surely(self, known: Sql) -> Sql:
+        """What is known of every value, where there is one."""
+        return known if self.certain else case((self.bound(), known))
+
+    def _test(self, families: list[Family]) -> Sql:
+        if Family.OTHER in families:
+            known = [family for family in Family if family in self.families and family not in families]
+            return self._surely(negate(self._test(known)))
+        if set(families) >= set(NOT_LITERAL):
+            rest = [self._test(others)] if (others := [each for each in families if each not in NOT_LITERAL]) else []
+            return some(every(negate(self._starts('"')), negate(self._starts("<<"))), *rest)
+        return some(*(self._is(family) for family in self._merged(families)))
+
+    def _merged(self, families: list[Family]) -> list[Family | None]:
+        """With None for all numeric families together, which are one cheap question."""
+        if set(families) >= self.families & NUMERIC and NUMERIC & set(families):
+            return [None, *(family for family in families if family not in NUMERIC)]
+        return list(families)
+
+    def _is(self, family: Family | None) -> Sql:
+        match family:
+            case None:
+                return present(self.number())
+            case Family.IRI:
+                return every(self._starts("<"), negate(self._starts("<<")))
+            case Family.BLANK:
+                return self._starts("_:")
+            case Family.STRING:
+                return every(self._starts('"'), self._ends('"'))
+            case Family.TAGGED:
+                return every(self._starts('"'), negate(self._ends('"')), negate(self._ends(">")))
+            case Family.EXACT:
+                return self._with_number(negate(self._of("float")), negate(self._of("double")))
+            case Family.FLOAT | Family.DOUBLE:
+                return self._with_number(self._of(family.value))
+            case Family.BOOLEAN:
+                return among(self.text(), tuple(BOOLEANS))
+            case _:
+                known = self.families <= {Family.DATETIME, Family.DATE}
+                return self._of(family.value) if known else every(present(self.facet("time")), self._of(family.value))
+
+    def _with_number(self, *conditions: Sql) -> Sql:
+        return every(*conditions) if self.families <= NUMERIC else every(present(self.number()), *conditions)
+
+    def _numbered(self, value: Sql) -> Sql:
+        return value if self.families <= NUMERIC else case((present(self.number()), value))
+
+    def _of(self, name: str) -> Sql:
+        """Is it a literal of this type of XML Schema?"""
+        return self._ends(f'"^^<{XSD}{name}>')
+
+    def _starts(self, start: str) -> Sql:
+        return call("TW_STARTS", self.text(), text(start))
+
+    def _ends(self, end: str) -> Sql:
+        return call("TW_ENDS", self.text(), text(end))
+
+
+def needs_exact_comparison(alias: str, name: str) -> Sql:
+    """Does the column hold a number that takes more than a comparison of doubles: a float, or one with many digits?"""
+    value = StoredTerm(alias, name, NUMERIC)
+    exact = every(value.among(Family.EXACT), value.long())
+    return every(present(value.number()), some(value.among(Family.FLOAT), exact))
+
+
+@dataclass(frozen=True)
+class DerivedTerm(StoredTerm):
+    """A term that was computed as text, with its facets made when they are asked for."""
+
+    alias: str = ""
+    name: str = ""
+    certain: bool = False
+    made: Sql = field(default_factory=null)
+    made_facet: Callable[[str], Sql] = field(default=lambda _: null())
+
+    def text(self) -> Sql:
+        return self.made
+
+    def facet(self, name: str) -> Sql:
+        return self.made_facet(name)
+
+
+@dataclass(frozen=True)
+class StoredNode(Value):
+    """A term in subject, predicate or graph position: an IRI, or, if `families` say so, a blank node."""
+
+    alias: str
+    name: str
+    families: frozenset[Family] = IRI
+    identified: bool = False
+    """Its column has one beside it with numbers of terms."""
+
+    def text(self) -> Sql:
+        return column(self.alias, self.name)
+
+    def identity(self) -> Sql:
+        return column(self.alias, f"{self.name}_{TERM_ID}") if self.identified else null()
+
+    def string(self) -> Sql:
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        return case((self.among(Family.IRI), inner))
+
+    def bound(self) -> Sql:
+        return truth(True)
+
+    def literal(self) -> Sql:
+        return truth(False)
+
+    def narrowed(self, *families: Family) -> Value:
+        return replace(self, families=self.families & set(families))
+
+    def _test(self, families: list[Family]) -> Sql:
+        blank = call("TW_STARTS", self.text(), text("_:"))
+        return blank if families == [Family.BLANK] else negate(blank)
+
+
+# Statics: what is known of a constant while compiling. Agrees with the facets that an engine computes.
+
+_NUMERIC = {
+    XSD + "decimal": (Family.EXACT, DECIMAL_FORM),
+    XSD + "float": (Family.FLOAT, DOUBLE_FORM),
+    XSD + "double": (Family.DOUBLE, DOUBLE_FORM),
+    **{XSD + name: (Family.EXACT, INTEGER_FORM) for name in INTEGERS},
+}
+_TEMPORAL = {
+    XSD + "dateTime": (Family.DATETIME, DATETIME_FORM),
+    XSD + "date": (Family.DATE, DATE_FORM + ZONE_FORM),
+}
+
+
+@dataclass(frozen=True)
+class ConstantTerm:
+    """A constant term and its facets. `time` is a naive datetime in UTC."""
+
+    term: str
+    family: Family
+    lexical: str
+    datatype: str | None = None
+    language: str | None = None
+    number: float | None = None
+    time: datetime | None = None
+
+
+def family_of(term: str) -> Family:
+    """The family of a constant, as a parameter in its place may state it."""
+    return parse_constant(term).family
+
+
+def parse_constant(term: str) -> ConstantTerm:
+    if is_iri(term):
+        return ConstantTerm(term, Family.IRI, term[1:-1])
+    if term.startswith("_:"):
+        return ConstantTerm(term, Family.BLANK, term)
+    if not is_literal(term):
+        return ConstantTerm(term, Family.OTHER, term)
+    parts = parse_literal(term)
+    made = (term, parts.lexical, parts.datatype, parts.language)
+    if parts.datatype in _NUMERIC:
+        return _numeric(*made)
+    if parts.datatype in _TEMPORAL:
+        return _temporal(*made)
+    return _literal(_plain_family(parts.lexical, parts.datatype), *made)
+
+
+def as_float(value: float) -> float:
+    """The nearest xsd:float."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _literal(
+    family: Family, term: str, lexical: str, datatype: str, language: str | None, number: float | None = None
+) -> ConstantTerm:
+    return ConstantTerm(term, family, lexical, datatype, language, number)
+
+
+def _plain_family(lexical: str, datatype: str) -> Family:
+    if datatype == XSD_STRING:
+        return Family.STRING
+    if datatype == RDF_LANG_STRING:
+        return Family.TAGGED
+    boolean = datatype == XSD + "boolean" and lexical in ("true", "false", "0", "1")
+    return Family.BOOLEAN if boolean else Family.OTHER
+
+
+def _numeric(term: str, lexical: str, datatype: str, language: str | None) -> ConstantTerm:
+    family, form = _NUMERIC[datatype]
+    if not re.fullmatch(form, lexical, re.ASCII):
+        return _literal(Family.OTHER, term, lexical, datatype, language)
+    value = float(lexical)
+    return _literal(family, term, lexical, datatype, language, as_float(value) if family == Family.FLOAT else value)
+
+
+def _temporal(term: str, lexical: str, datatype: str, language: str | None) -> ConstantTerm:
+    family, form = _TEMPORAL[datatype]
+    time = _instant(lexical, family) if re.fullmatch(form, lexical, re.ASCII) else None
+    if time is None:
+        return _literal(Family.OTHER, term, lexical, datatype, language)
+    return ConstantTerm(term, family, lexical, datatype, language, time=time)
+
+
+def _instant(lexical: str, family: Family) -> datetime | None:
+    """In UTC, cut to microseconds; None if there is no such date, or not between the years 1 and 9999."""
+    date, zone = re.fullmatch(rf"(.*?){ZONE_FORM}", lexical).groups() if family == Family.DATE else (lexical, "")  # type: ignore[union-attr]
+    whole = f"{date}T00:00:00{zone or ''}" if family == Family.DATE else lexical
+    late = "T24:00:00" in whole
+    shortened = re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", whole.replace("T24:00:00", "T00:00:00"))
+    try:
+        found = datetime.fromisoformat(shortened) + timedelta(days=1 if late else 0)
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError):
+        return None
+
+
+class ConstantValue(Value):
+    """A constant: every answer is a literal of SQL."""
+
+    def __init__(self, static: ConstantTerm) -> None:
+        self.static = static
+        self.families = frozenset({static.family})
+
+    def text(self) -> Sql:
+        return text(self.static.term)
+
+    def string(self) -> Sql:
+        if self.static.family == Family.BLANK:
+            return null()
+        if "\0" in self.static.lexical:
+            # engines end their text at a zero character
+            return call("TW_UNESCAPE", text(literal(self.static.lexical)[1:-1]))
+        return text(self.static.lexical)
+
+    def datatype(self) -> Sql:
+        return text(self.static.datatype) if self.static.datatype else null()
+
+    def language(self) -> Sql:
+        return text(self.static.language) if self.static.language else null()
+
+    def number(self) -> Sql:
+        return null() if self.static.number is None else double(self.static.number)
+
+    def exact(self) -> Sql:
+        return try_cast(text(self.static.lexical), DECIMAL) if self.static.family == Family.EXACT else null()
+
+    def rank(self) -> Sql:
+        ranks = {Family.DOUBLE: 4, Family.FLOAT: 3, Family.EXACT: 2 if self.static.datatype == XSD + "decimal" else 1}
+        return number(ranks[self.static.family]) if self.static.family in ranks else null()
+
+    def long(self) -> Sql:
+        return truth(self.static.family == Family.EXACT and len(self.static.lexical) > 15)
+
+    def time(self) -> Sql:
+        return cast(text(self.static.time.isoformat(" ")), TIMESTAMP) if self.static.time else null()
+
+    def zoned(self) -> Sql:
+        lexical = self.static.lexical
+        return truth(lexical.endswith("Z") or (lexical[-6:-5] in ("+", "-") and lexical[-3:-2] == ":"))
+
+    def boolean(self) -> Sql:
+        known = self.static.family == Family.BOOLEAN
+        return truth(self.static.lexical in ("true", "1")) if known else null()
+
+    def bound(self) -> Sql:
+        return truth(True)
+
+    def ill_typed(self) -> Sql:
+        return truth(
+            self.static.family == Family.OTHER and (self.static.datatype or "").removeprefix(XSD) in CHECKED_TYPES
+        )

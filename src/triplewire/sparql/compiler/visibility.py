@@ -1,0 +1,83 @@
+"""Visibility in SQL: row-level security as conditions on the rows of `quads` and `events`.
+
+The conditions say of rows what `security` says of the text of one event. Instances of hidden classes are a relation
+of their own, `position` and `node`, because they must be known before any row of their events is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from triplewire.access.scopes import ALL, Scope, parted
+from triplewire.access.sights import TRIPLE_TERM, Sight
+from triplewire.model.terms import RDF_TYPE
+from triplewire.sparql.compiler.scan_predicates import ColumnBound, SqlConstant, point_intervals, prefix_interval
+from triplewire.sparql.sql import Sql, among, call, column, equal, every, negate, some, text, truth
+
+_EVENT_COLUMNS = ("stream", "graph")
+
+
+def event_is_visible(sight: Sight, alias: str) -> Sql:
+    """Are stream and graph of a row in sight?"""
+    scopes = zip(_EVENT_COLUMNS, (sight.streams, sight.graphs), strict=True)
+    return every(*(in_scope(scope, column(alias, name)) for name, scope in scopes))
+
+
+def quad_is_visible(sight: Sight, alias: str) -> Sql:
+    """Is a row of `quads` in sight, unless an end of it is an instance out of sight?"""
+    conditions = [event_is_visible(sight, alias)]
+    if not sight.leaves_events:
+        conditions.append(in_scope(sight.predicates, column(alias, "predicate")))
+        conditions.append(negate(call("TW_STARTS", column(alias, "object"), text(TRIPLE_TERM))))
+    return every(*conditions)
+
+
+def end_is_hidden(alias: str, end: str, hidden: str) -> Sql:
+    """Is the subject, or the object, of a row of `quads` that of a row of instances? To be the condition of an ANTI
+    JOIN: that takes half the time that NOT EXISTS does."""
+    at = equal(column(hidden, "position"), column(alias, "position"))
+    return every(at, equal(column(hidden, "node"), column(alias, end)))
+
+
+def hidden_instances(sight: Sight, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
+    """The relation of instances out of sight: `position` and `node`. None where no class is out of sight."""
+    if sight.classes.is_all:
+        return None
+    typed = equal(column(alias, "predicate"), text(RDF_TYPE))
+    out = _out_of_scope(sight.classes, column(alias, "object"))
+    chosen = exp.select(column(alias, "position"), exp.alias_(column(alias, "subject"), "node"))
+    return chosen.from_(exp.to_table(source, alias=alias)).where(every(typed, out)).distinct()
+
+
+def in_scope(scope: Scope, value: Sql) -> Sql:
+    """Is a value in a scope?"""
+    return every(_covered(scope.allowed, value), negate(_covered(scope.denied, value)))
+
+
+def visibility_bounds(sight: Sight, relation: str) -> Iterator[ColumnBound]:
+    """Within which all rows of a relation lie that are in sight."""
+    scopes = {"stream": sight.streams, "graph": sight.graphs}
+    if relation == "quads":
+        scopes["predicate"] = sight.predicates
+    for name, scope in scopes.items():
+        if scope.allowed != (ALL,):
+            exact, starts = parted(scope.allowed)
+            known = point_intervals(SqlConstant("text", each) for each in sorted(exact))
+            yield ColumnBound(name, (*known, *map(prefix_interval, starts)))
+
+
+def _out_of_scope(scope: Scope, value: Sql) -> Sql:
+    """Is a value not in a scope? Where only some are denied it is one of these, which tells a reader where to look."""
+    if scope.allowed == (ALL,):
+        return _covered(scope.denied, value)
+    return negate(in_scope(scope, value))
+
+
+def _covered(patterns: tuple[str, ...], value: Sql) -> Sql:
+    if patterns == (ALL,):
+        return truth(True)
+    exact, starts = parted(patterns)
+    listed = [among(value, sorted(exact))] if exact else []
+    return some(*listed, *(call("TW_STARTS", value, text(each)) for each in starts)) if patterns else truth(False)

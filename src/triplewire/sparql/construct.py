@@ -1,0 +1,117 @@
+"""CONSTRUCT on one event or in a window: the SELECT that its template needs, and the graph that solutions make.
+
+The template is filled in when solutions are expanded. Blank nodes of the template become skolem IRIs, as those of
+events do: one for each label, solution and graph, and the same one whenever the graph is built again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from hashlib import blake2b
+from urllib.parse import quote
+
+from triplewire.model.errors import Unsupported
+from triplewire.model.terms import GENID, iri, is_iri
+from triplewire.sparql.algebra import Apply, Const, Expression, Filter, Node, Param, Pattern, Query, Select, Var
+from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.traversal import bound_variables, certain_variables, pattern_variables
+
+Triple = tuple[str, str, str]
+
+
+def construct_to_select(query: Query) -> Query:
+    """The SELECT that has a solution exactly if the graph which a CONSTRUCT builds is not empty.
+
+    Solutions that make no triple may be among the others. Raises Unsupported where none could ever make one.
+    """
+    select = query.where
+    assert isinstance(select, Select)
+    names = tuple(name for name in query.projection if name in bound_variables(select.inner))
+    condition = _fruitful(query.template, select)
+    if select.limit is not None or select.offset:
+        sliced = replace(select, projection=names)
+        where = sliced if condition is None else Select(Filter(sliced, (condition,)), names)
+    else:
+        inner = select.inner if condition is None else Filter(select.inner, (condition,))
+        where = Select(inner, names, distinct=not any(map(_fresh, query.template)))
+    return Query("select", where, names)
+
+
+def build_graph(
+    template: Sequence[Pattern], constants: Sequence[str], solutions: Iterable[Mapping[str, str | None]], name: str
+) -> list[Triple]:
+    """The triples of the graph, each once; what would be none is left out. `name` tells this graph from all others."""
+    key = blake2b(name.encode(), digest_size=12).hexdigest()
+    filled = (
+        tuple(_term(node, constants, solution, f"{key}:{number}") for node in _nodes(pattern))
+        for number, solution in enumerate(solutions)
+        for pattern in template
+    )
+    return [(s, p, o) for s, p, o in dict.fromkeys(filled) if s and p and o and is_iri(s) and is_iri(p)]
+
+
+def _nodes(pattern: Pattern) -> tuple[Node, Node, Node]:
+    return pattern.subject, pattern.predicate, pattern.object
+
+
+def _term(node: Node, constants: Sequence[str], solution: Mapping[str, str | None], key: str) -> str | None:
+    match node:
+        case Const(term):
+            return term
+        case Param(index):
+            return constants[index]
+        case Var(name) if _is_blank(name):
+            return iri(f"{GENID}{key}:{quote(name[2:], safe='')}")
+        case Var(name):
+            return solution.get(name)
+
+
+def _is_blank(name: str) -> bool:
+    return name.startswith("_:")
+
+
+def _fresh(pattern: Pattern) -> bool:
+    """Whether it makes another triple of each solution, even of one that is there twice."""
+    return any(map(_is_blank, pattern_variables(pattern)))
+
+
+def _fruitful(template: Sequence[Pattern], select: Select) -> Expression | None:
+    """When a solution makes a triple; None where each does."""
+    possible = bound_variables(select.inner)
+    needs = [_needs(each, select) for each in template if {*filter(_is_needed, pattern_variables(each))} <= possible]
+    if not needs:
+        hint = "a triple of its template needs variables that stand in its pattern"
+        raise Unsupported("CONSTRUCT without a triple", hint=hint)
+    if not all(needs):
+        return None
+    return reduce(lambda left, right: Apply("||", (left, right)), (_all(each) for each in needs))
+
+
+def _is_needed(name: str) -> bool:
+    return not _is_blank(name)
+
+
+def _all(conditions: Sequence[Expression]) -> Expression:
+    return reduce(lambda left, right: Apply("&&", (left, right)), conditions)
+
+
+def _needs(pattern: Pattern, select: Select) -> list[Expression]:
+    """What must be true of a solution, and is not true of all of them, so that it makes a triple of the pattern."""
+    resources = _resources(select)
+    conditions: list[Expression] = [
+        Apply("isiri", (node,))
+        for node in (pattern.subject, pattern.predicate)
+        if isinstance(node, Var) and not _is_blank(node.name) and node.name not in resources
+    ]
+    value = pattern.object
+    if isinstance(value, Var) and not _is_blank(value.name) and value.name not in certain_variables(select.inner):
+        conditions.append(Apply("bound", (value,)))
+    return conditions
+
+
+def _resources(select: Select) -> frozenset[str]:
+    """Variables that are IRIs in every solution: subjects, predicates and graphs of quads that it needs."""
+    nodes = (node for each in required_patterns(select) for node in (each.subject, each.predicate, each.graph))
+    return frozenset(node.name for node in nodes if isinstance(node, Var)) & bound_variables(select.inner)

@@ -1,0 +1,385 @@
+"""Decomposition of a continuous query without windows into triple patterns, joined across events, and row steps.
+
+Only conjunctions are taken: no answer may depend on triples that have not arrived yet, and it must be the same
+whenever it is computed again. Nested groups are flattened into one list of patterns and one of steps, each in its
+scope. Solutions of two groups are joined where they agree on the variables that both bind; a variable that a step
+binds may have no value, so it gets another name and a step that compares. A variable that can only be one constant
+is replaced by it in the patterns (constant propagation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Literal, NoReturn
+
+from triplewire.model.terms import is_iri
+from triplewire.sparql.algebra import (
+    UNBOUND,
+    VOLATILE,
+    Aggregate,
+    Apply,
+    Basic,
+    Chain,
+    Const,
+    Dataset,
+    Either,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    Negated,
+    Node,
+    Operator,
+    Path,
+    Pattern,
+    Query,
+    Reach,
+    Repeat,
+    Select,
+    Service,
+    Union,
+    Values,
+    Var,
+    Window,
+)
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
+from triplewire.sparql.paths import translate_path
+from triplewire.sparql.rspql import Registration
+from triplewire.sparql.syntax.lexer import SourceSpan, unsupported
+from triplewire.sparql.traversal import pattern_variables
+
+# Flattening: groups inside one another as one list of patterns and one of steps, each in the scope that it had.
+#
+# Solutions of two groups are joined where they agree on what both bind. For variables of patterns that is what joins
+# patterns anyhow. A variable that a step binds may have no value, so it gets another name, and a step that compares.
+
+_MOST_VALUES_ROWS = 256
+"""Rows of VALUES that are looked for one by one: each is a part of a condition."""
+
+
+@dataclass(frozen=True)
+class FlatQuery:
+    """Patterns, steps over their variables, and `tables`, stated solutions of which one must agree with a solution."""
+
+    patterns: tuple[Pattern, ...] = ()
+    steps: tuple[RowStep, ...] = ()
+    tables: tuple[Values, ...] = ()
+
+    @property
+    def matched(self) -> frozenset[str]:
+        """The variables of patterns."""
+        return frozenset().union(*(pattern_variables(each) for each in self.patterns))
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """The variables of tables, which must be such of patterns in the end."""
+        return frozenset(name for each in self.tables for name in each.names)
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The variables that steps bind."""
+        return frozenset(each.name for each in self.steps if isinstance(each, Bind))
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return self.matched | self.stated | self.made
+
+    def then(self, *steps: RowStep) -> FlatQuery:
+        return replace(self, steps=(*self.steps, *steps))
+
+    def renamed(self, old: str, new: str) -> FlatQuery:
+        """With another name for a variable that a step binds."""
+        return replace(self, steps=tuple(_renamed(each, old, new) for each in self.steps))
+
+
+class Flattener:
+    """Makes the names of one query."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def expanded(self, reach: Reach) -> Operator:
+        """A path of steps one after the other as patterns."""
+        return translate_path(reach, self._fresh)
+
+    def filtered(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
+        return inner.then(*(Check(_scoped(part, inner.scope)) for each in conditions for part in _parts(each)))
+
+    def extended(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
+        return inner.then(Bind(name, _scoped(expression, inner.scope)))
+
+    def stated(self, values: Values) -> FlatQuery | None:
+        """One solution is like BIND of each. Of several at most one may agree with any solution: None if that is not
+        sure, if there is none, or if they are too many."""
+        if len(values.rows) == 1:
+            known = zip(values.names, values.rows[0], strict=True)
+            return FlatQuery(steps=tuple(Bind(name, Const(term)) for name, term in known if term is not None))
+        distinct = len(set(values.rows)) == len(values.rows) and not any(None in row for row in values.rows)
+        return FlatQuery(tables=(values,)) if distinct and 0 < len(values.rows) <= _MOST_VALUES_ROWS else None
+
+    def joined(self, left: FlatQuery, right: FlatQuery) -> FlatQuery:
+        """Both, where they agree."""
+        compared: list[RowStep] = []
+        for name in sorted((left.made & right.scope) | (right.made & left.scope)):
+            left, one = self._parted(left, name)
+            right, other = self._parted(right, name)
+            compared.append(Check(_agree(_known(left, one), _known(right, other))))
+            if name not in (one, other):
+                compared.append(Bind(name, Apply("coalesce", (Var(one), Var(other)))))
+        return FlatQuery(
+            (*left.patterns, *right.patterns), (*left.steps, *right.steps, *compared), (*left.tables, *right.tables)
+        )
+
+    def _parted(self, flat: FlatQuery, name: str) -> tuple[FlatQuery, str]:
+        """With a name of its own for a variable that a step binds; that of patterns stays."""
+        if name not in flat.made:
+            return flat, name
+        new = self._fresh().name
+        return flat.renamed(name, new), new
+
+    def _fresh(self) -> Var:
+        return Var(f".u{next(self._numbers)}")
+
+
+def _parts(condition: Expression) -> list[Expression]:
+    """What must be true for a conjunction to be."""
+    if isinstance(condition, Apply) and condition.op == "&&":
+        return [part for each in condition.args for part in _parts(each)]
+    return [condition]
+
+
+def _known(flat: FlatQuery, name: str) -> Expression:
+    """The variable, or the constant that it is in any case."""
+    made = [each.expression for each in flat.steps if isinstance(each, Bind) and each.name == name]
+    return made[0] if made and isinstance(made[0], Const) else Var(name)
+
+
+def _agree(left: Expression, right: Expression) -> Expression:
+    """Are both the same term, or is one of them unbound?"""
+    same = Apply("sameterm", (left, right))
+    open_ = tuple(Apply("!", (Apply("bound", (each,)),)) for each in (left, right) if _may_lack(each))
+    return Apply("||", (*open_, same)) if open_ else same
+
+
+def _may_lack(expression: Expression) -> bool:
+    """Variables of steps alone may have no value; they have names of ours here."""
+    return isinstance(expression, Var) and expression.name.startswith(".u")
+
+
+def _scoped(expression: Expression, scope: frozenset[str]) -> Expression:
+    match expression:
+        case Var(name):
+            return expression if name in scope else UNBOUND
+        case Apply(op, args):
+            return Apply(op, tuple(_scoped(each, scope) for each in args))
+    return expression
+
+
+def _renamed(step: RowStep, old: str, new: str) -> RowStep:
+    def put(expression: Expression) -> Expression:
+        match expression:
+            case Var(name):
+                return Var(new) if name == old else expression
+            case Apply(op, args):
+                return Apply(op, tuple(map(put, args)))
+        return expression
+
+    if isinstance(step, Check):
+        return Check(put(step.condition))
+    return Bind(new if step.name == old else step.name, put(step.expression))
+
+
+# Pins: variables that can be one constant alone. It stands in the patterns, where it is looked up, not compared.
+
+PatternsAndSteps = tuple[tuple[Pattern, ...], tuple[RowStep, ...]]
+
+
+def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
+    """Patterns and steps of the same solutions, of which the first steps bind what is a constant in the patterns."""
+    known: dict[str, Const] = {}
+    kept: list[RowStep] = []
+    for step in (*(Check(_among(each)) for each in flat.tables), *flat.steps):
+        found = _required_constant(step)
+        if found is None or found[0] in known or not _accepts_constant(flat.patterns, *found):
+            kept.append(step)
+        else:
+            known[found[0]] = found[1]
+    first = (Bind(name, constant) for name, constant in known.items())
+    return tuple(_substitute(each, known) for each in flat.patterns), tuple(_drop_unused([*first, *kept]))
+
+
+def _required_constant(step: RowStep) -> tuple[str, Const] | None:
+    """The variable and the term that it must be. IRIs are equal only if they are the same; other terms are not."""
+    match step:
+        case Check(Apply("sameterm" | "=" as op, (Var(name), Const() as constant) | (Const() as constant, Var(name)))):
+            return (name, constant) if op == "sameterm" or is_iri(constant.term) else None
+    return None
+
+
+def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -> bool:
+    """Has a pattern the variable, and may it be the constant in every place?"""
+    places = {
+        place for each in patterns for place in ("subject", "predicate", "object") if getattr(each, place) == Var(name)
+    }
+    stated = is_iri(constant.term) or places == {"object"}
+    return bool(places) and stated and not ("predicate" in places and constant.term in HEADER_PREDICATES)
+
+
+def _substitute(pattern: Pattern, known: Mapping[str, Const]) -> Pattern:
+    def put(node: Node) -> Node:
+        return known.get(node.name, node) if isinstance(node, Var) else node
+
+    return replace(
+        pattern,
+        subject=put(pattern.subject),
+        predicate=put(pattern.predicate),
+        object=put(pattern.object),
+    )
+
+
+def _among(table: Values) -> Expression:
+    """Does a solution agree with one of the rows?"""
+    terms = [Const(row[0] or "") for row in table.rows]
+    if len(table.names) == 1 and all(is_iri(each.term) for each in terms):
+        return Apply("in", (Var(table.names[0]), *terms))
+    return Apply("||", tuple(_row(table.names, row) for row in table.rows))
+
+
+def _row(names: tuple[str, ...], row: tuple[str | None, ...]) -> Expression:
+    cells = zip(names, row, strict=True)
+    return Apply("&&", tuple(Apply("sameterm", (Var(name), Const(term or ""))) for name, term in cells))
+
+
+def _drop_unused(steps: list[RowStep]) -> list[RowStep]:
+    """Without values under names of ours that nobody looks at."""
+    used = frozenset().union(*(used_variables(each) for each in steps))
+    return [each for each in steps if isinstance(each, Check) or not each.name.startswith(".") or each.name in used]
+
+
+# Only conjunctions are: whether an answer stands must not depend on triples that are not there yet, and it is the same
+# whenever it is computed again.
+
+WINDOW_HINT = "in a window it is: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M] WHERE { WINDOW <w> { ... } }"
+"""What would be right."""
+
+_REFUSED: dict[type[Operator], str] = {
+    LeftJoin: "OPTIONAL",
+    Union: "UNION",
+    Minus: "MINUS",
+    Graph: "GRAPH",
+    Window: "WINDOW",
+    Service: "SERVICE in a continuous query",
+    Select: "a sub-query",
+}
+_FORMS: dict[str, Literal["select", "ask", "construct"]] = {"select": "select", "ask": "ask", "construct": "construct"}
+
+
+def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
+    """The pieces of a query that is answered without windows.
+
+    Raises Unsupported for whatever is more than a conjunction, by name, and, of a registration, with its place.
+    """
+    query, marks = (asked.query, asked.marks) if isinstance(asked, Registration) else (asked, ())
+    split = _Decomposer(marks)
+    form = _FORMS.get(query.form)
+    if form is None:
+        split.refuse(query.form.upper())
+    if query.dataset != Dataset():
+        split.refuse("FROM")
+    select = query.where if isinstance(query.where, Select) else Select(query.where, query.projection)
+    split.check_modifiers(select)
+    flat = split.flat(select.inner)
+    if not flat.patterns:
+        split.refuse("a query without a triple pattern")
+    if not flat.stated <= flat.matched:
+        split.refuse("VALUES")
+    patterns, steps = propagate_constants(flat)
+    return UnboundedQuery(form, patterns, steps, query.projection, select.distinct, query.template)
+
+
+class _Decomposer:
+    """Takes one query apart, or refuses it."""
+
+    def __init__(self, marks: Iterable[SourceSpan]) -> None:
+        self._marks = tuple(marks)
+        self._flattening = Flattener()
+
+    def refuse(self, construct: str) -> NoReturn:
+        raise unsupported(construct, self._marks, WINDOW_HINT)
+
+    def check_modifiers(self, select: Select) -> None:
+        for given, construct in (
+            (select.order, "ORDER BY"),
+            (select.limit is not None, "LIMIT"),
+            (select.offset, "OFFSET"),
+        ):
+            if given:
+                self.refuse(construct)
+
+    def flat(self, operator: Operator) -> FlatQuery:
+        match operator:
+            case Basic(patterns):
+                return FlatQuery(self._stored(patterns))
+            case Reach():
+                self._check_path(operator.path)
+                return self.flat(self._flattening.expanded(operator))
+            case Join(left, right):
+                return self._flattening.joined(self.flat(left), self.flat(right))
+            case Filter(inner, conditions):
+                return self._flattening.filtered(self.flat(inner), map(self._plain, conditions))
+            case Extend(inner, name, expression):
+                return self._flattening.extended(self.flat(inner), name, self._plain(expression))
+            case Values():
+                found = self._flattening.stated(operator)
+                return self.refuse("VALUES") if found is None else found
+            case Group(_, keys, aggregates):
+                self.refuse("GROUP BY" if keys else f"aggregate {_first(aggregates).op.upper()}")
+        self.refuse(_REFUSED.get(type(operator), type(operator).__name__))
+
+    def _stored(self, patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+        for each in patterns:
+            if isinstance(each.predicate, Const) and each.predicate.term in HEADER_PREDICATES:
+                self.refuse(f"predicate {each.predicate.term}")
+        return patterns
+
+    def _check_path(self, path: Path) -> None:
+        match path:
+            case Link(predicate):
+                self._stored((Pattern(predicate, predicate, predicate),))
+            case Inverse(inner):
+                self._check_path(inner)
+            case Chain(paths):
+                for each in paths:
+                    self._check_path(each)
+            case Either():
+                self.refuse("path `|`")
+            case Repeat(_, least, once):
+                self.refuse(f"path `{'?' if once else '+' if least else '*'}`")
+            case Negated():
+                self.refuse("path `!`")
+
+    def _plain(self, expression: Expression) -> Expression:
+        """The expression, whose value is the same each time and depends on the solution alone."""
+        match expression:
+            case Exists():
+                self.refuse("EXISTS")
+            case Apply(op) if op in VOLATILE or op == "now":
+                self.refuse(f"function {op.upper()}")
+            case Apply(_, args):
+                for each in args:
+                    self._plain(each)
+        return expression
+
+
+def _first(aggregates: tuple[tuple[str, Aggregate], ...]) -> Aggregate:
+    return aggregates[0][1]

@@ -1,0 +1,182 @@
+"""OWL 2 RL inference over the triples of an ontology, and its closure as rows for look-ups (see
+`compiler.functions`).
+
+The rules are those of the library `reasonable`, which is loaded on first use. Schema-only rules and property chains,
+which it lacks, are applied here, before and around it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from triplewire.config import limits
+from triplewire.model.errors import InputError
+from triplewire.model.terms import RDF, RDF_TYPE, is_iri
+from triplewire.sparql.entailment.ontologies import (
+    OWL,
+    RDFS,
+    SUB_CLASS,
+    SUB_PROPERTY,
+    Hierarchy,
+    Triple,
+    build_ontology,
+)
+
+# The rules are those of `reasonable`. It lacks some that look at the schema alone, and chains of properties; these are
+# made here, before and around it.
+
+SAME_AS = f"<{OWL}sameAs>"
+_TRANSITIVE = f"<{OWL}TransitiveProperty>"
+_CHAIN = f"<{OWL}propertyChainAxiom>"
+_CLASS, _THING = f"<{OWL}Class>", f"<{OWL}Thing>"
+_FIRST, _REST = f"<{RDF}first>", f"<{RDF}rest>"
+_BOTH_WAYS = {f"<{OWL}equivalentClass>": SUB_CLASS, f"<{OWL}equivalentProperty>": SUB_PROPERTY}
+_VOCABULARIES = tuple(f"<{each}" for each in (RDF, OWL, "http://www.w3.org/2000/01/rdf-schema#"))
+
+
+def infer_triples(triples: Iterable[Triple]) -> frozenset[Triple]:
+    """The triples and all that follows. Raises InputError where hierarchies in them are too large to be closed."""
+    given = frozenset(triples)
+    _check_size(given)
+    lists = _Lists(given)
+    known = given | frozenset(_of_schema(given, lists))
+    chains = [(subject, lists.members(head)) for subject, predicate, head in given if predicate == _CHAIN]
+    while True:
+        closed = _reason(known)
+        more = frozenset(_apply_chains(chains, closed)) - closed
+        if not more:
+            return closed
+        known |= more
+
+
+def _check_size(triples: frozenset[Triple]) -> None:
+    """The library closes whatever it is given. Hierarchies say beforehand if that would be too much."""
+    build_ontology(triples)
+    transitive = {subject for subject, predicate, kind in triples if predicate == RDF_TYPE and kind == _TRANSITIVE}
+    for property_ in (*sorted(transitive), SAME_AS):
+        pairs = {(subject, object_) for subject, predicate, object_ in triples if predicate == property_}
+        turned = {(object_, subject) for subject, object_ in pairs} if property_ == SAME_AS else set[tuple[str, str]]()
+        _ = Hierarchy(frozenset(pairs | turned)).pairs
+
+
+def _of_schema(triples: frozenset[Triple], lists: _Lists) -> Iterator[Triple]:
+    """Rules scm-eqc1, scm-eqp1, scm-cls, scm-int, scm-uni and cls-oo."""
+    for subject, predicate, object_ in triples:
+        if predicate in _BOTH_WAYS:
+            yield subject, _BOTH_WAYS[predicate], object_
+            yield object_, _BOTH_WAYS[predicate], subject
+        elif predicate == RDF_TYPE and object_ == _CLASS:
+            yield subject, SUB_CLASS, _THING
+        elif predicate in _OF_LISTS:
+            for member in lists.members(object_):
+                yield _OF_LISTS[predicate](subject, member)
+
+
+_OF_LISTS: Mapping[str, Callable[[str, str], Triple]] = {
+    f"<{OWL}intersectionOf>": lambda whole, part: (whole, SUB_CLASS, part),
+    f"<{OWL}unionOf>": lambda whole, part: (part, SUB_CLASS, whole),
+    f"<{OWL}oneOf>": lambda whole, part: (part, RDF_TYPE, whole),
+}
+
+
+class _Lists:
+    """The lists that stand among triples."""
+
+    def __init__(self, triples: Iterable[Triple]) -> None:
+        cells = [each for each in triples if each[1] in (_FIRST, _REST)]
+        self._firsts = {subject: object_ for subject, predicate, object_ in cells if predicate == _FIRST}
+        self._rests = {subject: object_ for subject, predicate, object_ in cells if predicate == _REST}
+
+    def members(self, head: str) -> list[str]:
+        """In order; of what is no list, none."""
+        found, seen = list[str](), set[str]()
+        while head in self._firsts and head not in seen:
+            seen.add(head)
+            found.append(self._firsts[head])
+            head = self._rests.get(head, "")
+        return found
+
+
+def _apply_chains(chains: Iterable[tuple[str, list[str]]], triples: frozenset[Triple]) -> Iterator[Triple]:
+    """Rule prp-spo2."""
+    for property_, steps in chains:
+        ends: Mapping[str, set[str]] | None = None
+        for step in steps:
+            links = _links(step, triples)
+            ends = links if ends is None else {at: _follow(reached, links) for at, reached in ends.items()}
+        for start, reached in (ends or {}).items():
+            yield from ((start, property_, end) for end in reached)
+
+
+def _links(property_: str, triples: frozenset[Triple]) -> Mapping[str, set[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for subject, predicate, object_ in triples:
+        if predicate == property_:
+            found[subject].add(object_)
+    return found
+
+
+def _follow(nodes: Iterable[str], links: Mapping[str, set[str]]) -> set[str]:
+    return {end for node in nodes for end in links.get(node, ())}
+
+
+def _reason(triples: frozenset[Triple]) -> frozenset[Triple]:
+    """By the library. Terms go there and back as numbers: it knows no literals as we write them, and does not survive
+    an IRI that it takes for none."""
+    # loaded here, because only who uses an ontology needs it
+    from reasonable import PyReasoner
+
+    names = {term: _name(term, number) for number, term in enumerate(sorted({each for row in triples for each in row}))}
+    terms = {name: term for term, name in names.items()}
+    reasoner = PyReasoner()
+    reasoner.from_graph([(names[subject], names[predicate], names[object_]) for subject, predicate, object_ in triples])
+    told = ((_term(terms, each) for each in row) for row in reasoner.reason())
+    return frozenset((subject, predicate, object_) for subject, predicate, object_ in told if is_iri(subject))
+
+
+def _name(term: str, number: int) -> str:
+    return term[1:-1] if term.startswith(_VOCABULARIES) else f"urn:{number}"
+
+
+def _term(terms: Mapping[str, str], name: str) -> str:
+    return terms.get(str(name)) or f"<{name}>"
+
+
+# Closures: all that an ontology says of two names, as rows to look things up in.
+#
+# What stands in the rows is told in `compile.ontologies`, which reads them.
+
+ClosureRow = tuple[str, str, str]
+"""The name of a relation or the term of a property; a lower and an upper term."""
+
+_NO_FACTS = (RDF_TYPE, f"<{RDFS}", f"<{OWL}")
+"""Starts of predicates whose triples are about the schema, or have a relation of their own."""
+
+
+def compute_closure(triples: Iterable[Triple]) -> Sequence[ClosureRow]:
+    """The rows that these triples and all that follows from them make, each once.
+
+    Raises InputError if there are more than `limits.CLOSURE_ROWS`, or if what they say is too large to be closed.
+    """
+    rows = sorted(set(_rows(infer_triples(triples))))
+    if len(rows) > limits.CLOSURE_ROWS:
+        raise InputError(f"{len(rows)} things follow from the ontologies, over the limit of {limits.CLOSURE_ROWS}")
+    return rows
+
+
+def _rows(triples: frozenset[Triple]) -> Iterator[ClosureRow]:
+    for predicate in (SUB_CLASS, SUB_PROPERTY):
+        order = Hierarchy(
+            frozenset((subject, object_) for subject, each, object_ in triples if each == predicate)
+        ).pairs
+        for lower, upper in order:
+            yield "below", lower, upper
+            yield "equivalent" if (upper, lower) in order else "strictly", lower, upper
+    for subject, predicate, object_ in triples:
+        if predicate == SAME_AS and subject != object_:
+            yield "equivalent", subject, object_
+        elif predicate == RDF_TYPE and is_iri(object_):
+            yield "is_a", subject, object_
+        elif not predicate.startswith(_NO_FACTS):
+            yield predicate, subject, object_

@@ -1,0 +1,243 @@
+"""RDFS entailment by query rewriting: a query whose answers include what follows from an ontology.
+
+Each triple pattern that the ontology concerns becomes the union of the ways in which its triple may be entailed;
+each triple counts once. Data are read as they are: the tables of the ontology are joined as VALUES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from itertools import count
+
+from triplewire.config import limits
+from triplewire.model.errors import QueryLimit
+from triplewire.model.terms import RDF_TYPE
+from triplewire.sparql.algebra import (
+    Apply,
+    Basic,
+    Chain,
+    Const,
+    Either,
+    Filter,
+    Inverse,
+    Join,
+    Link,
+    Negated,
+    Node,
+    Operator,
+    Path,
+    Pattern,
+    Query,
+    Reach,
+    Repeat,
+    Select,
+    Union,
+    Values,
+    Var,
+)
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
+from triplewire.sparql.paths import evaluate_path, translate_path
+from triplewire.sparql.traversal import bound_variables, transform_operators
+
+Row = tuple[str, ...]
+
+
+def rewrite_query(query: Query, ontology: Ontology) -> Query:
+    """The query over what its graphs entail by the ontology. What the ontology does not concern stays as it is.
+
+    Raises QueryLimit where a pattern would be joined with too much of the ontology.
+    """
+    if not ontology:
+        return query
+    return replace(query, where=transform_operators(query.where, _EntailmentRewriter(ontology).operator))
+
+
+class _EntailmentRewriter:
+    """Rewrites the operators of one query. Variables that it makes start with `.~`, and no two are the same."""
+
+    def __init__(self, ontology: Ontology) -> None:
+        self._ontology = ontology
+        self._numbers = count(1)
+
+    def operator(self, operator: Operator) -> Operator:
+        match operator:
+            case Basic(patterns):
+                return self._basic(patterns)
+            case Reach(path=Repeat() as path):
+                return self._repeated(operator, path)
+            case Reach(path=Negated() as path):
+                return self._negated(operator, path)
+            case Reach():
+                plain = translate_path(operator, lambda: Var(f".between{next(self._numbers)}"))
+                changed = transform_operators(plain, self.operator)
+                return operator if changed == plain else changed
+        return operator
+
+    def _basic(self, patterns: tuple[Pattern, ...]) -> Operator:
+        ways = [(pattern, self._ways(pattern)) for pattern in patterns]
+        kept = tuple(pattern for pattern, found in ways if found == [Basic((pattern,))])
+        parts = [_once(found, pattern) for pattern, found in ways if found != [Basic((pattern,))]]
+        return reduce(Join, parts if parts and not kept else [Basic(kept), *parts])
+
+    def _ways(self, pattern: Pattern) -> list[Operator]:
+        """How the triple may be entailed: if the ontology does not concern it, only by being there."""
+        if pattern.predicate == Const(RDF_TYPE) and isinstance(pattern.object, Const):
+            return [*self._classed(pattern.subject, pattern.object, own=True), *self._told(pattern)]
+        return [*self._stated(pattern), *self._typed(pattern), *self._told(pattern)]
+
+    def _stated(self, pattern: Pattern) -> list[Operator]:
+        """By a triple with a sub-property, or the same."""
+        step, order = self._new("p"), self._ontology.sub_properties
+        narrow = replace(pattern, predicate=step)
+        if isinstance(pattern.predicate, Var):
+            return [Basic((pattern,)), *_along(narrow, (step.name, pattern.predicate.name), order.pairs)]
+        return _along(narrow, (step.name,), ((each,) for each in order.below(_term(pattern.predicate))))
+
+    def _typed(self, pattern: Pattern) -> list[Operator]:
+        """By what else says of which class something is, if the predicate may be one that says so."""
+        kinds = self._ontology.sub_properties.above(RDF_TYPE)
+        if isinstance(pattern.predicate, Var):
+            bound = Values((pattern.predicate.name,), _rows((each,) for each in kinds))
+            return [Join(each, bound) for each in self._classed(pattern.subject, pattern.object)]
+        return self._classed(pattern.subject, pattern.object) if _term(pattern.predicate) in kinds else []
+
+    def _classed(self, subject: Node, class_: Node, *, own: bool = False) -> list[Operator]:
+        """By a class below, or by the domain or range of another triple's property."""
+        step, other, ontology = self._new("p"), self._new("o"), self._ontology
+        ways = self._below(subject, class_, own=own)
+        ways += _along(Pattern(subject, step, other), *_paired(step, class_, ontology.domains))
+        ranged = _along(Pattern(other, step, subject), *_paired(step, class_, ontology.ranges))
+        # A literal is no subject.
+        nodes = Apply("||", (Apply("isiri", (subject,)), Apply("isblank", (subject,))))
+        return ways + ([Filter(each, (nodes,)) for each in ranged] if isinstance(subject, Var) else ranged)
+
+    def _below(self, subject: Node, class_: Node, *, own: bool) -> list[Operator]:
+        """Of a class that is below; with `own`, also of the class itself, which is a constant then."""
+        lower, step, ontology = self._new("c"), self._new("p"), self._ontology
+        names, rows = _paired(lower, class_, ontology.sub_classes)
+        rows = (*rows, (_term(class_),)) if own else rows
+        kinds = [(each,) for each in ontology.sub_properties.below(RDF_TYPE)]
+        if len(names) == len(rows) == 1:
+            return _along(Pattern(subject, step, Const(rows[0][0])), (step.name,), kinds)
+        ways = _along(Pattern(subject, step, lower), (step.name,), kinds) if rows else []
+        return [_met(each, names, rows) for each in ways]
+
+    def _told(self, pattern: Pattern) -> list[Operator]:
+        """By the ontology itself."""
+        nodes = (pattern.subject, pattern.predicate, pattern.object)
+        ontology, predicate = self._ontology, pattern.predicate
+        return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.told(_term(predicate)))
+
+    def _negated(self, reach: Reach, path: Negated) -> Operator:
+        ways = [] if path.forward is None else [self._but(reach.subject, path.forward, reach.object)]
+        ways += [] if path.backward is None else [self._but(reach.object, path.backward, reach.subject)]
+        return _any(ways)
+
+    def _but(self, subject: Node, excluded: tuple[Const, ...], object_: Node) -> Operator:
+        step = self._new("p")
+        return Filter(self._basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
+
+    def _repeated(self, reach: Reach, path: Repeat) -> Operator:
+        """In the data by sub-properties; in the ontology by itself. Each pair counts once already."""
+        wide = replace(reach, path=self._widened(path))
+        facts = frozenset(each for link in _links(path) for each in self._ontology.told(link.term))
+        if not facts:
+            return wide
+        _check(facts)
+        return _once([wide, *_stating((reach.subject, reach.object), evaluate_path(path, facts))], reach)
+
+    def _widened(self, path: Path) -> Path:
+        match path:
+            case Link(predicate):
+                below = sorted(self._ontology.sub_properties.below(predicate.term))
+                return path if len(below) == 1 else Either(tuple(Link(Const(each)) for each in below))
+            case Inverse(inner) | Repeat(inner):
+                return replace(path, path=self._widened(inner))
+            case Chain(paths) | Either(paths):
+                return replace(path, paths=tuple(self._widened(each) for each in paths))
+        return path
+
+    def _new(self, letter: str) -> Var:
+        return Var(f".~{next(self._numbers)}{letter}")
+
+
+def _paired(lower: Var, upper: Node, table: TermPairs | Hierarchy) -> tuple[Row, tuple[Row, ...]]:
+    """Names and rows of a table of pairs, of which a constant takes one side away."""
+    if isinstance(upper, Var):
+        return (lower.name, upper.name), _rows(table.pairs)
+    return (lower.name,), _rows((each,) for each in table.under(_term(upper)))
+
+
+def _along(pattern: Pattern, names: Row, rows: Iterable[Row]) -> list[Operator]:
+    """The ways to match the pattern with a predicate of the rows, which have it first. Predicates whose triples are not
+    stored must be named, as must one that is alone."""
+    rows = _rows(rows)
+    stored = tuple(row for row in rows if row[0] not in HEADER_PREDICATES)
+    apart = [row for row in rows if row[0] in HEADER_PREDICATES or len(stored) == 1]
+    ways: list[Operator] = [
+        _met(Basic((replace(pattern, predicate=Const(row[0])),)), names[1:], (row[1:],)) for row in apart
+    ]
+    return ways + ([_met(Basic((pattern,)), names, stored)] if len(stored) > 1 else [])
+
+
+def _met(operator: Operator, names: Row, rows: tuple[Row, ...]) -> Operator:
+    return Join(operator, Values(names, rows)) if names else operator
+
+
+def _stating(nodes: tuple[Node, ...], rows: Iterable[Row]) -> list[Operator]:
+    """Those of the rows that match the nodes, as solutions."""
+    names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Var)))
+    found = {tuple(bound[name] for name in names) for row in rows if (bound := _bound(nodes, row)) is not None}
+    return [Values(names, _rows(found))] if found else []
+
+
+def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
+    """What the variables among the nodes must be; None if the row does not match."""
+    bound: dict[str, str] = {}
+    for node, term in zip(nodes, row, strict=True):
+        if (bound.setdefault(node.name, term) if isinstance(node, Var) else _term(node)) != term:
+            return None
+    return bound
+
+
+def _once(ways: list[Operator], pattern: Pattern | Reach) -> Operator:
+    """Any of the ways, each solution once."""
+    whole = Basic((pattern,)) if isinstance(pattern, Pattern) else pattern
+    return Select(_any(ways), tuple(sorted(bound_variables(whole))), distinct=True)
+
+
+def _any(ways: list[Operator]) -> Operator:
+    return reduce(Union, ways)
+
+
+def _rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    found = tuple(sorted(rows))
+    _check(found)
+    return found
+
+
+def _check(rows: tuple[Row, ...] | frozenset[Row]) -> None:
+    if len(rows) > limits.ENTAILMENT_ROWS:
+        raise QueryLimit(
+            f"a pattern meets {len(rows)} rows of the ontology, over the limit of {limits.ENTAILMENT_ROWS}; "
+            "name a class or a property in it, or load a smaller ontology"
+        )
+
+
+def _links(path: Path) -> list[Const]:
+    match path:
+        case Link(predicate):
+            return [predicate]
+        case Inverse(inner) | Repeat(inner):
+            return _links(inner)
+        case Chain(paths) | Either(paths):
+            return [each for part in paths for each in _links(part)]
+    return []
+
+
+def _term(node: Node) -> str:
+    """A query that is asked of history has no parameters."""
+    return node.term if isinstance(node, Const) else ""

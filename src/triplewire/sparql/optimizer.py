@@ -1,0 +1,245 @@
+"""The optimizer: a tuple of rewriting rules, each applied to the whole tree in turn.
+
+Paths of fixed length become patterns; filters move towards the patterns that bind their variables; joined basic
+graph patterns are merged; `FILTER(?x = <iri>)` puts the IRI into the patterns, where it is looked up instead of
+compared (the variable keeps its value by a join, not by BIND, because inside EXISTS the outer solution may have
+another one); patterns are ordered from the rarest on, by statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import TypeAlias
+
+from triplewire.model.terms import is_iri
+from triplewire.sparql.algebra import (
+    VOLATILE,
+    Apply,
+    Basic,
+    Const,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    Operator,
+    Pattern,
+    Query,
+    Union,
+    Values,
+    Var,
+    Window,
+)
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.paths import expand_paths
+from triplewire.sparql.statistics import OptimizerContext, Statistics
+from triplewire.sparql.traversal import (
+    bound_variables,
+    certain_variables,
+    mentioned_variables,
+    pattern_variables,
+    transform_operators,
+)
+
+# Filters move towards the patterns that bind what they use, so that less is joined.
+
+
+def push_filters(operator: Operator, _: OptimizerContext) -> Operator:
+    """Each part of a conjunction goes as far down as it may."""
+    if not isinstance(operator, Filter):
+        return operator
+    inner, kept = operator.inner, list[Expression]()
+    for condition in _conjuncts(operator.conditions):
+        pushed = _push(inner, condition) if is_plain(condition) else None
+        inner, kept = (inner, [*kept, condition]) if pushed is None else (pushed, kept)
+    if isinstance(inner, Filter):
+        return Filter(inner.inner, (*inner.conditions, *kept))
+    return Filter(inner, tuple(kept)) if kept else inner
+
+
+def _conjuncts(conditions: tuple[Expression, ...]) -> list[Expression]:
+    found: list[Expression] = []
+    for each in conditions:
+        found.extend(_conjuncts(each.args) if isinstance(each, Apply) and each.op == "&&" else [each])
+    return found
+
+
+def is_plain(expression: Expression) -> bool:
+    """Does its truth follow from the values of its variables alone?"""
+    if isinstance(expression, Apply):
+        return expression.op not in VOLATILE and all(is_plain(each) for each in expression.args)
+    return not isinstance(expression, Exists)
+
+
+def _push(operator: Operator, condition: Expression) -> Operator | None:
+    """The operator with the condition inside; None if it must stay outside."""
+    used = mentioned_variables(condition)
+    if not used <= bound_variables(operator):
+        # it uses what only a solution around EXISTS has
+        return None
+    match operator:
+        case Join(left, right) if used <= certain_variables(left) or not used & bound_variables(right):
+            return Join(_push_into(left, condition), right)
+        case Join(left, right) if used <= certain_variables(right) or not used & bound_variables(left):
+            return Join(left, _push_into(right, condition))
+        case LeftJoin(left, right, conditions) if used <= certain_variables(left) or not used & bound_variables(right):
+            return LeftJoin(_push_into(left, condition), right, conditions)
+        case Minus(left, right):
+            return Minus(_push_into(left, condition), right)
+        case Union(left, right):
+            return Union(_push_into(left, condition), _push_into(right, condition))
+        case Extend(inner, name, expression) if name not in used:
+            return Extend(_push_into(inner, condition), name, expression)
+        case Graph(name, inner) if not (isinstance(name, Var) and name.name in used):
+            return Graph(name, _push_into(inner, condition))
+        case Window(window, inner):
+            return Window(window, _push_into(inner, condition))
+    return None
+
+
+def _push_into(operator: Operator, condition: Expression) -> Operator:
+    pushed = _push(operator, condition)
+    if pushed is not None:
+        return pushed
+    if isinstance(operator, Filter):
+        return Filter(operator.inner, (*operator.conditions, condition))
+    return Filter(operator, (condition,))
+
+
+# Basic graph patterns that are joined become one, in which the order of all patterns can be chosen.
+
+
+def merge_patterns(operator: Operator, _: OptimizerContext) -> Operator:
+    if not isinstance(operator, Join):
+        return operator
+    match operator.left, operator.right:
+        case Basic(left), Basic(right):
+            return Basic((*left, *right))
+        case Join(other, Basic(left)), Basic(right):
+            return Join(other, Basic((*left, *right)))
+        case Basic(()), other:
+            return other
+        case other, Basic(()):
+            return other
+        case (Filter(inner, conditions), other) if _movable(inner, conditions):
+            return Filter(merge_patterns(Join(inner, other), _), conditions)
+        case (other, Filter(inner, conditions)) if _movable(inner, conditions):
+            return Filter(merge_patterns(Join(other, inner), _), conditions)
+    return operator
+
+
+def _movable(inner: Operator, conditions: tuple[object, ...]) -> bool:
+    """A filter sees the same around the join as inside of it if its own group binds all that it uses."""
+    return all(is_plain(each) and mentioned_variables(each) <= certain_variables(inner) for each in conditions)  # type: ignore[arg-type]
+
+
+# `FILTER(?x = <iri>)` over patterns: the IRI is put into the patterns, where it is looked up instead of compared.
+#
+# The variable keeps its value by a join with it, and not by BIND: in EXISTS the solution around may have another one.
+
+
+def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
+    if not isinstance(operator, Filter) or not isinstance(operator.inner, Basic):
+        return operator
+    basic, kept, known = operator.inner, list[Expression](), dict[str, Const]()
+    for condition in operator.conditions:
+        found = _required_constant(condition)
+        if found is None or found[0] in known or not _accepts_constant(basic, *found):
+            kept.append(condition)
+        else:
+            known[found[0]] = found[1]
+    if not known:
+        return operator
+    values = Values(tuple(known), (tuple(each.term for each in known.values()),))
+    inner = Join(Basic(tuple(_substitute(each, known) for each in basic.patterns)), values)
+    return Filter(inner, tuple(kept)) if kept else inner
+
+
+def _required_constant(condition: Expression) -> tuple[str, Const] | None:
+    """The variable and the IRI that it must be. IRIs are equal only if they are the same; other terms are not."""
+    match condition:
+        case Apply("=" | "sameterm", (Var(name), Const(term))) | Apply("=" | "sameterm", (Const(term), Var(name))):
+            return (name, Const(term)) if is_iri(term) else None
+    return None
+
+
+def _accepts_constant(basic: Basic, name: str, constant: Const) -> bool:
+    """Has it the variable? A predicate that is made of headers is found by its name and by no variable."""
+    named = Var(name)
+    made = constant.term in HEADER_PREDICATES and any(each.predicate == named for each in basic.patterns)
+    return name in bound_variables(basic) and not made
+
+
+def _substitute(pattern: Pattern, known: dict[str, Const]) -> Pattern:
+    def put(node: Node) -> Node:
+        return known.get(node.name, node) if isinstance(node, Var) else node
+
+    return replace(
+        pattern,
+        subject=put(pattern.subject),
+        predicate=put(pattern.predicate),
+        object=put(pattern.object),
+    )
+
+
+# Patterns are joined from the rarest to those that share a variable with what is there, by statistics.
+
+_APART = 1e12
+"""What a product costs more than a join."""
+
+
+def order_patterns(operator: Operator, planning: OptimizerContext) -> Operator:
+    if isinstance(operator, Window):
+        return replace(operator, inner=transform_operators(operator.inner, _unknown))
+    if not isinstance(operator, Basic) or len(operator.patterns) < 2:
+        return operator
+    left, ordered, known = list(operator.patterns), list[Pattern](), set[str]()
+    while left:
+        best = min(left, key=lambda each: _cost(each, known, planning.statistics))
+        left.remove(best)
+        ordered.append(best)
+        known |= pattern_variables(best)
+    return Basic(tuple(ordered))
+
+
+def _unknown(operator: Operator) -> Operator:
+    """In a window nothing is known of the data."""
+    return order_patterns(operator, OptimizerContext())
+
+
+def _cost(pattern: Pattern, known: set[str], statistics: Statistics) -> float:
+    """About how many triples each solution so far meets."""
+    predicate = pattern.predicate.term if isinstance(pattern.predicate, Const) else None
+    subject, object_ = _is_known(pattern.subject, known), _is_known(pattern.object, known)
+    found = statistics.matches(predicate, subject=subject, object_=object_)
+    named = sum(isinstance(each, Const) for each in (pattern.subject, pattern.predicate, pattern.object))
+    apart = _APART if known and known.isdisjoint(pattern_variables(pattern)) and named < 3 else 0.0
+    # where nothing tells them apart, what names more comes first
+    return apart + found + (3 - named) * 1e-6
+
+
+def _is_known(node: Node, known: set[str]) -> bool:
+    return not isinstance(node, Var) or node.name in known
+
+
+Rule: TypeAlias = Callable[[Operator, OptimizerContext], Operator]
+"""What to make of one operator, those inside it being done."""
+
+RULES: tuple[Rule, ...] = (expand_paths, push_filters, merge_patterns, put_constants, order_patterns)
+
+
+def optimize_query(query: Query, statistics: Statistics) -> Query:
+    """A query with the same answers that is cheaper to compute."""
+    planning = OptimizerContext(statistics)
+    return replace(query, where=reduce(lambda where, rule: apply_rule(rule, where, planning), RULES, query.where))
+
+
+def apply_rule(rule: Rule, operator: Operator, planning: OptimizerContext) -> Operator:
+    """One rule, to all of a tree."""
+    return transform_operators(operator, lambda each: rule(each, planning))

@@ -1,0 +1,110 @@
+"""Property paths: translation of fixed-length paths into triple patterns, and evaluation of any path over triples in
+memory.
+
+Repeated and negated paths stay paths when they are translated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from functools import reduce
+from itertools import pairwise
+
+from triplewire.sparql.algebra import (
+    Basic,
+    Chain,
+    Either,
+    Inverse,
+    Join,
+    Link,
+    Negated,
+    Node,
+    Operator,
+    Path,
+    Pattern,
+    Reach,
+    Repeat,
+    Union,
+    Var,
+)
+from triplewire.sparql.statistics import OptimizerContext
+
+
+def expand_paths(operator: Operator, planning: OptimizerContext) -> Operator:
+    return translate_path(operator, planning.fresh) if isinstance(operator, Reach) else operator
+
+
+def translate_path(reach: Reach, fresh: Callable[[], Var]) -> Operator:
+    """What repeats, and what is negated, stays a path."""
+    subject, path, object_ = reach.subject, reach.path, reach.object
+    match path:
+        case Link(predicate):
+            return Basic((Pattern(subject, predicate, object_),))
+        case Inverse(inner):
+            return translate_path(Reach(object_, inner, subject), fresh)
+        case Chain(paths):
+            nodes: list[Node] = [subject, *(fresh() for _ in paths[1:]), object_]
+            steps = zip(paths, pairwise(nodes), strict=True)
+            return reduce(Join, (translate_path(Reach(one, each, two), fresh) for each, (one, two) in steps))
+        case Either(paths):
+            return _balanced_union([translate_path(Reach(subject, each, object_), fresh) for each in paths])
+    return reach
+
+
+def _balanced_union(parts: list[Operator]) -> Operator:
+    """As a balanced tree, because a list may be long."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return Union(_balanced_union(parts[:half]), _balanced_union(parts[half:]))
+
+
+# Walks: the pairs of nodes that a path connects in triples that are at hand.
+
+NodePairs = frozenset[tuple[str, str]]
+Triple = tuple[str, str, str]
+
+
+def evaluate_path(path: Path, triples: Collection[Triple]) -> NodePairs:
+    """Each pair once; a path of no length leads from each node of the triples to itself."""
+    match path:
+        case Link(predicate):
+            return frozenset((start, end) for start, each, end in triples if each == predicate.term)
+        case Inverse(inner):
+            return _reverse(evaluate_path(inner, triples))
+        case Chain(paths):
+            return reduce(_compose, (evaluate_path(each, triples) for each in paths))
+        case Either(paths):
+            return frozenset().union(*(evaluate_path(each, triples) for each in paths))
+        case Negated(forward, backward):
+            ahead = frozenset() if forward is None else _all_except(triples, {each.term for each in forward})
+            back = frozenset() if backward is None else _all_except(triples, {each.term for each in backward})
+            return ahead | _reverse(back)
+        case Repeat(inner, least, once):
+            steps = evaluate_path(inner, triples)
+            none = frozenset((node, node) for start, _, end in triples for node in (start, end)) if least == 0 else ()
+            return (steps if once else _transitive_closure(steps)) | frozenset(none)
+
+
+def _reverse(pairs: Iterable[tuple[str, str]]) -> NodePairs:
+    return frozenset((end, start) for start, end in pairs)
+
+
+def _all_except(triples: Iterable[Triple], excluded: Collection[str]) -> NodePairs:
+    return frozenset((start, end) for start, predicate, end in triples if predicate not in excluded)
+
+
+def _compose(first: NodePairs, second: NodePairs) -> NodePairs:
+    ends: defaultdict[str, list[str]] = defaultdict(list)
+    for start, end in second:
+        ends[start].append(end)
+    return frozenset((start, end) for start, middle in first for end in ends.get(middle, ()))
+
+
+def _transitive_closure(steps: NodePairs) -> NodePairs:
+    found = new = steps
+    while new:
+        new = _compose(new, steps) - found
+        found |= new
+    return found

@@ -1,0 +1,104 @@
+"""RSP-QL: the text of a continuous query, with or without windows, parsed and compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+from triplewire.config import limits
+from triplewire.model.subscriptions import ReportStrategy
+from triplewire.sparql.algebra import Query
+from triplewire.sparql.dialects import Dialect
+from triplewire.sparql.queries import CompiledQuery, compile_query
+from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations
+from triplewire.sparql.syntax.lexer import SourceSpan, Token
+from triplewire.sparql.syntax.queries import check_length, finish_query, start_parsing
+from triplewire.sparql.syntax.windows import parse_stream_name
+
+__all__ = ["Registration", "WindowClause", "compile_windows", "parse_registration"]
+
+_REPORTS = tuple(each.value.upper() for each in ReportStrategy)
+_WINDOWED = "`FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M]` in a query that begins with REGISTER, or none of both"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A query with the windows that it is asked of, in the order in which they are declared. Without any it is plain
+    SPARQL, and nothing is reported; `name` is that of the stream of answers, if the text has one."""
+
+    query: Query
+    windows: tuple[WindowClause, ...] = ()
+    name: str | None = None
+    report: ReportStrategy | None = None
+    marks: tuple[SourceSpan, ...] = field(default=(), compare=False, repr=False)
+    """Where its constructs stand, for whoever refuses one of them."""
+
+
+def parse_registration(text: str) -> Registration:
+    """The algebra of a continuous query, and its windows.
+
+    Raises SparqlSyntax for text that is neither SPARQL nor RSP-QL, Unsupported for what we do not run, both with the
+    place, and BodyTooLarge over the limit.
+    """
+    if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
+        return _parse_cached(text)
+    check_length(text)
+    return _parse(text)
+
+
+@lru_cache(maxsize=512)
+def _parse_cached(text: str) -> Registration:
+    return _parse(text)
+
+
+def _parse(text: str) -> Registration:
+    cursor = start_parsing(text, None)
+    cursor.windows = windows = WindowDeclarations()
+    start = cursor.token
+    report, name = _head(cursor) if cursor.accept("REGISTER") else (None, None)
+    form = cursor.token
+    query = finish_query(cursor)
+    found = _declared_windows(cursor, windows)
+    if not found and report is not None:
+        raise cursor.wrong(_WINDOWED, start)
+    if found and query.form not in ("select", "construct"):
+        raise _no_stream(cursor, form)
+    return Registration(query, found, name, report or (ReportStrategy.ALL if found else None), cursor.marks)
+
+
+def _head(cursor: Cursor) -> tuple[ReportStrategy, str]:
+    """What comes after REGISTER: what is reported, and where."""
+    report = ReportStrategy(cursor.expect(*_REPORTS).key.lower())
+    name = parse_stream_name(cursor)
+    cursor.expect("AS")
+    return report, name
+
+
+def _declared_windows(cursor: Cursor, windows: WindowDeclarations) -> tuple[WindowClause, ...]:
+    for name, (token, _) in windows.declared.items():
+        if name not in windows.used:
+            raise cursor.wrong(f"a window that is used, as in `WINDOW {token.text} {{ ... }}`", token)
+    return tuple(clause for _, clause in windows.declared.values())
+
+
+def _no_stream(cursor: Cursor, form: Token) -> Exception:
+    return cursor.unsupported(f"{form.key} over windows", form, hint="SELECT and CONSTRUCT make streams of answers")
+
+
+def compile_windows(
+    registration: Registration,
+    dialect: Dialect,
+    statistics: Statistics | None = None,
+    now: datetime | None = None,
+    *,
+    steady: bool = False,
+) -> CompiledQuery:
+    """The query over the relations `window_0`, `window_1`, …, which have the columns of `quads` and hold what is in the
+    windows, in the order of `registration.windows`; and over `quads` and `events` for what stands outside of them.
+
+    `statistics` are of the latter alone. `now` is what NOW() gives: a query that has it is compiled for each time.
+    """
+    names = tuple(each.name for each in registration.windows)
+    return compile_query(registration.query, dialect, statistics, now, steady=steady, windows=names)

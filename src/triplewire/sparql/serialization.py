@@ -1,0 +1,255 @@
+"""Serialization of the algebra: a pretty printer, an explain tree as JSON, and a lossless JSON form.
+
+`algebra_from_json` reads only values that the same version of `algebra_to_json` wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import (
+    Aggregate,
+    Apply,
+    Bag,
+    Basic,
+    Chain,
+    Const,
+    Either,
+    Exists,
+    Expression,
+    Extend,
+    Family,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    Negated,
+    Node,
+    Operator,
+    Order,
+    Param,
+    Path,
+    Pattern,
+    Reach,
+    Repeat,
+    Select,
+    Service,
+    Union,
+    Values,
+    Var,
+    Window,
+)
+from triplewire.sparql.conjunctions import Bind, Check, Conjunction
+
+_INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
+_ROWS_SHOWN = 3
+
+
+def format_algebra(operator: Operator) -> str:
+    """The tree, two spaces a level."""
+    return "\n".join(_lines(describe_algebra(operator), 0))
+
+
+def describe_algebra(operator: Operator) -> dict[str, Any]:
+    """The tree as a JSON value: what each operator is, what it says, and those inside it."""
+    return {
+        "operator": type(operator).__name__,
+        "says": operator_details(operator),
+        "inside": [*map(describe_algebra, child_operators(operator))],
+    }
+
+
+def _lines(tree: dict[str, Any], depth: int) -> Iterator[str]:
+    first, *more = tree["says"] or [""]
+    yield f"{'  ' * depth}{tree['operator']} {first}".rstrip()
+    for line in more:
+        yield f"{'  ' * depth}{' ' * len(tree['operator'])} {line}"
+    for each in tree["inside"]:
+        yield from _lines(each, depth + 1)
+
+
+def child_operators(operator: Operator) -> list[Operator]:
+    """The operators that stand directly in it, but for those in its expressions."""
+    match operator:
+        case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
+            return [left, right]
+        case Filter(inner) | Extend(inner) | Group(inner) | Select(inner):
+            return [inner]
+        case Graph(inner=inner) | Window(inner=inner):
+            return [inner]
+    return []
+
+
+def operator_details(operator: Operator) -> list[str]:
+    """What it says beside those inside it, a line for each pattern, condition or expression."""
+    match operator:
+        case Basic(patterns):
+            return [pattern_text(each) for each in patterns]
+        case Reach(subject, path, object_):
+            return [f"{node_text(subject)} {path_text(path)} {node_text(object_)}"]
+        case LeftJoin(conditions=conditions) | Filter(conditions=conditions):
+            return [expression_text(each) for each in conditions]
+        case Extend(_, name, expression):
+            return [f"?{name} := {expression_text(expression)}"]
+        case Graph(name):
+            return [node_text(name)]
+        case Window(name):
+            return [f"<{name}>"]
+        case Values(names, rows):
+            return [_values(names, rows)]
+        case Service(endpoint):
+            return [node_text(endpoint)]
+        case Group(_, keys, aggregates):
+            by = [f"by ?{name} := {expression_text(each)}" for name, each in keys]
+            return [*by, *(f"?{name} := {_aggregate(each)}" for name, each in aggregates)]
+        case Bag(predicate, relation, _, elements):
+            return [f"{predicate.term} {relation} {{{'; '.join(map(expression_text, elements))}}}"]
+        case Select():
+            return [_select(operator)]
+    return []
+
+
+def _select(select: Select) -> str:
+    words = ["distinct" if select.distinct else "reduced" if select.reduced else "", _names(select.projection)]
+    words += ["order by " + ", ".join(_order(each) for each in select.order)] if select.order else []
+    words += [f"limit {select.limit}"] if select.limit is not None else []
+    words += [f"offset {select.offset}"] if select.offset else []
+    return " ".join(word for word in words if word)
+
+
+def _order(order: Order) -> str:
+    return f"{expression_text(order.expression)} {'descending' if order.descending else ''}".rstrip()
+
+
+def _values(names: tuple[str, ...], rows: tuple[tuple[str | None, ...], ...]) -> str:
+    shown = "; ".join(" ".join(term or "UNDEF" for term in row) for row in rows[:_ROWS_SHOWN])
+    return f"{_names(names)}: {shown}" + (f"; … {len(rows)} rows" if len(rows) > _ROWS_SHOWN else "")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return " ".join(f"?{name}" for name in names)
+
+
+def pattern_text(pattern: Pattern) -> str:
+    triple = " ".join(node_text(node) for node in (pattern.subject, pattern.predicate, pattern.object))
+    return triple if pattern.graph is None else f"{triple} in {node_text(pattern.graph)}"
+
+
+def node_text(node: Node) -> str:
+    match node:
+        case Var(name):
+            return f"?{name}"
+        case Const(term):
+            return term
+        case Param(index):
+            return f"${index}"
+
+
+def path_text(path: Path) -> str:
+    match path:
+        case Link(predicate):
+            return predicate.term
+        case Inverse(inner):
+            return f"^{path_text(inner)}"
+        case Chain(paths):
+            return "(" + "/".join(map(path_text, paths)) + ")"
+        case Either(paths):
+            return "(" + "|".join(map(path_text, paths)) + ")"
+        case Repeat(inner, least, once):
+            return path_text(inner) + ("?" if once else "+" if least else "*")
+        case Negated(forward, backward):
+            ways = [each.term for each in forward or ()] + [f"^{each.term}" for each in backward or ()]
+            return f"!({'|'.join(ways)})"
+
+
+def expression_text(expression: Expression) -> str:
+    match expression:
+        case Apply(op, (left, right)) if op in _INFIX:
+            return f"({expression_text(left)} {op} {expression_text(right)})"
+        case Apply(op, args):
+            return f"{op}({', '.join(map(expression_text, args))})"
+        case Exists(inner):
+            return f"exists{{{'; '.join(line.strip() for line in format_algebra(inner).splitlines())}}}"
+        case Var() | Const() | Param():
+            return node_text(expression)
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    inner = "*" if aggregate.argument is None else expression_text(aggregate.argument)
+    return f"{aggregate.op}({'distinct ' if aggregate.distinct else ''}{inner})"
+
+
+# Serials: the algebra as JSON values, and back. What is written by one version of this module is read by it alone.
+
+_CLASSES: Mapping[str, type] = {
+    each.__name__: each
+    for each in (
+        algebra.Var,
+        algebra.Const,
+        algebra.Param,
+        algebra.Apply,
+        algebra.Exists,
+        algebra.Aggregate,
+        algebra.Pattern,
+        algebra.Link,
+        algebra.Inverse,
+        algebra.Chain,
+        algebra.Either,
+        algebra.Repeat,
+        algebra.Negated,
+        algebra.Basic,
+        algebra.Reach,
+        algebra.Join,
+        algebra.LeftJoin,
+        algebra.Union,
+        algebra.Minus,
+        algebra.Filter,
+        algebra.Extend,
+        algebra.Values,
+        algebra.Graph,
+        algebra.Window,
+        algebra.Group,
+        algebra.Bag,
+        algebra.Order,
+        algebra.Select,
+        algebra.Dataset,
+        algebra.Query,
+        Conjunction,
+        Bind,
+        Check,
+    )
+}
+
+
+def algebra_to_json(part: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """A JSON value of a query or a part of one: an object that starts with its kind, for what has one."""
+    if isinstance(part, tuple):
+        return [algebra_to_json(each) for each in part]
+    if isinstance(part, Enum):
+        return part.value
+    if type(part).__name__ not in _CLASSES:
+        return part
+    return {
+        "is": type(part).__name__,
+        **{each.name: algebra_to_json(getattr(part, each.name)) for each in fields(part)},
+    }
+
+
+def algebra_from_json(value: Any) -> Any:  # noqa: ANN401 - whatever part it was
+    """The part that `to_value` was given."""
+    if isinstance(value, list):
+        return tuple(algebra_from_json(each) for each in value)
+    if not isinstance(value, dict):
+        return value
+    inner = {name: algebra_from_json(each) for name, each in value.items() if name != "is"}
+    if inner.get("family") is not None:
+        inner["family"] = Family(inner["family"])
+    return _CLASSES[value["is"]](**inner)

@@ -1,0 +1,315 @@
+"""Grammar of SELECT and of solution modifiers, for queries and sub-queries, translated as section 18.2.4 of the
+SPARQL specification says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+from triplewire.sparql.algebra import (
+    Aggregate,
+    Apply,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Operator,
+    Order,
+    Select,
+    Values,
+    Var,
+)
+from triplewire.sparql.syntax.cursor import Cursor, ScopedOperator
+from triplewire.sparql.syntax.expressions import parse_bracketed, parse_call, parse_constraint, parse_expression
+from triplewire.sparql.syntax.groups import join_all, parse_group, parse_values
+from triplewire.sparql.syntax.lexer import Token
+from triplewire.sparql.syntax.terms import parse_variable
+
+# Solution modifiers: what stands behind the pattern of a query or sub-query.
+
+_MOST_ROWS = 10**18
+"""More rows than there can be; engines hold numbers of 64 bits."""
+
+
+@dataclass(frozen=True)
+class SolutionModifiers:
+    """Each as it was written. A key of GROUP BY has a name, made up for an expression without one."""
+
+    keys: tuple[tuple[str, Expression], ...] = ()
+    having: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    values: Values | None = None
+
+
+def parse_modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tuple[str, ...]) -> SolutionModifiers:
+    """Aggregates are added to those of the SELECT clause; `names` are the variables in scope."""
+    keys = _keys(cursor, names)
+    cursor.aggregates = aggregates
+    having, order = _having(cursor), _order(cursor)
+    cursor.aggregates = None
+    limit, offset = _slice(cursor)
+    return SolutionModifiers(keys, having, order, limit, offset, _values(cursor))
+
+
+def _values(cursor: Cursor) -> Values | None:
+    if not (word := cursor.accept("VALUES")):
+        return None
+    cursor.mark("VALUES", word)
+    return parse_values(cursor)
+
+
+def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
+    if not (word := cursor.accept("GROUP")):
+        return ()
+    cursor.mark("GROUP BY", word)
+    cursor.expect("BY")
+    found: dict[str, Expression] = {}
+    taken = frozenset(names)
+    while (key := _key(cursor, taken, found)) is not None:
+        name, value = key
+        found[name or f".key{len(found)}"] = value
+    if not found:
+        raise cursor.wrong("a variable, a function or `(`")
+    return tuple(found.items())
+
+
+def _key(cursor: Cursor, names: Set[str], found: Mapping[str, Expression]) -> tuple[str, Expression] | None:
+    if cursor.token.kind == "variable":
+        cursor.count_term()
+        name = parse_variable(cursor)
+        return name, Var(name)
+    if not cursor.accept("("):
+        value = parse_call(cursor)
+        return None if value is None else ("", value)
+    value = parse_expression(cursor)
+    name = ""
+    if cursor.accept("AS"):
+        if cursor.token.text[1:] in names or cursor.token.text[1:] in found:
+            raise cursor.wrong("a variable that is not yet in scope")
+        name = parse_variable(cursor)
+    cursor.expect(")")
+    return name, value
+
+
+def _having(cursor: Cursor) -> tuple[Expression, ...]:
+    if not cursor.accept("HAVING"):
+        return ()
+    found = [parse_constraint(cursor)]
+    while (more := _condition(cursor)) is not None:
+        found.append(more)
+    return tuple(found)
+
+
+def _condition(cursor: Cursor) -> Expression | None:
+    return parse_bracketed(cursor) if cursor.at("(") else parse_call(cursor)
+
+
+def _order(cursor: Cursor) -> tuple[Order, ...]:
+    if not (word := cursor.accept("ORDER")):
+        return ()
+    cursor.mark("ORDER BY", word)
+    cursor.expect("BY")
+    found: list[Order] = []
+    while (each := _comparator(cursor)) is not None:
+        found.append(each)
+    if not found:
+        raise cursor.wrong("a variable, ASC, DESC, a function or `(`")
+    return tuple(found)
+
+
+def _comparator(cursor: Cursor) -> Order | None:
+    if direction := cursor.accept("ASC", "DESC"):
+        return Order(parse_bracketed(cursor), descending=direction.key == "DESC")
+    if cursor.token.kind == "variable":
+        cursor.count_term()
+        return Order(Var(parse_variable(cursor)))
+    value = _condition(cursor)
+    return None if value is None else Order(value)
+
+
+def _slice(cursor: Cursor) -> tuple[int | None, int]:
+    given: dict[str, int] = {}
+    while cursor.at("LIMIT", "OFFSET") and cursor.token.key not in given:
+        cursor.mark(cursor.token.key)
+        word = cursor.take().key
+        digits = cursor.expect_kind("integer", "a whole number").text.lstrip("0") or "0"
+        given[word] = int(digits) if len(digits) < len(str(_MOST_ROWS)) else _MOST_ROWS
+    return given.get("LIMIT"), given.get("OFFSET", 0)
+
+
+# Levels: a pattern with its modifiers, of a query or of a sub-query, translated as section 18.2.4 says.
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """A variable of the SELECT clause, with the expression that it stands for if there is one."""
+
+    name: str
+    token: Token
+    value: Expression | None = None
+
+
+class SelectLevel:
+    """One pattern with its modifiers: what a SELECT, and every other form with modifiers, is made of."""
+
+    def __init__(
+        self, cursor: Cursor, where: ScopedOperator, given: SolutionModifiers, aggregates: dict[Aggregate, str]
+    ) -> None:
+        self._cursor = cursor
+        self._where = where
+        self._given = given
+        self._aggregates = aggregates
+        self._grouped = bool(given.keys or aggregates)
+        self._keys = {name for name, _ in given.keys}
+
+    @property
+    def modified(self) -> bool:
+        """Is there a modifier but VALUES?"""
+        return replace(self._given, values=None) != SolutionModifiers()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `*` stands for."""
+        trailing = self._given.values.names if self._given.values else ()
+        return tuple(dict.fromkeys((*self._where.names, *trailing)))
+
+    def everything(self, star: Token) -> Select:
+        if self._grouped:
+            raise self._cursor.wrong("variables or expressions, as there is a GROUP BY or an aggregate", star)
+        return self.projected(self.names)
+
+    def selection(self, items: tuple[SelectItem, ...]) -> Select:
+        """What a SELECT clause asks for, if it may."""
+        self._check(items)
+        return self.projected(tuple(item.name for item in items), items)
+
+    def projected(self, names: tuple[str, ...], items: tuple[SelectItem, ...] = ()) -> Select:
+        """Grouped, filtered, joined with VALUES, extended, ordered, projected, sliced; in this order."""
+        computed = {item.name for item in items if item.value is not None}
+        given = self._given
+        order = tuple(replace(each, expression=self._sampled(each.expression, computed)) for each in given.order)
+        having = tuple(self._sampled(each, set()) for each in given.having)
+        operator = self._extended(self._filtered(having), items)
+        made = Select(operator, names, order=order, limit=given.limit, offset=given.offset)
+        return self._cursor.over(made, operator, *(each.expression for each in given.order))
+
+    def _check(self, items: tuple[SelectItem, ...]) -> None:
+        taken = {*self.names, *self._keys}
+        shown = set(self._keys)
+        for item in items:
+            if item.value is not None and item.name in taken:
+                raise self._cursor.wrong("a variable that is not yet in scope", item.token)
+            used = {item.name} if item.value is None else set(_used_names(item.value))
+            if self._grouped and not used <= shown:
+                missing = ", ".join(f"?{name}" for name in sorted(used - shown))
+                raise self._cursor.wrong(f"no {missing} that is neither grouped by nor in an aggregate", item.token)
+            shown.add(item.name)
+
+    def _sampled(self, value: Expression, computed: set[str]) -> Expression:
+        """Where solutions are grouped, a variable that is not the same in all of a group stands for any of them."""
+        if not self._grouped:
+            return value
+        if isinstance(value, Var) and not value.name.startswith(".") and value.name not in self._keys | computed:
+            return Var(self._aggregates.setdefault(Aggregate("sample", value), f".agg{len(self._aggregates)}"))
+        if isinstance(value, Apply):
+            return Apply(value.op, tuple(self._sampled(each, computed) for each in value.args))
+        return value
+
+    def _filtered(self, having: tuple[Expression, ...]) -> Operator:
+        cursor, operator = self._cursor, self._where.whole
+        if self._grouped:
+            aggregates = tuple((name, each) for each, name in self._aggregates.items())
+            below = *(value for _, value in self._given.keys), *self._aggregates
+            operator = cursor.over(Group(operator, self._given.keys, aggregates), operator, *below)
+        if having:
+            operator = cursor.over(Filter(operator, having), operator, *self._given.having)
+        return join_all(cursor, (operator, self._given.values)) if self._given.values else operator
+
+    def _extended(self, operator: Operator, items: tuple[SelectItem, ...]) -> Operator:
+        for item in items:
+            if item.value is not None:
+                operator = self._cursor.over(Extend(operator, item.name, item.value), operator, item.value)
+        return operator
+
+
+def _used_names(value: Expression) -> Iterator[str]:
+    if isinstance(value, Var) and not value.name.startswith((".", "_:")):
+        yield value.name
+    elif isinstance(value, Apply):
+        for each in value.args:
+            yield from _used_names(each)
+
+
+@dataclass(frozen=True)
+class SelectClause:
+    """What stands between SELECT and the pattern; `star` is the token if all is selected."""
+
+    distinct: bool
+    reduced: bool
+    star: Token | None
+    items: tuple[SelectItem, ...] = ()
+    aggregates: dict[Aggregate, str] = field(default_factory=dict)
+
+
+def parse_select_clause(cursor: Cursor) -> SelectClause:
+    cursor.expect("SELECT")
+    distinct = bool(cursor.accept("DISTINCT"))
+    reduced = not distinct and bool(cursor.accept("REDUCED"))
+    if star := cursor.accept("*"):
+        return SelectClause(distinct, reduced, star)
+    aggregates: dict[Aggregate, str] = {}
+    return SelectClause(distinct, reduced, None, _items(cursor, aggregates), aggregates)
+
+
+def parse_select_body(cursor: Cursor, wanted: SelectClause) -> ScopedOperator:
+    """The pattern and the modifiers of a SELECT; what it selects is in scope after it."""
+    level = parse_level(cursor, parse_where(cursor), wanted.aggregates)
+    made = level.everything(wanted.star) if wanted.star else level.selection(wanted.items)
+    made = cursor.over(replace(made, distinct=wanted.distinct, reduced=wanted.reduced), made.inner)
+    return ScopedOperator(made, made.projection, made)
+
+
+def parse_subselect(cursor: Cursor) -> ScopedOperator:
+    """A sub-query, from the word SELECT on."""
+    return parse_select_body(cursor, parse_select_clause(cursor))
+
+
+def parse_where(cursor: Cursor) -> ScopedOperator:
+    cursor.accept("WHERE")
+    cursor.mark("a query without a triple pattern")
+    return parse_group(cursor)
+
+
+def parse_level(cursor: Cursor, pattern: ScopedOperator, aggregates: dict[Aggregate, str]) -> SelectLevel:
+    """A pattern with the modifiers that come next; `aggregates` are those of the SELECT clause."""
+    return SelectLevel(cursor, pattern, parse_modifiers(cursor, aggregates, pattern.names), aggregates)
+
+
+def _items(cursor: Cursor, aggregates: dict[Aggregate, str]) -> tuple[SelectItem, ...]:
+    found: dict[str, SelectItem] = {}
+    cursor.aggregates = aggregates
+    while cursor.token.kind == "variable" or cursor.at("("):
+        cursor.count_term()
+        item = _item(cursor)
+        former = found.setdefault(item.name, item)
+        if former is not item and (former.value or item.value):
+            raise cursor.wrong("a variable that is selected once", item.token)
+    cursor.aggregates = None
+    if not found:
+        raise cursor.wrong("`*`, a variable or `(`")
+    return tuple(found.values())
+
+
+def _item(cursor: Cursor) -> SelectItem:
+    if not cursor.accept("("):
+        token = cursor.token
+        return SelectItem(parse_variable(cursor), token)
+    value = parse_expression(cursor)
+    cursor.expect("AS")
+    token = cursor.token
+    name = parse_variable(cursor)
+    cursor.expect(")")
+    return SelectItem(name, token, value)
