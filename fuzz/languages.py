@@ -7,7 +7,7 @@ from collections.abc import Callable
 import orjson
 
 from triplewire.access.documents import parse_policy
-from triplewire.filters import query_of
+from triplewire.matching.filters import document_query
 from triplewire.sparql import compile_query, parse_query
 
 Target = Callable[[bytes], object]
@@ -25,7 +25,7 @@ def _filter(data: bytes) -> None:
     except orjson.JSONDecodeError:
         return
     if isinstance(value, dict):
-        query_of(value)
+        document_query(value)
 
 
 def _policy(data: bytes) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests import oracle
-from tests.filters import reference
+from tests.matching.filters import reference
 from triplewire.bench.match import Disagreement, agree
 from triplewire.bench.match_classes import CLASSES, DEEP, ontology, upwards
 from triplewire.bench.match_counts import Members, at, matches_of
@@ -26,9 +26,9 @@ from triplewire.bench.match_registry import stand
 from triplewire.bench.match_templates import Question, Template
 from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
 from triplewire.cli.bench import match
-from triplewire.filters import parse
+from triplewire.matching.filters import parse_filters
 from triplewire.matching.matcher import Matcher
-from triplewire.matching.texts import lift_asked
+from triplewire.matching.prepared_queries import lift_request
 from triplewire.model import ENTRIES, MATCHES, Event
 from triplewire.model.errors import TriplewireError, Unsupported
 
@@ -66,7 +66,7 @@ def matches(question: Question, event: Event) -> bool:
     fields = question.template.fields(question.terms)
     if fields["sparql"] is not None:
         return oracle.matches(event, question.sparql)
-    return reference.holds(parse(json.loads(fields["filter"])), event, KNOWLEDGE)
+    return reference.holds(parse_filters(json.loads(fields["filter"])), event, KNOWLEDGE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,7 +94,7 @@ def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
     for number in range(0, 300, 3):
         question = workload.question(number)
         made = question.subscription("x")
-        lifted = lift_asked(question.template.asked(question.terms))
+        lifted = lift_request(question.template.asked(question.terms))
         assert (made.shape, made.constants) == (lifted.shape.key, lifted.constants)
         assert made.stream == question.stream
 

@@ -10,7 +10,7 @@ import pytest
 from triplewire.bench.operators import Disagreement, agree, changes
 from triplewire.bench.operators_thesis import SIZES, TABLE_15
 from triplewire.bench.operators_world import EXAMPLES, Example, name, ontology
-from triplewire.filters import query_of
+from triplewire.matching.filters import document_query
 from triplewire.matching.shapes import lift
 from triplewire.storage.registry.subscriptions import subscription_from_change
 
@@ -107,7 +107,7 @@ def test_subscriptions_are_what_their_filters_say(example: Example) -> None:
     told, shape, *made = changes(example, 20)
     assert (told.kind, shape.kind) == ("ontology", "shape")
     assert [each.position for each in made] == list(range(3, 23))
-    lifted = lift(query_of(example.document(7)), solutions=False)
+    lifted = lift(document_query(example.document(7)), solutions=False)
     seventh = subscription_from_change(made[7])
     assert (seventh.shape, seventh.constants) == (lifted.shape.key, lifted.constants)
     assert shape.key == lifted.shape.key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplewire.bench.registration import SHAPES, constraints, kinds, sparql, structured
-from triplewire.filters import query_of
+from triplewire.matching.filters import document_query
 from triplewire.matching.shapes import lift
 from triplewire.sparql import parse_query
 
@@ -22,7 +22,8 @@ def test_there_are_as_many_shapes_as_it_says() -> None:
 
 def test_filters_are_of_one_shape() -> None:
     made = {
-        lift(query_of({"filter": constraints(number)}), solutions=False).shape.key for number in range(0, 3_000, 41)
+        lift(document_query({"filter": constraints(number)}), solutions=False).shape.key
+        for number in range(0, 3_000, 41)
     }
     assert len(made) == 1
 

@@ -8,8 +8,7 @@ import pytest
 
 from triplewire.config import limits
 from triplewire.control import Wish
-from triplewire.matching.cuts import Asked
-from triplewire.matching.narrowings import Narrowing
+from triplewire.matching.shape_requests import EventSelector, ShapeRequest
 from triplewire.model import Kind
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 
@@ -85,4 +84,4 @@ def test_a_field_that_is_null_is_not_there() -> None:
 def test_lists_that_name_the_same_ask_the_same() -> None:
     one = Wish.from_json({"kind": "event", "stream": ["b", "a", "b"], "source": "s"})
     assert one == Wish.from_json({"kind": "event", "stream": ["a", "b"], "source": "s"})
-    assert one.asked == Asked(None, False, Narrowing(stream=("a", "b"), source=("s",)))
+    assert one.asked == ShapeRequest(None, False, EventSelector(stream=("a", "b"), source=("s",)))

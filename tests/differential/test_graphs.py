@@ -16,7 +16,7 @@ from tests.differential.pairs import examples, hold_on_event, seed_of
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.expansion import graph
+from triplewire.matching.results import expand_graph
 from triplewire.matching.shapes import Shape, lift
 from triplewire.model import Event
 from triplewire.model.errors import Unsupported
@@ -38,7 +38,9 @@ def graphs(given: Data, text: str) -> dict[str, Triples]:
     for match in evaluator.match(batch).to_pylist():
         entry = rows[match["position"]]
         solutions, terms = match["solutions"] or [], match["terms"] or []
-        told = graph(Shape.from_value(shape.value or {}), subscription_from_change(made), entry, solutions, terms)
+        told = expand_graph(
+            Shape.from_value(shape.value or {}), subscription_from_change(made), entry, solutions, terms
+        )
         found[f"<{entry['event']}>"] = _read(told["graph"])
     return found
 

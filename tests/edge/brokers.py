@@ -13,8 +13,8 @@ from triplewire.control import Insights, Ontologies, Subscriptions, policies, ro
 from triplewire.control.beginnings import Beginnings
 from triplewire.edge import Parts
 from triplewire.edge.door import Authenticator
-from triplewire.matching.chronicles import Chronicle
 from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.event_history import EventHistory
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD
 from triplewire.storage.lake.data_files import FileWriter
@@ -110,7 +110,7 @@ async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[
     archive, slow = LakeEntries(lake), MemoryOutbox()
 
     def whole(parts: Parts) -> Parts:
-        chronicle = Chronicle(parts.log, archive)
+        chronicle = EventHistory(parts.log, archive)
         subscriptions = Subscriptions(parts.registry, parts.clock, beginnings=Beginnings(chronicle, parts.clock))
         insights = Insights(subscriptions, parts.registry, chronicle, parts.clock)
         served = [

@@ -8,7 +8,7 @@ import pytest
 from tests.edge.houses import body, data, house, run
 from triplewire.edge.feeds.notifications import MOST, Wanted, grouped
 from triplewire.matching.index import Membership
-from triplewire.matching.index.programs import Op
+from triplewire.matching.index.programs import Opcode
 from triplewire.model import END, MATCHES, Kind, LimitReached, format_position
 from triplewire.sparql import parse_query
 from triplewire.storage.log.ports import LogRetention
@@ -243,7 +243,9 @@ def test_grouping_drops_what_nobody_wants_and_orders_the_rest() -> None:
 def test_members_of_a_group_hear_what_passes_their_threshold_while_they_hold() -> None:
     rows = [(5, 7, 20.0), (5, 7, 40.0), (6, 7, 30.0), (6, 8, 99.0), (9, 7, 50.0)]
     table = pa.Table.from_pylist([{"position": p, "group": g, "value": v} for p, g, v in rows], schema=MATCHES)
-    members = {since: Membership(7, (), limit, op) for since, limit, op in ((1, 25.0, Op.GREATER), (2, 30.0, Op.LESS))}
+    members = {
+        since: Membership(7, (), limit, op) for since, limit, op in ((1, 25.0, Opcode.GREATER), (2, 30.0, Opcode.LESS))
+    }
     wanted = [Wanted(1, 9, members[1]), Wanted(2, END, members[2]), Wanted(5, END, members[1])]
     found = {group.since: (group.positions, group.rows) for group in grouped(table, wanted)}
     assert found == {1: ([5, 6], [[1], [2]]), 2: ([5], [[0]]), 5: ([6, 9], [[2], [4]])}

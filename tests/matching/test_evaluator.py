@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import generated, oracle
 from tests.matching.subscriptions import ended, registered
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.expansion import bindings
+from triplewire.matching.results import expand_bindings
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind
 from triplewire.sparql import parse_query
@@ -114,5 +114,5 @@ def test_it_agrees_with_the_oracle(seed: int) -> None:
             assert ((at, position) in found) == bool(wanted), (event.text, text)
             if wanted and kind is Kind.BINDINGS:
                 lifted = lift(parse_query(text), solutions=True)
-                told = bindings(lifted.shape, lifted.constants, rows[at], found[at, position])
+                told = expand_bindings(lifted.shape, lifted.constants, rows[at], found[at, position])
                 assert oracle.bag(told) == wanted, (event.text, text)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
-from tests.matching.test_wholes import EVENTS, PREFIX, XSD
-from triplewire.matching.expansion import graph
+from tests.matching.test_general_shapes import EVENTS, PREFIX, XSD
+from triplewire.matching.results import expand_graph
 from triplewire.matching.shapes import Shape, lift
 from triplewire.model import Event, Kind
 from triplewire.sparql import Conjunction, parse_query
@@ -52,7 +52,9 @@ def delivered(event: Event, position: int, query: str, stream: str | None = None
     (match,) = matches
     shape = Shape.from_value(changes[0].value or {})
     (entry,) = batch.to_pylist()
-    found = graph(shape, subscription_from_change(changes[1]), entry, match["solutions"] or [], match["terms"] or [])
+    found = expand_graph(
+        shape, subscription_from_change(changes[1]), entry, match["solutions"] or [], match["terms"] or []
+    )
     assert found["format"] == "application/n-triples"
     text: str = found["graph"]
     return text

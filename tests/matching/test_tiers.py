@@ -10,8 +10,8 @@ from tests.differential.data import Data, data
 from tests.differential.grammar import Question, one_event
 from tests.differential.pairs import examples, seed_of
 from tests.matching.index.test_matcher import evaluator, expanded
-from tests.matching.singles.judges import EX, PREFIXES, event
-from tests.matching.singles.test_singles import events
+from tests.matching.interpreter.oracles import EX, PREFIXES, event
+from tests.matching.interpreter.test_matcher import events
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
 from triplewire.matching.index import Guards

@@ -13,7 +13,7 @@ import pytest
 from tests.matching.subscriptions import registered
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
-from triplewire.filters import query_of
+from triplewire.matching.filters import document_query
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHED_COLUMNS, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE
@@ -72,7 +72,7 @@ def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
 def test_an_ontology_that_changes_within_a_batch_holds_from_there_on(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     registry, log = ports.open_registry(), ports.open_log()
-    asked = query_of({"filter": [{"attribute": RDF_TYPE[1:-1], "op": "@>", "value": "urn:Animal"}]})
+    asked = document_query({"filter": [{"attribute": RDF_TYPE[1:-1], "op": "@>", "value": "urn:Animal"}]})
     lifted = lift(asked, solutions=False)
     made = Subscription("s", None, Kind.SIGNAL, lifted.shape.key, lifted.constants)
     registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", subscription_to_value(made))])

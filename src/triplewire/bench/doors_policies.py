@@ -25,9 +25,9 @@ from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
 from triplewire.compose.children import Child
-from triplewire.matching.cuts import Asked
 from triplewire.matching.matcher import Matcher
-from triplewire.matching.texts import lift_asked
+from triplewire.matching.prepared_queries import lift_request
+from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.model.terms import RDF_TYPE, XSD
@@ -139,7 +139,7 @@ def _subscribed(count: int, sight: Sight | None) -> list[RegistryChange]:
     found: dict[str, RegistryChange] = {}
     for number in range(1, count + 1):
         text = f"ASK {{ ?o <urn:bench:sensor> <urn:sensor:{number}> ; <urn:bench:value> ?v FILTER(?v > 10) }}"
-        lifted = lift_asked(Asked(text, False, sight=sight))
+        lifted = lift_request(ShapeRequest(text, False, sight=sight))
         made = Subscription(str(number), text, Kind.SIGNAL, lifted.shape.key, lifted.constants)
         found.setdefault("shape", RegistryChange(1, SHAPE, lifted.shape.key, lifted.shape.to_value()))
         found[made.id] = RegistryChange(number, SUBSCRIPTION, made.id, subscription_to_value(made))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.matching.index import Membership, Memberships
-from triplewire.matching.index.programs import Op
+from triplewire.matching.index.programs import Opcode
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 
@@ -43,11 +43,11 @@ class Members:
         match membership.op:
             case None:
                 return len(thresholds) * len(highest)
-            case Op.GREATER:
+            case Opcode.GREATER:
                 return int(np.searchsorted(thresholds, highest, "left").sum())
-            case Op.GREATER_EQUAL:
+            case Opcode.GREATER_EQUAL:
                 return int(np.searchsorted(thresholds, highest, "right").sum())
-        below = np.searchsorted(thresholds, lowest, "right" if membership.op is Op.LESS else "left")
+        below = np.searchsorted(thresholds, lowest, "right" if membership.op is Opcode.LESS else "left")
         return len(thresholds) * len(lowest) - int(below.sum())
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from triplewire.bench.match_templates import SLOT, Template, mark, slotted
-from triplewire.filters import query_of
-from triplewire.matching.cuts import Asked
+from triplewire.matching.filters import document_query
+from triplewire.matching.prepared_queries import lift_request
+from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import Shape
-from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind
 from triplewire.model.terms import plain
 
@@ -34,14 +34,14 @@ class Filtered(Template):
     def fields(self, terms: Sequence[str]) -> dict[str, Any]:
         return {"sparql": None, "filter": SLOT.sub(lambda found: plain(terms[int(found[2])]), self.text)}
 
-    def asked(self, terms: Sequence[str]) -> Asked:
+    def asked(self, terms: Sequence[str]) -> ShapeRequest:
         document = orjson.loads(self.fields(terms)["filter"])
-        return Asked(None, self.kind is Kind.BINDINGS, query=query_of(document))
+        return ShapeRequest(None, self.kind is Kind.BINDINGS, query=document_query(document))
 
     @cached_property
     def _lifted(self) -> tuple[Shape, tuple[int | str, ...]]:
         marks = {int(place): mark(kind, place) for kind, place in SLOT.findall(self.text)}
-        lifted = lift_asked(self.asked([marks[place] for place in sorted(marks)]))
+        lifted = lift_request(self.asked([marks[place] for place in sorted(marks)]))
         return lifted.shape, slotted(lifted.constants, {term: place for place, term in marks.items()}, self.text)
 
 

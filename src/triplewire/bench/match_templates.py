@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from triplewire.matching.cuts import Asked
-from triplewire.matching.narrowings import NONE, Narrowing
+from triplewire.matching.prepared_queries import lift_request
+from triplewire.matching.shape_requests import NO_SELECTOR, EventSelector, ShapeRequest
 from triplewire.matching.shapes import Shape
-from triplewire.matching.texts import lift_asked
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import TriplewireError
 from triplewire.model.terms import XSD, literal, plain
@@ -52,10 +51,10 @@ class Template:
         """The text as a subscriber would write it, by the name of its field."""
         return {"sparql": SLOT.sub(lambda found: terms[int(found[2])], self.text)}
 
-    def asked(self, terms: Sequence[str]) -> Asked:
+    def asked(self, terms: Sequence[str]) -> ShapeRequest:
         """What is to be lifted."""
-        narrowing = Narrowing(stream=(plain(terms[-1]),)) if self.streamed else NONE
-        return Asked(self.fields(terms)["sparql"], self.kind is Kind.BINDINGS, narrowing)
+        narrowing = EventSelector(stream=(plain(terms[-1]),)) if self.streamed else NO_SELECTOR
+        return ShapeRequest(self.fields(terms)["sparql"], self.kind is Kind.BINDINGS, narrowing)
 
     def opened(self) -> str:
         """The text with the variables `?slot0`, `?slot1`, … in its slots."""
@@ -72,8 +71,8 @@ class Template:
         text = SLOT.sub(lambda found: mark(found[1], found[2]), self.text)
         if self.streamed:
             slots[literal(_STREAM)] = -1
-        narrowing = Narrowing(stream=(_STREAM,)) if self.streamed else NONE
-        lifted = lift_asked(Asked(text, self.kind is Kind.BINDINGS, narrowing))
+        narrowing = EventSelector(stream=(_STREAM,)) if self.streamed else NO_SELECTOR
+        lifted = lift_request(ShapeRequest(text, self.kind is Kind.BINDINGS, narrowing))
         return lifted.shape, slotted(lifted.constants, slots, self.text)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from triplewire.bench.machine import description, reference_ms
 from triplewire.bench.operators_thesis import SIZES, TABLE_15
 from triplewire.bench.operators_world import EXAMPLES, Example, ontology
-from triplewire.filters import query_of
+from triplewire.matching.filters import document_query
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
 from triplewire.model import ENTRIES, Kind, Subscription
@@ -136,7 +136,7 @@ def changes(example: Example, size: int) -> Iterator[RegistryChange]:
     """The ontology, the shape and the subscriptions, of which one alone is lifted."""
     text = ontology()
     loaded = LoadedOntology("conference", text, triples=text.count("\n") + 1, classes=0, properties=0)
-    lifted = lift(query_of(example.document(_MARK)), solutions=False)
+    lifted = lift(document_query(example.document(_MARK)), solutions=False)
     place = lifted.constants.index(_number(_MARK))
     yield RegistryChange(1, ONTOLOGY, loaded.name, ontology_value(loaded))
     yield RegistryChange(2, SHAPE, lifted.shape.key, lifted.shape.to_value())

@@ -168,7 +168,7 @@ def _witnessed(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]
     """Writes down what is done to the directory itself, before and after, as edges do; what is put into the dictionary
     meanwhile is told with it. Raises StorageFull, and then nothing is done."""
     from triplewire.config import limits
-    from triplewire.matching.expansion import timestamp
+    from triplewire.matching.results import format_timestamp
     from triplewire.model.clock import SystemClock
     from triplewire.security.audit import ACTS, AuditLog
 
@@ -176,7 +176,7 @@ def _witnessed(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]
     record = {"who": f"local:{getuser()}", "what": what, "on": on, "act": token_hex(8)}
 
     def write(outcome: str) -> None:
-        at = timestamp(SystemClock().now())
+        at = format_timestamp(SystemClock().now())
         audits.write(ACTS, [{"at": at, **record, "outcome": outcome, **told}], sync=True)
 
     told: dict[str, str] = {}

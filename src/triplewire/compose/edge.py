@@ -48,7 +48,7 @@ from triplewire.edge.telling.windows import Windows
 from triplewire.history.dataset_statistics import StatisticsFile, dataset_statistics
 from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
 from triplewire.history.requests import QueryLimits
-from triplewire.matching.chronicles import Chronicle
+from triplewire.matching.event_history import EventHistory
 from triplewire.model import format_position
 from triplewire.model.clock import SystemClock
 from triplewire.security.webhooks import AllowedNetworks
@@ -137,7 +137,7 @@ def edge_parts(settings: Settings) -> Iterator[Parts]:
             closing.callback(traces.close)
         metrics.cpu.watch("log", lambda: commits.counts.cpu)
         metrics.cpu.watch("all", time.process_time)
-        chronicle = Chronicle(log, archive)
+        chronicle = EventHistory(log, archive)
         books, networks = SqliteWebhookStore(settings.hooks), AllowedNetworks.parsed(settings.hook_networks)
         closing.callback(books.close)
         subscriptions = Subscriptions(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from triplewire.matching.retrospects import Events, since
+from triplewire.matching.event_history import EventReader, find_position
 from triplewire.model import START, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField
@@ -48,7 +48,7 @@ def written(position: int) -> str:
 class Beginnings:
     """Finds positions. It blocks; any thread may use it."""
 
-    def __init__(self, events: Events, clock: Clock) -> None:
+    def __init__(self, events: EventReader, clock: Clock) -> None:
         self._events = events
         self._clock = clock
         self._first = lru_cache(maxsize=64)(self._sought)
@@ -70,7 +70,7 @@ class Beginnings:
 
     def _sought(self, moment: int) -> int:
         """Remembered, since what was taken in later is later: a bulk may ask a thousand times."""
-        return since(self._events, moment, self._events.head()) + 1
+        return find_position(self._events, moment, self._events.head()) + 1
 
 
 def _moment(text: str) -> int:

@@ -8,7 +8,7 @@ import orjson
 
 from triplewire.control.beginnings import written
 from triplewire.control.wishes import Wish
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model import Subscription, format_position
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.storage.registry.ontologies import LoadedOntology
@@ -27,7 +27,7 @@ def subscription(made: Subscription) -> dict[str, Any]:
         **narrowing_fields(made),
         **_instance(made),
         **_given(ttl=made.ttl, entailment=made.entailment),
-        "created": timestamp(made.created),
+        "created": format_timestamp(made.created),
         "since": format_position(made.made),
         **({} if made.begins is None else {"from": written(made.begins)}),
         "notifications": f"/subscriptions/{made.id}/notifications",
@@ -47,7 +47,7 @@ def query(found: ContinuousQuery) -> dict[str, Any]:
         **(clock if found.windowed else semantics),
         **_given(streams=found.streams, within=found.within, span=found.span),
         **published,
-        "created": timestamp(found.created),
+        "created": format_timestamp(found.created),
         "since": format_position(found.since),
         **({} if found.begins is None else {"from": written(found.begins)}),
         "answers": f"/queries/{found.id}/answers",

@@ -16,10 +16,9 @@ from typing import Any
 
 from triplewire.config import limits
 from triplewire.control.wishes import Wish
-from triplewire.matching.cuts import Asked
-from triplewire.matching.narrowings import NONE, narrowed
-from triplewire.matching.shapes import Lifted
-from triplewire.matching.texts import Texts, lifted_as, query_of
+from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
+from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
+from triplewire.matching.shapes import LiftedShape
 from triplewire.model import Subscription
 from triplewire.model.errors import Conflict, InvalidField, QueryLimit, TriplewireError
 from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
@@ -68,7 +67,7 @@ class Entailments:
                 self._positions = (version, tuple(change.position for change in self._registry.list(ONTOLOGY)))
             return self._positions[1]
 
-    def lift(self, asked: Asked, version: int) -> Lifted:
+    def lift(self, asked: ShapeRequest, version: int) -> LiftedShape:
         """What is asked by what is loaded now, which is of this version. Raises Unfit where that is too much of the
         ontologies."""
         try:
@@ -119,7 +118,7 @@ class Entailments:
             subscription_to_value(revise_subscription(found, lifted.shape.key, lifted.constants, found.sight)),
         )
 
-    def _current(self, version: int) -> tuple[Ontology, Texts]:
+    def _current(self, version: int) -> tuple[Ontology, PreparedShapes]:
         """The ontologies together, and what was lifted by them. Those of a version, or of one after it."""
         with self._turn:
             if version != self._version:
@@ -132,25 +131,25 @@ class Entailments:
         return [loaded_by(change) for change in self._registry.list(ONTOLOGY)]
 
 
-def asked_by(made: Subscription) -> Asked:
+def asked_by(made: Subscription) -> ShapeRequest:
     """What a subscription was made of, but for what it entails, and of what is in sight."""
     wish = Wish(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
     asked = replace(wish, filter=made.filter).asked
     return asked if made.template is None else replace(asked, values=made.values)
 
 
-def _lifted(asked: Asked, ontology: Ontology) -> Lifted:
+def _lifted(asked: ShapeRequest, ontology: Ontology) -> LiftedShape:
     """Only the query is entailed, not what narrows it: the ontology itself is of no stream and no vocabulary."""
-    meant = rewrite_query(query_of(replace(asked, narrowing=NONE)), ontology)
-    return lifted_as(narrowed(meant, asked.narrowing, solutions=asked.solutions), asked)
+    meant = rewrite_query(build_query(replace(asked, narrowing=NO_SELECTOR)), ontology)
+    return lift_query_as(restrict_query(meant, asked.narrowing, solutions=asked.solutions), asked)
 
 
-def _texts(ontology: Ontology) -> Texts:
+def _texts(ontology: Ontology) -> PreparedShapes:
     """Queries that differ in names of which the ontologies say nothing are rewritten once. A name may be written with a
     prefix, so that only its end is seen: one that ends like any of theirs may be theirs."""
     names = {term for triple in (*ontology.facts, *ontology.schema) for term in triple}
     ends = "\n".join(names | ontology.classes | ontology.properties)
-    return Texts(
+    return PreparedShapes(
         lambda asked: _lifted(asked, ontology), known=lru_cache(limits.REMEMBERED_SKELETONS)(ends.__contains__)
     )
 

@@ -12,14 +12,12 @@ from triplewire.access import EVERYONE, Principal, Sight
 from triplewire.control.entailments import asked_by
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.matching.canons import canonical
-from triplewire.matching.cuts import Asked
-from triplewire.matching.explanations import explain
-from triplewire.matching.narrowings import NONE, narrowed
-from triplewire.matching.rehearsals import Rehearsal, rehearse
-from triplewire.matching.retrospects import Events, Seen, at, newest
-from triplewire.matching.steps import Explanation
-from triplewire.matching.texts import query_of
+from triplewire.matching.canonical_form import canonical_form
+from triplewire.matching.dry_run import DryRun, run_dry
+from triplewire.matching.event_history import EventReader, VisibleEvents, find_newest, read_entry
+from triplewire.matching.explain import EventExplanation, explain
+from triplewire.matching.prepared_queries import build_query
+from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.model import Subscription, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest
@@ -36,7 +34,7 @@ class Insight:
 
     subscription: Subscription
     entry: Mapping[str, Any]
-    explanation: Explanation
+    explanation: EventExplanation
 
     @property
     def held(self) -> bool:
@@ -62,19 +60,19 @@ class Insight:
 class Insights:
     """Looks at subscriptions, those that are and those that may be, beside the events of the log."""
 
-    def __init__(self, subscriptions: Subscriptions, registry: Registry, log: Events, clock: Clock) -> None:
+    def __init__(self, subscriptions: Subscriptions, registry: Registry, log: EventReader, clock: Clock) -> None:
         self._subscriptions = subscriptions
         self._registry = registry
         self._log = log
         self._clock = clock
 
-    def rehearse(self, wish: Wish, by: Principal = EVERYONE) -> Rehearsal:
+    def rehearse(self, wish: Wish, by: Principal = EVERYONE) -> DryRun:
         """What would become of it, for somebody. Raises what making it would raise."""
         asked, loaded = self._subscriptions.asked(wish), self._registry.list(ONTOLOGY)
         sight = self._subscriptions.sightings.of(by).sight
-        query = query_of(asked) if wish.entailment is None else _meant(asked, _ontology(loaded))
-        begins, meant = self._subscriptions.begins(wish), canonical(query, solutions=asked.solutions)
-        return rehearse(meant, wish.kind, self._log, self._clock, loaded, begins, sight)
+        query = build_query(asked) if wish.entailment is None else _meant(asked, _ontology(loaded))
+        begins, meant = self._subscriptions.begins(wish), canonical_form(query, solutions=asked.solutions)
+        return run_dry(meant, wish.kind, self._log, self._clock, loaded, begins, sight)
 
     def explain(self, id: str, event: str, by: Principal = EVERYONE) -> Insight:
         """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now, of what
@@ -82,7 +80,7 @@ class Insights:
         subscription = self._subscriptions.find(id, by)
         entry = self._entry(event, self._subscriptions.sightings.shown_by(subscription))
         asked, loaded = asked_by(subscription), self._registry.list(ONTOLOGY)
-        query, ontology = query_of(asked), _ontology(() if subscription.entailment is None else loaded)
+        query, ontology = build_query(asked), _ontology(() if subscription.entailment is None else loaded)
         if asked.narrowing.vocabulary:
             # What follows from an event is not of its vocabulary: all ways to entail the query are told instead.
             query, ontology = _meant(asked, ontology), _ontology(())
@@ -91,18 +89,18 @@ class Insights:
 
     def _entry(self, event: str, sight: Sight | None) -> dict[str, Any]:
         """What is in sight of it. One of which nothing is is not found, in the words for one that is not there."""
-        seen = Seen(self._log, sight)
+        seen = VisibleEvents(self._log, sight)
         try:
             position = parse_position(event)
         except BadRequest:
-            return newest(seen, event)
-        return at(seen, position)
+            return find_newest(seen, event)
+        return read_entry(seen, position)
 
 
-def _meant(asked: Asked, ontology: Ontology) -> Query:
+def _meant(asked: ShapeRequest, ontology: Ontology) -> Query:
     """The query with all ways to entail it. What narrows it is not entailed."""
-    meant = rewrite_query(query_of(replace(asked, narrowing=NONE)), ontology)
-    return narrowed(meant, asked.narrowing, solutions=asked.solutions)
+    meant = rewrite_query(build_query(replace(asked, narrowing=NO_SELECTOR)), ontology)
+    return restrict_query(meant, asked.narrowing, solutions=asked.solutions)
 
 
 def _ontology(loaded: Sequence[RegistryChange]) -> Ontology:

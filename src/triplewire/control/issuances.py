@@ -14,7 +14,7 @@ from triplewire.contract.catalogue import admitting
 from triplewire.control.bodies import json_of
 from triplewire.control.replies import reply
 from triplewire.control.tokens import Order, Tokens
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 
 
 def routes(tokens: Tokens) -> list[web.RouteDef]:
@@ -35,9 +35,9 @@ def document(token: Token, now: int) -> dict[str, Any]:
         "allow": list(token.allows),
         "roles": list(token.roles),
         "state": token.state(now),
-        "created": timestamp(token.created),
-        "expires": None if token.expires is None else timestamp(token.expires),
-        "revoked": None if token.revoked is None else timestamp(token.revoked),
+        "created": format_timestamp(token.created),
+        "expires": None if token.expires is None else format_timestamp(token.expires),
+        "revoked": None if token.revoked is None else format_timestamp(token.revoked),
     }
 
 

@@ -11,7 +11,7 @@ from triplewire.contract import serves
 from triplewire.contract.catalogue import running
 from triplewire.control.erasures import Erasures, Wanted
 from triplewire.control.replies import page_size, reply
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position, parse_position
 from triplewire.storage.registry.erasure import STEPS, ErasureReceipt
 
@@ -33,18 +33,18 @@ def document(receipt: ErasureReceipt) -> dict[str, Any]:
         "erases": receipt.scope.value,
         "sha256": receipt.digest,
         "by": receipt.by,
-        "requested": timestamp(receipt.requested),
+        "requested": format_timestamp(receipt.requested),
         "position": format_position(receipt.position),
         "steps": [_step(receipt, each) for each in STEPS],
         "counts": dict(receipt.counts),
-        "completed": None if receipt.completed is None else timestamp(receipt.completed),
+        "completed": None if receipt.completed is None else format_timestamp(receipt.completed),
     }
 
 
 def _step(receipt: ErasureReceipt, step: str) -> dict[str, Any]:
     at = receipt.steps.get(step)
     waiting = {"step": step, "state": "waiting", "at": None}
-    return waiting if at is None else {"step": step, "state": "done", "at": timestamp(at)}
+    return waiting if at is None else {"step": step, "state": "done", "at": format_timestamp(at)}
 
 
 class _Receipts:

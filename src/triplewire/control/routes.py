@@ -22,7 +22,7 @@ from triplewire.control.ontologies import Ontologies, written
 from triplewire.control.replies import JSON, page_size, reply
 from triplewire.control.subscriptions import Subscriptions
 from triplewire.control.wishes import Wish
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model import Subscription, format_position, parse_position
 from triplewire.model.errors import BadRequest, NotAcceptable
 
@@ -95,7 +95,7 @@ class _Subscriptions:
         told |= {} if lane is None else {"lane": documents.lane(lane)}
         hook = self._subscriptions.hook(id)
         told |= {} if hook is None else {"webhook": documents.webhook(hook)}
-        return told if lease is None else {**told, "expires": timestamp(lease.until)}
+        return told if lease is None else {**told, "expires": format_timestamp(lease.until)}
 
     @serves(subscribing.END)
     async def end(self, request: web.Request) -> web.Response:

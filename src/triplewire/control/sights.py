@@ -18,9 +18,9 @@ from triplewire.access.owners import principal_of
 from triplewire.access.sights import BLIND, Sight
 from triplewire.config import limits
 from triplewire.control.entailments import Entailments, asked_by
-from triplewire.matching.shapes import Lifted, Shape
-from triplewire.matching.symmetries import Symmetries
-from triplewire.matching.texts import Texts
+from triplewire.matching.canonical_form import ConstantSymmetries
+from triplewire.matching.prepared_queries import PreparedShapes
+from triplewire.matching.shapes import LiftedShape, Shape
 from triplewire.model import START, Subscription
 from triplewire.model.errors import TriplewireError
 from triplewire.storage.registry.ports import Registry
@@ -58,8 +58,8 @@ class Sightings:
         self._policies = PolicyStore(registry)
         self._sights = VisibilityStore(registry)
         self._entailments = Entailments(registry)
-        self._texts = Texts()
-        self._symmetries = Symmetries()
+        self._texts = PreparedShapes()
+        self._symmetries = ConstantSymmetries()
 
     def version(self) -> int:
         """Where the policy was changed last."""
@@ -105,7 +105,7 @@ class Sightings:
         enacted = self._policies.current()
         return max([enacted.version, *self._registry.put(self.following(enacted.policy))])
 
-    def _lifted(self, found: Subscription, seen: Seen) -> tuple[Seen, Lifted | None]:
+    def _lifted(self, found: Subscription, seen: Seen) -> tuple[Seen, LiftedShape | None]:
         """What a subscription asks of what is in sight. A policy does not wait for one that cannot be asked so: nothing
         is in its sight any more."""
         asked = replace(asked_by(found), sight=seen.sight)
@@ -124,5 +124,5 @@ class Sightings:
             after = changes[-1].position
 
 
-def _asking(lifted: Lifted) -> tuple[str, tuple[str, ...]]:
+def _asking(lifted: LiftedShape) -> tuple[str, tuple[str, ...]]:
     return lifted.shape.key, lifted.constants

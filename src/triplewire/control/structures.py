@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplewire.matching.cuts import Asked
-from triplewire.matching.texts import Recipes
+from triplewire.matching.prepared_queries import PreparedQueries
+from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model.errors import Unsupported
 from triplewire.ongoing.network.arrays import SLOTS
 from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
@@ -38,14 +38,14 @@ class Structures:
     """Remembers how texts are taken apart. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._recipes = Recipes(_taken)
+        self._recipes = PreparedQueries(_taken)
 
     def take(self, text: str) -> Taken:
         """A query without windows. Raises SparqlSyntax, or Unsupported with what is too much and its place."""
-        return self._recipes.lift(Asked(text, solutions=True))
+        return self._recipes.lift(ShapeRequest(text, solutions=True))
 
 
-def _taken(asked: Asked) -> Taken:
+def _taken(asked: ShapeRequest) -> Taken:
     text = asked.text or ""
     registration = parse_registration(text)
     query = registration.query

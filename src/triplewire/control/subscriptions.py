@@ -19,10 +19,10 @@ from triplewire.control.sights import Seen, Sightings
 from triplewire.control.templates import Templates, filled
 from triplewire.control.webhooks import Webhooks
 from triplewire.control.wishes import Instance, Wish
-from triplewire.matching.cuts import Asked
+from triplewire.matching.canonical_form import ConstantSymmetries
+from triplewire.matching.prepared_queries import PreparedShapes
+from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import Shape
-from triplewire.matching.symmetries import Symmetries
-from triplewire.matching.texts import Texts
 from triplewire.model import START, Subscription, format_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import (
@@ -80,8 +80,8 @@ class Subscriptions:
         self.templates = Templates(registry)
         self._entailments = Entailments(registry)
         self.sightings = Sightings(registry)
-        self._texts = Texts()
-        self._symmetries = Symmetries()
+        self._texts = PreparedShapes()
+        self._symmetries = ConstantSymmetries()
         self._shapes: set[str] = set()
         """Keys of some that are in the registry; shapes stay there."""
 
@@ -109,7 +109,7 @@ class Subscriptions:
             return [each if isinstance(each, TriplewireError) else error for each in drafts]
         return [each if isinstance(each, TriplewireError) else (each.made.id, next(positions)) for each in drafts]
 
-    def asked(self, wish: Wish) -> Asked:
+    def asked(self, wish: Wish) -> ShapeRequest:
         """What would be lifted. Raises NotFound or Conflict for the template, Unfit for its values."""
         if wish.instance is None:
             return wish.asked
@@ -291,5 +291,5 @@ def _template(wanted: Instance, find: Find) -> QueryTemplate:
     return template
 
 
-def _asked(wish: Wish, wanted: Instance, template: QueryTemplate) -> Asked:
+def _asked(wish: Wish, wanted: Instance, template: QueryTemplate) -> ShapeRequest:
     return replace(wish.asked, text=template.sparql, values=filled(template, wanted.values))

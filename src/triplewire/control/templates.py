@@ -8,7 +8,7 @@ from typing import Any
 
 from triplewire.config import limits
 from triplewire.control.terms import IRI, LITERAL, TERM, TYPES, term_of
-from triplewire.matching.instances import instance
+from triplewire.matching.prepared_queries import substitute_terms
 from triplewire.matching.shapes import lift
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, NotFound, TriplewireError
 from triplewire.model.terms import XSD, literal
@@ -129,8 +129,8 @@ def _tried(template: QueryTemplate) -> None:
     samples = {name: _SAMPLES.get(type) or literal("1", XSD + type) for name, type in template.parameters.items()}
     query, free = parse_query(template.sparql), [name for name, type in template.parameters.items() if type == TERM]
     try:
-        lift(instance(query, samples), solutions=True)
+        lift(substitute_terms(query, samples), solutions=True)
     except TriplewireError:
         if not free:
             raise
-        lift(instance(query, {**samples, **dict.fromkeys(free, _SAMPLES[IRI])}), solutions=True)
+        lift(substitute_terms(query, {**samples, **dict.fromkeys(free, _SAMPLES[IRI])}), solutions=True)

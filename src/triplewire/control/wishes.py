@@ -8,12 +8,11 @@ from typing import Any
 
 import orjson
 
-from triplewire import filters
 from triplewire.config import limits
 from triplewire.control.beginnings import Beginning
 from triplewire.control.webhooks import Webhook
-from triplewire.matching.cuts import Asked
-from triplewire.matching.narrowings import Narrowing
+from triplewire.matching import filters
+from triplewire.matching.shape_requests import EventSelector, ShapeRequest
 from triplewire.model import Kind, parse_position
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import Names
@@ -83,13 +82,13 @@ class Wish:
         return cls(text, _kind(value), **given)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ShapeRequest:
         """What is to be lifted, but for what a template adds. Raises Unfit for a filter that is none."""
         fields = (_several(self.stream), _several(self.source), _several(self.application), _several(self.vocabulary))
-        asked = Asked(self.sparql, self.kind is Kind.BINDINGS, Narrowing(*fields))
+        asked = ShapeRequest(self.sparql, self.kind is Kind.BINDINGS, EventSelector(*fields))
         if self.filter is None:
             return asked
-        form, terms = filters.form_of(orjson.loads(self.filter))
+        form, terms = filters.parse_form(orjson.loads(self.filter))
         return replace(asked, form=form, values=tuple([("", term) for term in terms]))
 
 

@@ -24,7 +24,7 @@ from triplewire.edge.shapes.gates import Gate
 from triplewire.edge.sieves import Filters
 from triplewire.edge.telling.windows import Windows
 from triplewire.history.dataset_statistics import DatasetStatistics
-from triplewire.matching.chronicles import Archive
+from triplewire.matching.event_history import ColdTier
 from triplewire.model.clock import Clock
 from triplewire.storage.log.ports import Outbox
 from triplewire.storage.outbox import MemoryOutbox
@@ -52,7 +52,7 @@ class Parts:
     heartbeat: Callable[[], Heartbeat]
     clock: Clock
     stored: Callable[[], int] | None = None
-    archive: Archive | None = None
+    archive: ColdTier | None = None
     """Has the events that the log has let go."""
     recall: Recall = field(default_factory=Recall)
     """How much of streams is remembered for those who come back."""

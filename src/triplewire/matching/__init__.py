@@ -1,7 +1,7 @@
 """Matching: subscriptions against events, a whole batch at a time."""
 
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.expansion import bindings
-from triplewire.matching.shapes import Lifted, Shape, lift
+from triplewire.matching.results import expand_bindings
+from triplewire.matching.shapes import LiftedShape, Shape, lift
 
-__all__ = ["Evaluator", "Lifted", "Shape", "bindings", "lift"]
+__all__ = ["Evaluator", "LiftedShape", "Shape", "expand_bindings", "lift"]

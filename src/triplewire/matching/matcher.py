@@ -1,20 +1,21 @@
-"""The matcher: both tiers of matching, and who of them decides what.
+"""The matcher: matches batches of events against all subscriptions of the registry, by the index, the interpreter
+and the evaluator.
 
 ```
-          ┌── programs ────────────────────────── groups ──────────────┐
-          │       └─ what they leave ─ leftovers ─ subscriptions ──────┤
-events ───┤                                                            ├── matches
-          ├── guards ── candidates ─ remainders ── subscriptions ──────┤
-          └── what has no guard ──── remainders ── subscriptions ──────┘
+          ┌── programs ─────────────────────────── groups ──────────────┐
+          │       └─ undecided pairs ─ fallback ── subscriptions ───────┤
+events ───┤                                                             ├── matches
+          ├── guards ── candidates ── residual ─── subscriptions ───────┤
+          └── shapes without a guard  residual ─── subscriptions ───────┘
 ```
 
-The index is that of the machine: its files are shared by all workers, and whoever first needs to know of a later
-position has it learn what the registry has up to there. The evaluators are the worker's own. One of them decides
-about
-the few events that the index leaves: those with long numbers, times without a zone, escapes, and those that have
-something out of the sight of whoever subscribed. Subscriptions that are more than the index decides are for the
-other,
-on the events that have what they surely require: see `remainders`.
+The index belongs to the machine: its files are shared by all workers, and the first that needs a later position has
+it
+learn the registry's changes up to there. The evaluators are each worker's own. One decides about the few events that
+the
+index leaves: those with long numbers, times without a zone, escapes, and those of which a subscriber may see only a
+part.
+The other has the subscriptions that are more than the index decides, on the events that have what they require.
 """
 
 from __future__ import annotations
@@ -33,20 +34,22 @@ import pyarrow as pa
 
 from triplewire.access.sights import Sight
 from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
-from triplewire.matching.evaluator import connection
-from triplewire.matching.index.columns import Allocate, Torn, allocate
-from triplewire.matching.index.fences import fenced
-from triplewire.matching.index.generations import Generations
-from triplewire.matching.index.groups import GroupIndex, Veil
-from triplewire.matching.index.store import Store
-from triplewire.matching.intake import fingerprint, take
-from triplewire.matching.journals import Changes, looked_up
-from triplewire.matching.known import Known, is_rare
-from triplewire.matching.leftovers import Leftovers
-from triplewire.matching.ontologies import Closures
-from triplewire.matching.portions import PATIENT, Patience
-from triplewire.matching.remainders import Remainders
-from triplewire.matching.sights import veiled
+from triplewire.kernels.words import memory_fence
+from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, connect_duckdb
+from triplewire.matching.fallback import FallbackMatcher, ResidualMatcher
+from triplewire.matching.index.columns import Allocate, StaleIndex, allocate
+from triplewire.matching.index.groups import GroupIndex, VisibilityMask
+from triplewire.matching.index.store import IndexGenerations, IndexStore
+from triplewire.matching.index_maintenance import (
+    ChangeSource,
+    KnownShape,
+    apply_changes,
+    change_fingerprint,
+    hides_few_events,
+    read_journal,
+)
+from triplewire.matching.tables import OntologyClosure
+from triplewire.matching.visibility import find_redacted
 from triplewire.model import MATCHES
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.storage.registry.ports import RegistryChange
@@ -64,19 +67,19 @@ class Matcher:
 
     def __init__(
         self,
-        registry: Changes,
+        registry: ChangeSource,
         directory: Path,
         *,
         allocate: Allocate = allocate,
         left: int = LEFT_SUBSCRIPTIONS,
-        patience: Patience = PATIENT,
+        patience: CpuBudget = DEFAULT_BUDGET,
     ) -> None:
         """`left` are the subscriptions that it has at hand for what the index leaves. Raises StorageFull where the
         directory cannot be made."""
         self._registry = registry
         self._most_left = left
         self._patience = patience
-        self._index = Generations(directory, allocate)
+        self._index = IndexGenerations(directory, allocate)
         with self._index.locked() as store:
             if not self._speaks_of(store):
                 self._index.renew()
@@ -85,10 +88,10 @@ class Matcher:
     @classmethod
     def of(cls, changes: Iterable[RegistryChange]) -> Matcher:
         """One that shares with nobody, and knows these changes alone."""
-        return cls.alone(Told(sorted(changes, key=lambda each: each.position)))
+        return cls.alone(ChangeList(sorted(changes, key=lambda each: each.position)))
 
     @classmethod
-    def alone(cls, registry: Changes, patience: Patience = PATIENT) -> Matcher:
+    def alone(cls, registry: ChangeSource, patience: CpuBudget = DEFAULT_BUDGET) -> Matcher:
         """One that shares with nobody. Its directory goes with it."""
         directory = tempfile.mkdtemp(prefix="triplewire-index-")
         made = cls(registry, Path(directory), patience=patience)
@@ -111,7 +114,7 @@ class Matcher:
         while entries.num_rows:
             try:
                 return self._in_stages(entries)
-            except Torn:
+            except StaleIndex:
                 # somebody has begun a new generation: what was found so far is by the numbers of the old one
                 continue
         return MATCHES.empty_table()
@@ -130,10 +133,10 @@ class Matcher:
         header = self._index.files.header
         if header["version"] < upto or (first is not None and first < header["horizon"]):
             self._take_in(upto, first)
-        fenced()
+        memory_fence()
         try:
             self._read()
-        except Torn:
+        except StaleIndex:
             self._take_in(upto, first)
 
     def _in_stages(self, entries: pa.Table) -> pa.Table:
@@ -163,7 +166,7 @@ class Matcher:
             while version < upto:
                 changes = self._registry.changes(version, upto, INDEX_CHANGES)
                 version = upto if len(changes) < INDEX_CHANGES else changes[-1].position
-                take(store, self._known, changes, version)
+                apply_changes(store, self._known, changes, version)
                 self._read()
             if first is not None:
                 # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
@@ -173,8 +176,8 @@ class Matcher:
         """Know nothing yet of the generation at hand."""
         self._files = self._index.files
         self._groups = GroupIndex(self._files)
-        self._known: dict[str, Known] = {}
-        self._shapes: dict[int, Known] = {}
+        self._known: dict[str, KnownShape] = {}
+        self._shapes: dict[int, KnownShape] = {}
         """By program."""
         self._sights: dict[Sight, list[int]] = {}
         """Programs that decide what is asked of a part of an event, where most events are in sight as a whole."""
@@ -186,10 +189,10 @@ class Matcher:
         """Where shapes left for the slow lane."""
         self._behind = 0
         """Where something changed that the evaluator knows only as it was from there on: it cannot go back."""
-        duck = connection()
-        self._closures = Closures(duck)
-        self._rest = Remainders(duck, self._closures, self._patience)
-        self._left = Leftovers(duck, self._closures, self._registry, self._most_left, self._patience)
+        duck = connect_duckdb()
+        self._closures = OntologyClosure(duck)
+        self._rest = ResidualMatcher(duck, self._closures, self._patience)
+        self._left = FallbackMatcher(duck, self._closures, self._registry, self._most_left, self._patience)
 
     def _read(self) -> None:
         """Read on in the journal of the newest generation that is at hand."""
@@ -197,7 +200,7 @@ class Matcher:
             self._begin()
         self._files.follow()
         numbers = self._files.filled("journal")[self._entries :].copy()
-        for change in looked_up(self._registry, numbers):
+        for change in read_journal(self._registry, numbers):
             if change.kind == SHAPE:
                 self._note(change)
             elif change.kind == LANE:
@@ -207,11 +210,11 @@ class Matcher:
         self._entries += len(numbers)
 
     def _note(self, change: RegistryChange) -> None:
-        known = self._known[change.key] = Known(change)
+        known = self._known[change.key] = KnownShape(change)
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
         self._shapes |= dict.fromkeys(its, known)
-        if known.sight is not None and is_rare(known.sight):
+        if known.sight is not None and hides_few_events(known.sight):
             self._sights.setdefault(known.sight, []).extend(its)
 
     def _ontologies(self) -> list[int]:
@@ -234,7 +237,9 @@ class Matcher:
         if self._closures.prepare():
             self._groups.relate(self._closures.rows)
             self._rest.relate(self._closures.rows)
-        veils = [Veil(programs, veiled(entries["text"], sight)) for sight, programs in self._sights.items()]
+        veils = [
+            VisibilityMask(programs, find_redacted(entries["text"], sight)) for sight, programs in self._sights.items()
+        ]
         result = self._groups.match(entries, veils)
         # those that came after the events are not known yet
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
@@ -244,13 +249,13 @@ class Matcher:
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
-    def _speaks_of(self, store: Store) -> bool:
+    def _speaks_of(self, store: IndexStore) -> bool:
         """Is it this registry that the index has learned from?"""
         last, told = int(store.files.header["last"]), int(store.files.header["told"])
-        return not last or told in map(fingerprint, self._registry.changes(last - 1, last))
+        return not last or told in map(change_fingerprint, self._registry.changes(last - 1, last))
 
 
-class Told:
+class ChangeList:
     """Changes without a registry, in order. More may be put at their end."""
 
     def __init__(self, changes: Sequence[RegistryChange]) -> None:

@@ -1,20 +1,27 @@
-"""Plans: how the subscriptions of a shape are matched, as SQL over a batch of quads and the table of constants."""
+"""Match plans: the SQL that matches the subscriptions of a shape against a batch of quads, and an upper bound of its
+join sizes.
+
+The bound follows from an event's size alone: a pattern takes at most the quads of its predicate, patterns together
+at most
+all combinations of these. Most queries have far fewer rows; but a query and an event below the limit are harmless.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property, reduce
 from typing import Protocol
 
 from sqlglot import exp
 
-from triplewire.config.limits import SOLUTIONS
-from triplewire.matching.bounds import Bound, bound_of
+from triplewire.config.limits import JOIN_ROWS, SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.model import LimitReached
 from triplewire.sparql import (
     Conjunction,
+    Const,
+    Node,
     Param,
     Pattern,
     Query,
@@ -24,14 +31,81 @@ from triplewire.sparql import (
     params_with_facets,
     to_sql,
 )
-from triplewire.sparql.algebra import Basic
-from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.algebra import Bag, Basic, Reach, Union
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE, header_column
+from triplewire.sparql.sql import Sql, equal, text
 
-OF_EVENTS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
+# Bounds: how many rows the joins of a query may have on an event, known from its size alone.
+#
+# A pattern takes at most the quads of its predicate, patterns together at most all combinations of these. That is far
+# more than most queries have in the end; but a query and an event below the limit by it are surely harmless.
+
+
+@dataclass(frozen=True)
+class JoinBound:
+    """`rows` is an aggregate over the quads of an event; with n quads they are about n to the power of `degree`."""
+
+    degree: int
+    rows: Sql
+
+    def possible(self, quads: int) -> bool:
+        """Whether an event of so many quads can be above the limit."""
+        return float(quads) ** min(self.degree, 64) > JOIN_ROWS
+
+    def sql(self) -> str:
+        """The positions of the events in `quads` that may be above it."""
+        above = to_sql(exp.GT(this=self.rows.copy(), expression=exp.Literal.number(JOIN_ROWS)), "duckdb")
+        return f"SELECT position FROM quads GROUP BY position HAVING {above} ORDER BY position"
+
+
+def bound_join(part: object) -> JoinBound:
+    """Of an operator, with everything inside it."""
+    match part:
+        case Pattern():
+            return _ONE if header_column(part) else _scan(part.predicate)
+        case Bag(predicate):
+            return _scan(predicate)
+        case Reach():
+            # Any two nodes of the event may be at its ends.
+            return reduce(_times, [_scan(None)] * 2)
+        case Union(left, right):
+            return _plus(bound_join(left), bound_join(right))
+        case tuple():
+            return reduce(_times, map(bound_join, part), _ONE)
+    if not is_dataclass(part):
+        return _ONE
+    return reduce(_times, (bound_join(getattr(part, field.name)) for field in fields(part)), _ONE)
+
+
+_ONE = JoinBound(0, exp.Literal.number(1))
+
+
+def _scan(predicate: Node | None) -> JoinBound:
+    counted: Sql = exp.Count(this=exp.Star())
+    if isinstance(predicate, Const):
+        counted = exp.Filter(
+            this=counted, expression=exp.Where(this=equal(exp.column("predicate"), text(predicate.term)))
+        )
+    least = exp.Greatest(this=counted, expressions=[exp.Literal.number(1)])
+    return JoinBound(1, exp.cast(least, exp.DataType.Type.DOUBLE))
+
+
+def _times(left: JoinBound, right: JoinBound) -> JoinBound:
+    if not left.degree or not right.degree:
+        return left if left.degree else right
+    return JoinBound(left.degree + right.degree, exp.Mul(this=left.rows.copy(), expression=right.rows.copy()))
+
+
+def _plus(left: JoinBound, right: JoinBound) -> JoinBound:
+    rows = exp.Paren(this=exp.Add(this=left.rows.copy(), expression=right.rows.copy()))
+    return JoinBound(max(left.degree, right.degree), rows)
+
+
+EVENT_COLUMNS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
 """The columns of `quads` that the view `events` is made for."""
 
 
-class Plan(Protocol):
+class MatchPlan(Protocol):
     """What a table of constants asks of its shape."""
 
     @property
@@ -62,16 +136,16 @@ class Plan(Protocol):
         """Whether solutions are listed: they are wanted, and more than that there are some."""
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> JoinBound:
         """How many rows its joins may have."""
 
 
-def plan_of(shape: Shape) -> Plan:
-    return Whole(shape, shape.query) if isinstance(shape.query, Query) else Flat(shape, shape.query)
+def make_plan(shape: Shape) -> MatchPlan:
+    return GeneralPlan(shape, shape.query) if isinstance(shape.query, Query) else ConjunctionPlan(shape, shape.query)
 
 
 @dataclass(frozen=True)
-class Flat:
+class ConjunctionPlan:
     """For conjunctions: solutions are numbers of quads."""
 
     shape: Shape
@@ -97,29 +171,29 @@ class Flat:
 
     @property
     def naming(self) -> Mapping[int, Sequence[str]]:
-        found = {number: _names(pattern) for number, pattern in enumerate(self.query.patterns)}
+        found = {number: _constant_columns(pattern) for number, pattern in enumerate(self.query.patterns)}
         return {number: names for number, names in found.items() if names}
 
     def sql(self, table: str, *, plain: bool, first: int | None) -> str:
         compiled = compile_event(self.query, solutions=self.shape.solutions, plain=plain, first=first)
         if not self.shape.solutions:
-            return _matching(compiled, table, "NULL, NULL, NULL")
-        kept, limit = _limited("solutions", len(self.query.patterns))
-        return _matching(compiled, table, f"{kept}, NULL, {limit}")
+            return _match_sql(compiled, table, "NULL, NULL, NULL")
+        kept, limit = _limit_column("solutions", len(self.query.patterns))
+        return _match_sql(compiled, table, f"{kept}, NULL, {limit}")
 
     def alone(self, table: str) -> str:
         return self.sql(table, plain=False, first=None)
 
     def probe(self, table: str) -> str:
-        return _probing(compile_event(self.query, solutions=self.shape.solutions), table, self.shape.solutions)
+        return _probe_sql(compile_event(self.query, solutions=self.shape.solutions), table, self.shape.solutions)
 
     @cached_property
-    def bound(self) -> Bound:
-        return bound_of(Basic(self.query.patterns))
+    def bound(self) -> JoinBound:
+        return bound_join(Basic(self.query.patterns))
 
 
 @dataclass(frozen=True)
-class Whole:
+class GeneralPlan:
     """For any other query: solutions are terms."""
 
     shape: Shape
@@ -137,7 +211,7 @@ class Whole:
     def columns(self) -> frozenset[str]:
         events = any(each.name == "events" for each in self._compiled.find_all(exp.Table))
         # an event is weighed by its predicates, also by those of parts that the query leaves out
-        return facets_used(self._compiled) | {"position", "quad", "predicate"} | (OF_EVENTS if events else set())
+        return facets_used(self._compiled) | {"position", "quad", "predicate"} | (EVENT_COLUMNS if events else set())
 
     @cached_property
     def facets(self) -> Mapping[int, frozenset[str]]:
@@ -154,37 +228,37 @@ class Whole:
         return self._told(self._compiled_alone(), table)
 
     def probe(self, table: str) -> str:
-        return _probing(self._compiled_alone(), table, self.lists)
+        return _probe_sql(self._compiled_alone(), table, self.lists)
 
     def _compiled_alone(self) -> exp.Query:
         return compile_subscription(self.query, solutions=self.lists, stream=self.shape.stream, alone=True)
 
     def _told(self, compiled: exp.Query, table: str) -> str:
         if not self.lists:
-            return _matching(compiled, table, "NULL, NULL, NULL")
-        kept, limit = _limited("terms", 1 + len(self.query.projection))
-        return _matching(compiled, table, f"NULL, {kept}, {limit}")
+            return _match_sql(compiled, table, "NULL, NULL, NULL")
+        kept, limit = _limit_column("terms", 1 + len(self.query.projection))
+        return _match_sql(compiled, table, f"NULL, {kept}, {limit}")
 
     @cached_property
-    def bound(self) -> Bound:
-        return bound_of(self.query.where)
+    def bound(self) -> JoinBound:
+        return bound_join(self.query.where)
 
 
-def _matching(compiled: exp.Query, table: str, outputs: str) -> str:
-    return f"SELECT position, subscription, {outputs} FROM ({_over(compiled, table)})"
+def _match_sql(compiled: exp.Query, table: str, outputs: str) -> str:
+    return f"SELECT position, subscription, {outputs} FROM ({_bind_table(compiled, table)})"
 
 
-def _probing(compiled: exp.Query, table: str, solutions: bool) -> str:
+def _probe_sql(compiled: exp.Query, table: str, solutions: bool) -> str:
     """The rows of which the query makes its lists, or its one row for each pair, as far as they need to be counted."""
     rows = compiled.copy()
     for part in ("group", "distinct"):
         rows.set(part, None)
     rows.set("expressions", [exp.Literal.number(1)])
     most = SOLUTIONS + 1 if solutions else 1
-    return f"SELECT count(*) FROM ({_over(rows, table)} LIMIT {most})"
+    return f"SELECT count(*) FROM ({_bind_table(rows, table)} LIMIT {most})"
 
 
-def _limited(column: str, width: int) -> tuple[str, str]:
+def _limit_column(column: str, width: int) -> tuple[str, str]:
     """The column where it is not too long, and what to tell where it is."""
     most = SOLUTIONS * max(1, width)
     return (
@@ -193,7 +267,7 @@ def _limited(column: str, width: int) -> tuple[str, str]:
     )
 
 
-def _over(compiled: exp.Query, table: str) -> str:
+def _bind_table(compiled: exp.Query, table: str) -> str:
     """The query over the constants that are in a table."""
     compiled = compiled.copy()
     for found in compiled.find_all(exp.Table):
@@ -202,7 +276,7 @@ def _over(compiled: exp.Query, table: str) -> str:
     return to_sql(compiled, "duckdb")
 
 
-def _names(pattern: Pattern) -> list[str]:
+def _constant_columns(pattern: Pattern) -> list[str]:
     """The columns of the constants that stand in a stored pattern."""
     if pattern.predicate == STREAM_PREDICATE:
         return []

@@ -1,8 +1,11 @@
-"""Shapes: what is left of a subscription when its constants are lifted out.
+"""Shapes: queries with their constants lifted out as parameters.
 
-Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in
-the shape, because they tell structures apart and make the cheapest scans; constants in the other places, and
-literals in filters, become parameters. A regular expression stays, because an engine compiles it once per query.
+Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the
+shape,
+because they tell structures apart and make the cheapest scans; constants in other places, and literals in filters,
+become
+parameters. A regular expression stays, because an engine compiles it once for each query. A query that is more than
+patterns and filters is a general shape: it stays as it was written, but for its constants.
 """
 
 from __future__ import annotations
@@ -15,13 +18,75 @@ from functools import cached_property
 from typing import Any
 
 from triplewire.access.sights import Sight
-from triplewire.matching.wholes import Lifting, check
+from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE, literal
-from triplewire.sparql import Apply, Conjunction, Const, Node, Pattern, Query, Var, to_conjunction
+from triplewire.sparql import (
+    Apply,
+    Conjunction,
+    Const,
+    Expression,
+    Family,
+    Node,
+    Param,
+    Pattern,
+    Query,
+    Var,
+    family_of,
+    to_conjunction,
+)
+from triplewire.sparql.algebra import VOLATILE, Dataset, Service
 from triplewire.sparql.compiler.scans import STREAM_PREDICATE
 from triplewire.sparql.construct import construct_to_select
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
-from triplewire.sparql.traversal import iterate_parts, pattern_variables, replace_in_pattern
+from triplewire.sparql.traversal import iterate_parts, map_leaves, pattern_variables, replace_in_pattern, replace_nodes
+
+# Wholes: queries that are more than patterns and filters, on their way to being shapes. They stay as they were
+# written, but for their constants.
+
+
+def check_subscribable(query: Query) -> None:
+    """Refuses what has no meaning on one event, or not the same one each time that it is looked at."""
+    if query.form == "describe":
+        raise Unsupported("DESCRIBE in a subscription", hint="SELECT, ASK and CONSTRUCT are taken")
+    if query.dataset != Dataset():
+        raise Unsupported("FROM in a subscription", hint="a subscription looks at one event at a time")
+    for part in iterate_parts(query.where):
+        if isinstance(part, Service):
+            raise Unsupported("SERVICE in a subscription", hint="a subscription looks at one event at a time")
+        if isinstance(part, Apply) and part.op in VOLATILE:
+            hint = "a match must be the same whenever it is made again"
+            raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
+
+
+@dataclass
+class ConstantLifter:
+    """One walk over a query: constants are numbered in the order in which they are met."""
+
+    constants: list[str] = field(default_factory=list)
+
+    def query(self, query: Query) -> Query:
+        return replace_nodes(query, self.node, self.expression)
+
+    def node(self, node: Node) -> Node:
+        return self._numbered(node) if isinstance(node, Const) else node
+
+    def expression(self, expression: Expression) -> Expression:
+        return map_leaves(self._leaf)(expression)
+
+    def _leaf(self, leaf: Expression) -> Expression:
+        """In expressions the family of a constant belongs to the shape: the plan need not ask what it is."""
+        if isinstance(leaf, Const):
+            return self._numbered(leaf, family_of(leaf.term))
+        return self.node(leaf) if isinstance(leaf, Var) else leaf
+
+    def _numbered(self, constant: Const, family: Family | None = None) -> Param:
+        self.constants.append(constant.term)
+        return Param(len(self.constants) - 1, family)
+
+
+# Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in
+# the shape, because they tell structures apart and make the cheapest scans; constants in the other places, and
+# literals in filters, become parameters. A regular expression stays, because an engine compiles it once per query.
 
 _BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
 _NOW = Apply("now", ())
@@ -55,7 +120,7 @@ class Shape:
         for the graph; None for one that stands nowhere."""
         if isinstance(self.query, Query):
             return ()
-        return tuple(_place(self.query.patterns, Var(name)) for name in self.query.projection)
+        return tuple(_variable_slot(self.query.patterns, Var(name)) for name in self.query.projection)
 
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
@@ -71,58 +136,58 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Lifted:
+class LiftedShape:
     """A query taken apart: `constants[i]` is the term that stands for `Param(i)` in the shape."""
 
     shape: Shape
     constants: tuple[str, ...]
 
-    def of(self, constants: tuple[str, ...]) -> Lifted:
+    def of(self, constants: tuple[str, ...]) -> LiftedShape:
         """Another query of the shape."""
-        return Lifted(self.shape, constants)
+        return LiftedShape(self.shape, constants)
 
 
-def lift(query: Query, *, solutions: bool, stream: str | None = None) -> Lifted:
+def lift(query: Query, *, solutions: bool, stream: str | None = None) -> LiftedShape:
     """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""
-    check(query)
+    check_subscribable(query)
     if query.form == "construct":
         lifted = lift(construct_to_select(query), solutions=solutions, stream=stream)
-        return _with_template(lifted, query.template) if solutions else lifted
+        return _add_template(lifted, query.template) if solutions else lifted
     flat = to_conjunction(query)
     if flat is None or flat.offset or flat.limit == 0 or any(part == _NOW for part in iterate_parts(query)):
-        return _lifted_whole(query, solutions=solutions, stream=stream)
-    return _lifted_flat(flat, solutions=solutions, stream=stream)
+        return _lift_general(query, solutions=solutions, stream=stream)
+    return _lift_conjunction(flat, solutions=solutions, stream=stream)
 
 
-def _lifted_flat(query: Conjunction, *, solutions: bool, stream: str | None) -> Lifted:
+def _lift_conjunction(query: Conjunction, *, solutions: bool, stream: str | None) -> LiftedShape:
     """Queries that differ in constants or in the names of variables that are not projected have equal shapes. Who
     listens to one stream asks for one pattern more: what it is named."""
-    lifting = _Renaming(keep=frozenset(query.projection) if solutions else frozenset())
+    lifting = _RenamingLifter(keep=frozenset(query.projection) if solutions else frozenset())
     named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
-    patterns = tuple(replace_in_pattern(each, lifting.node) for each in _in_order((*query.patterns, *named)))
+    patterns = tuple(replace_in_pattern(each, lifting.node) for each in _order_patterns((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
     if not solutions:
         lifted = replace(lifted, form="ask", projection=(), distinct=False, limit=None, offset=0)
-    return Lifted(Shape(lifted, solutions), tuple(lifting.constants))
+    return LiftedShape(Shape(lifted, solutions), tuple(lifting.constants))
 
 
-def _lifted_whole(query: Query, *, solutions: bool, stream: str | None) -> Lifted:
-    lifting = Lifting()
+def _lift_general(query: Query, *, solutions: bool, stream: str | None) -> LiftedShape:
+    lifting = ConstantLifter()
     lifted = lifting.query(query)
     if not solutions or query.form == "ask":
         lifted = replace(lifted, form="ask", projection=())
     constants = (*lifting.constants, *(() if stream is None else (literal(stream),)))
-    return Lifted(Shape(lifted, solutions, stream=stream is not None), constants)
+    return LiftedShape(Shape(lifted, solutions, stream=stream is not None), constants)
 
 
-def _with_template(lifted: Lifted, template: tuple[Pattern, ...]) -> Lifted:
-    lifting = Lifting([*lifted.constants])
+def _add_template(lifted: LiftedShape, template: tuple[Pattern, ...]) -> LiftedShape:
+    lifting = ConstantLifter([*lifted.constants])
     patterns = tuple(replace_in_pattern(each, lifting.node) for each in template)
-    return Lifted(replace(lifted.shape, template=patterns), tuple(lifting.constants))
+    return LiftedShape(replace(lifted.shape, template=patterns), tuple(lifting.constants))
 
 
-def _place(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None:
+def _variable_slot(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None:
     for number, pattern in enumerate(patterns):
         slots: tuple[Node | None, ...] = (pattern.subject, pattern.predicate, pattern.object, pattern.graph)
         if variable in slots:
@@ -130,7 +195,7 @@ def _place(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int] | None
     return None
 
 
-def _in_order(patterns: Sequence[Pattern]) -> list[Pattern]:
+def _order_patterns(patterns: Sequence[Pattern]) -> list[Pattern]:
     """The order in which they are best joined: what names something first, then what shares a variable with those
     before it. A class names too many things, a stream nearly everything."""
     left, ordered, known = list(patterns), list[Pattern](), set[str]()
@@ -148,7 +213,7 @@ def _breadth(pattern: Pattern) -> int:
 
 
 @dataclass
-class _Renaming(Lifting):
+class _RenamingLifter(ConstantLifter):
     """Renames variables, too, in the order in which they are met, but for those to keep."""
 
     keep: frozenset[str] = frozenset()

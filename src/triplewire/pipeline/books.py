@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from triplewire.config import limits
 from triplewire.config.files import replace_file
-from triplewire.matching.chronicles import Chronicle
+from triplewire.matching.event_history import EventHistory
 from triplewire.model import MATCHES, Event, LimitReached
 from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
 from triplewire.ongoing.constructions import constructed
@@ -219,7 +219,7 @@ class Books:
         origin, which is in this batch."""
         learner = self._learner.some(past.queries)
         task = replace(self._task(state, learner, turn), past=past.origin)
-        chronicle = Chronicle(self._work.ports.open_log(), self._work.ports.open_archive())
+        chronicle = EventHistory(self._work.ports.open_log(), self._work.ports.open_archive())
         after = past.begins - 1
         while after < start:
             page = chronicle.page(after, start, limits.ONGOING_EVENTS)

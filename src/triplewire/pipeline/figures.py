@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triplewire.native.arrays import Int64
+from triplewire.kernels.compiler import Int64
 from triplewire.ongoing.network.emitting import ADDRESSES
 from triplewire.ongoing.network.stations import BUCKETS
 from triplewire.ongoing.windows.places import Figures as WindowFigures

@@ -5,7 +5,8 @@ log ──▶ route ──▶ exchange ──▶ meet ──▶ exchange ──�
                   by station   round 1  by station   round 2
 ```
 
-What a station keeps in a round it writes to its ledger before it tells what follows. A worker that finds a station of
+What a station keeps in a round it writes to its ledger before it tells what follows. A worker that finds a station
+of
 its own behind makes it anew, or lets it catch up.
 """
 
@@ -23,8 +24,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config import limits
+from triplewire.kernels.compiler import Int64
 from triplewire.model import MATCHES
-from triplewire.native.arrays import Int64
 from triplewire.ongoing.learners import Program
 from triplewire.ongoing.ledgers import START, Ledger, Moment
 from triplewire.ongoing.network.emitting import ADDRESSES

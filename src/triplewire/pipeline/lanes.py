@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.matching.bags import tabled
+from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import Evaluator
 from triplewire.model import MATCHES
 from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
@@ -43,7 +43,7 @@ class Slow:
     complete, and in this lane nobody is in a hurry."""
 
     registry: Registry
-    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=tabled))
+    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=make_table))
     shapes: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
 
@@ -68,7 +68,7 @@ class Slow:
         moved = {each.key for each in changes if each.kind == LANE}
         if moved - self.shapes:
             self.shapes |= moved
-            self.members, self.evaluator = set(), Evaluator(_making=tabled)
+            self.members, self.evaluator = set(), Evaluator(_making=make_table)
             changes = self.registry.changes(0, last)
         return [each for each in changes if self._concerns(each)]
 

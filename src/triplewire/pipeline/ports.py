@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from triplewire.matching.chronicles import Archive
+from triplewire.matching.event_history import ColdTier
 from triplewire.ongoing.windows.backgrounds import Background
 from triplewire.pipeline.generations import Generations
 from triplewire.storage.lake.ports import Lake
@@ -40,7 +40,7 @@ class Ports:
     open_ongoing: Callable[[str], Outbox]
     """Likewise, of continuous queries."""
     open_lake: Callable[[], Lake]
-    open_archive: Callable[[], Archive]
+    open_archive: Callable[[], ColdTier]
     """What the lake keeps, event by event."""
     open_background: Callable[[], Background]
     """What continuous queries know beside their windows."""

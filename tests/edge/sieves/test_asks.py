@@ -17,7 +17,7 @@ from triplewire.config import limits
 from triplewire.edge.sieves import sieve_of
 from triplewire.edge.sieves.asks import Asks, Matching
 from triplewire.edge.sieves.sieves import Ask
-from triplewire.matching.portions import Exhausted
+from triplewire.matching.evaluator import BudgetExhausted
 from triplewire.model import MATCHES, Event
 from triplewire.storage.registry.ports import RegistryChange
 
@@ -85,7 +85,7 @@ class Counting:
                 live[change.key] = change.value["shape"]
         self.asked.append((given.num_rows, len(live)))
         for shape in self._costly & {*live.values()}:
-            raise Exhausted(shape)
+            raise BudgetExhausted(shape)
         first = given["position"][0].as_py()
         assert first > max(change.position for change in self._changes)
         return MATCHES.empty_table()

@@ -12,19 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.filters import drawn, reference
-from tests.filters.worlds import EX
+from tests.matching.filters import generated, reference
+from tests.matching.filters.worlds import EX
 from triplewire.config import limits
-from triplewire.filters import parse, query_of
-from triplewire.matching.bags import BagTable, tabled
-from triplewire.matching.bags.clauses import clauses
-from triplewire.matching.cuts import Asked
-from triplewire.matching.evaluator import Evaluator, connection
-from triplewire.matching.narrowings import NONE, Narrowing
-from triplewire.matching.ontologies import Closures
-from triplewire.matching.shapes import Lifted, Shape
-from triplewire.matching.tables import Making, plainly
-from triplewire.matching.texts import lift_asked
+from triplewire.matching.bags import BagTable, make_table
+from triplewire.matching.bags.clauses import split_clauses
+from triplewire.matching.evaluator import Evaluator, connect_duckdb
+from triplewire.matching.filters import document_query, parse_filters
+from triplewire.matching.prepared_queries import lift_request
+from triplewire.matching.shape_requests import NO_SELECTOR, EventSelector, ShapeRequest
+from triplewire.matching.shapes import LiftedShape, Shape
+from triplewire.matching.tables import OntologyClosure, TableFactory, make_plain_table
 from triplewire.model import Event, Kind, Subscription
 from triplewire.sparql.entailment.ontologies import SUB_CLASS
 from triplewire.storage.log.appending import entries_table
@@ -38,8 +36,8 @@ FIRST = 1_000
 Pairs = set[tuple[int, int]]
 
 
-def lifted(document: dict[str, Any], narrowing: Narrowing = NONE) -> Lifted:
-    return lift_asked(Asked(None, False, narrowing, query=query_of(document)))
+def lifted(document: dict[str, Any], narrowing: EventSelector = NO_SELECTOR) -> LiftedShape:
+    return lift_request(ShapeRequest(None, False, narrowing, query=document_query(document)))
 
 
 def entries(events: Sequence[Event], first: int = FIRST) -> pa.Table:
@@ -55,7 +53,7 @@ def loaded(triples: set[reference.Triple], position: int = 1) -> RegistryChange:
     return RegistryChange(position, ONTOLOGY, "drawn", {"text": text, "triples": 0, "classes": 0, "properties": 0})
 
 
-def made(asked: Sequence[Lifted], first: int = 10) -> list[RegistryChange]:
+def made(asked: Sequence[LiftedShape], first: int = 10) -> list[RegistryChange]:
     changes = [RegistryChange(2, SHAPE, each.shape.key, each.shape.to_value()) for each in asked]
     for number, each in enumerate(asked):
         subscription = Subscription(f"{first + number}", None, Kind.SIGNAL, each.shape.key, each.constants)
@@ -65,8 +63,8 @@ def made(asked: Sequence[Lifted], first: int = 10) -> list[RegistryChange]:
     return changes
 
 
-def evaluator(making: Making) -> Evaluator:
-    return Evaluator(connection(), None, "constants", _making=making)
+def evaluator(making: TableFactory) -> Evaluator:
+    return Evaluator(connect_duckdb(), None, "constants", _making=making)
 
 
 def pairs(found: pa.Table) -> Pairs:
@@ -75,21 +73,21 @@ def pairs(found: pa.Table) -> Pairs:
 
 def world(seed: int) -> tuple[set[reference.Triple], list[Event], list[dict[str, Any]]]:
     random = Random(seed)
-    triples = drawn.ontology(random)
-    events = [drawn.event(random, at) for at in range(12)]
-    return triples, events, [drawn.bagged(random) for _ in range(12)]
+    triples = generated.ontology(random)
+    events = [generated.event(random, at) for at in range(12)]
+    return triples, events, [generated.bagged(random) for _ in range(12)]
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32))
 def test_matches_are_those_of_the_reference(seed: int) -> None:
     triples, events, documents = world(seed)
-    matcher = evaluator(tabled)
+    matcher = evaluator(make_table)
     matcher.apply([loaded(triples), *made([lifted(each) for each in documents])], 100)
     found = pairs(matcher.match(entries(events)))
     for at, event in enumerate(events):
         for number, document in enumerate(documents):
-            wanted = reference.holds(parse(document), event, reference.Knowledge(triples))
+            wanted = reference.holds(parse_filters(document), event, reference.Knowledge(triples))
             assert ((FIRST + at, 10 + number) in found) is wanted, (event.text, document)
 
 
@@ -97,10 +95,15 @@ def test_matches_are_those_of_the_reference(seed: int) -> None:
 @given(st.integers(0, 2**32))
 def test_many_of_one_shape_in_some_streams_match_as_plain_sql_says(seed: int) -> None:
     triples, events, documents = world(seed)
-    narrowings = (NONE, Narrowing(stream=("s0",)), Narrowing(stream=("s1", "s2")), Narrowing(vocabulary=(EX,)))
+    narrowings = (
+        NO_SELECTOR,
+        EventSelector(stream=("s0",)),
+        EventSelector(stream=("s1", "s2")),
+        EventSelector(vocabulary=(EX,)),
+    )
     asked = [lifted(each, narrowing) for each in documents[:3] for narrowing in narrowings]
     told = list[Pairs]()
-    for making in (tabled, plainly):
+    for making in (make_table, make_plain_table):
         matcher = evaluator(making)
         matcher.apply([loaded(triples), *made(asked)], 100)
         told.append(pairs(matcher.match(entries(events))))
@@ -111,7 +114,7 @@ def test_what_ends_is_forgotten_and_what_comes_late_is_there(monkeypatch: pytest
     monkeypatch.setattr(limits, "BAG_LATE_ROWS", 2)
     event = Event("urn:e", "<urn:s>\t<urn:a>\t<urn:1>\n<urn:s>\t<urn:a>\t<urn:2>")
     asked = [lifted({"filter": [bag("#>", f"urn:{at % 5}")]}) for at in range(40)]
-    matcher = evaluator(tabled)
+    matcher = evaluator(make_table)
     matcher.apply(made(asked[:20]), 100)
     wanted = {10 + at for at in range(20) if at % 5 in (1, 2)}
     assert pairs(matcher.match(entries([event]))) == {(FIRST, each) for each in wanted}
@@ -129,7 +132,7 @@ def test_what_ends_is_forgotten_and_what_comes_late_is_there(monkeypatch: pytest
 def test_an_ontology_that_changes_changes_what_is_matched() -> None:
     event = Event("urn:e", "<urn:s>\t<urn:a>\t<urn:low>")
     below = {("<urn:low>", SUB_CLASS, "<urn:high>")}
-    matcher = evaluator(tabled)
+    matcher = evaluator(make_table)
     matcher.apply(made([lifted({"filter": [bag("#=/@>", "urn:high")]})]), 100)
     assert pairs(matcher.match(entries([event]))) == set()
     matcher.apply([loaded(below, 200)], 200)
@@ -141,7 +144,7 @@ def test_an_ontology_that_changes_changes_what_is_matched() -> None:
 def test_a_relation_that_most_are_in_is_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BAG_PAIRS", 3)
     events = [Event(f"urn:e{at}", f"<urn:s>\t<urn:a>\t<urn:{at}>") for at in range(5)]
-    matcher = evaluator(tabled)
+    matcher = evaluator(make_table)
     matcher.apply(made([lifted({"filter": [bag("#=/!=", f"urn:{at}")]}) for at in range(5)]), 100)
     wanted = {(FIRST + event, 10 + at) for event in range(5) for at in range(5) if event != at}
     assert pairs(matcher.match(entries(events))) == wanted
@@ -154,8 +157,8 @@ class Heavy(BagTable):
         return [FIRST, FIRST + 1]
 
     @classmethod
-    def tabled(cls, duck: duckdb.DuckDBPyConnection, closures: Closures, shape: Shape, name: str) -> Heavy:
-        found = clauses(shape)
+    def tabled(cls, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, shape: Shape, name: str) -> Heavy:
+        found = split_clauses(shape)
         assert found is not None
         return cls(duck, closures, shape, found, name)
 
@@ -188,8 +191,8 @@ def test_a_table_of_its_own_is_for_bags_that_stand_apart(document: dict[str, Any
         each.setdefault("attribute", "urn:a")
         each.setdefault("op", "#<")
         each.setdefault("value", ["x"])
-    duck = connection()
-    assert isinstance(tabled(duck, Closures(duck), lifted(document).shape, "t"), BagTable) is own
+    duck = connect_duckdb()
+    assert isinstance(make_table(duck, OntologyClosure(duck), lifted(document).shape, "t"), BagTable) is own
 
 
 def bag(op: str, *addresses: str) -> dict[str, Any]:

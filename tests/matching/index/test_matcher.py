@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.differential.pairs import examples, seed_of
-from tests.matching.index.questions import events, queries
+from tests.matching.index.generated import events, queries
 from tests.matching.subscriptions import ended, registered
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
 from triplewire.edge.feeds.notifications import Solutions, Wanted, grouped
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.expansion import bindings
 from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
+from triplewire.matching.results import expand_bindings
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Event, Kind
 from triplewire.sparql import Conjunction
@@ -58,7 +58,7 @@ def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[RegistryChang
             assert (group.since, position) not in found, "one match for each pair"
             found[group.since, position] = None
             if shape.solutions and isinstance(shape.query, Conjunction) and solutions is not None:
-                document = bindings(shape, constants, rows[position], solutions.at(numbers))
+                document = expand_bindings(shape, constants, rows[position], solutions.at(numbers))
                 found[group.since, position] = bag(document["results"]["bindings"])
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.matching.index.questions import VALUES
+from tests.matching.index.generated import VALUES
 from triplewire.matching.index import Memberships
-from triplewire.matching.index.numbers import DECIDED, moment, number
+from triplewire.matching.index.numbers import DECIDED, parse_instant, parse_number
 from triplewire.matching.shapes import lift
 from triplewire.model.terms import XSD
 from triplewire.sparql import parse_query
@@ -28,7 +28,7 @@ def threshold(term: str) -> float | None:
 def test_thresholds_are_the_values_that_the_kernel_reads(term: str) -> None:
     """What the kernel decides of an event's term is what a threshold of the same text is."""
     data = np.frombuffer(term.encode(), np.uint8)
-    for read in (number, moment):
+    for read in (parse_number, parse_instant):
         state, value = read(data, 0, len(data))
         if state == DECIDED:
             assert threshold(term) == value

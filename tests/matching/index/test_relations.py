@@ -8,14 +8,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.filters import drawn, reference
-from tests.filters.worlds import EX, Document, constraint
+from tests.matching.filters import generated, reference
+from tests.matching.filters.worlds import EX, Document, constraint
 from tests.matching.index.test_matcher import expanded
 from tests.matching.test_evaluator import entries
-from triplewire.filters import parse, query_of
+from triplewire.matching.filters import document_query, parse_filters
 from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
-from triplewire.matching.shapes import Lifted, lift
+from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.model import Event, Kind, Subscription
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
@@ -24,8 +24,8 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 DECIDED = ("@>", "@<", "@~", "@!~", "@=", "@!=")
 
 
-def lifted(document: Document) -> Lifted:
-    return lift(query_of({"prefixes": {"ex": EX}, **document}), solutions=False)
+def lifted(document: Document) -> LiftedShape:
+    return lift(document_query({"prefixes": {"ex": EX}, **document}), solutions=False)
 
 
 def made(position: int, document: Document) -> list[RegistryChange]:
@@ -44,7 +44,7 @@ def drawn_document(random: Random) -> Document:
 def _drawn_constraint(random: Random) -> dict[str, object]:
     op = random.choice(DECIDED)
     strict = {"strict": True} if op in ("@>", "@<") and random.random() < 0.5 else {}
-    attribute, name = random.choice(drawn.ATTRIBUTES), random.choice(drawn.NAMES)
+    attribute, name = random.choice(generated.ATTRIBUTES), random.choice(generated.NAMES)
     return constraint(attribute[1:-1], op, name[1:-1], **strict)
 
 
@@ -64,17 +64,17 @@ def test_what_the_reference_says(seed: int) -> None:
     random = Random(seed)
     documents = [drawn_document(random) for _ in range(30)]
     changes = [change for at, document in enumerate(documents) for change in made(10 + at, document)]
-    ontologies = {version: frozenset(drawn.ontology(random)) for version in (100, 200)}
+    ontologies = {version: frozenset(generated.ontology(random)) for version in (100, 200)}
     matcher = Matcher.of([*changes, *(loaded(version, triples) for version, triples in ontologies.items())])
     for version, triples in ontologies.items():
         # The second ontology replaces the first.
-        events = [drawn.event(random, at) for at in range(12)]
+        events = [generated.event(random, at) for at in range(12)]
         found = _found(matcher, events, changes, version)
         wanted = {
             (10 + number, version + 1 + at)
             for at, event in enumerate(events)
             for number, document in enumerate(documents)
-            if reference.holds(parse(document), event, reference.Knowledge(triples))
+            if reference.holds(parse_filters(document), event, reference.Knowledge(triples))
         }
         assert found == wanted
 

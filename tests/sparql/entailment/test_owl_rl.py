@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.filters import drawn
-from tests.filters.worlds import EX, event
+from tests.matching.filters import generated
+from tests.matching.filters.worlds import EX, event
 from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF_TYPE
@@ -89,7 +89,7 @@ def test_terms_that_other_libraries_do_not_take_are_taken() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_order_is_that_of_the_tables_for_queries(seed: int) -> None:
-    stated = drawn.ontology(Random(seed))
+    stated = generated.ontology(Random(seed))
     ontology = build_ontology(stated)
     below = {(lower, upper) for relation, lower, upper in compute_closure(stated) if relation == "below"}
     told = {pair for pair in below if not any(OWL in name for name in pair)}

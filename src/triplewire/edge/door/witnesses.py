@@ -25,7 +25,7 @@ from triplewire.config import limits
 from triplewire.contract import Operation, operation_of
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import running
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Forbidden, StorageFull, TriplewireError, Unauthenticated
 from triplewire.problems import described
@@ -84,7 +84,7 @@ class Witness:
             waiting, omitted = self._waiting[book], self._omitted[book]
             self._waiting[book], self._omitted[book] = [], 0
             if omitted:
-                waiting.append({"at": timestamp(self._clock.now()), "outcome": "omitted", "count": omitted})
+                waiting.append({"at": format_timestamp(self._clock.now()), "outcome": "omitted", "count": omitted})
             if waiting:
                 await self._write(book, waiting)
 
@@ -122,7 +122,7 @@ class Witness:
     def _told(self, request: web.Request) -> Record:
         operation = operation_of(request.match_info.handler)
         return {
-            "at": timestamp(self._clock.now()),
+            "at": format_timestamp(self._clock.now()),
             "who": caller(request).name,
             "what": request.method if operation is None else operation.id,
             "on": _place(request, operation),

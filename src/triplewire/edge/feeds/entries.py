@@ -10,7 +10,7 @@ import pyarrow as pa
 from triplewire.access import Sight
 from triplewire.codec import nquads
 from triplewire.edge.telling.frames import members
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position
 
 _FORMAT = "application/n-quads"
@@ -24,7 +24,7 @@ def moment(microseconds: int) -> str:
 
 @lru_cache(4096)
 def _second(seconds: int) -> str:
-    return timestamp(seconds * 1_000_000).removesuffix("Z")
+    return format_timestamp(seconds * 1_000_000).removesuffix("Z")
 
 
 class Pieces:

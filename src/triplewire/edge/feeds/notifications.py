@@ -18,8 +18,8 @@ from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats import Finding, Format
 from triplewire.edge.formats.ports import gap
 from triplewire.edge.telling.frames import Frames
-from triplewire.matching.expansion import bindings, graph, tabulated
 from triplewire.matching.index import Membership
+from triplewire.matching.results import expand_bindings, expand_graph, expand_terms
 from triplewire.matching.shapes import Shape
 from triplewire.model import START, Kind, LimitReached, Subscription
 from triplewire.sparql import Query
@@ -214,12 +214,12 @@ class Shown:
         if limit or self.subscription.kind is not Kind.BINDINGS:
             return limit
         if not shape.template and isinstance(shape.query, Query):
-            return {"results": tabulated(shape, solutions.terms(rows))}
+            return {"results": expand_terms(shape, solutions.terms(rows))}
         # Quads are numbered as matching has seen them.
         entry = speaker.pieces(shape.sight).entry(position)
         if shape.template:
-            return graph(shape, self.subscription, entry, solutions.at(rows), solutions.terms(rows))
-        return {"results": bindings(shape, self.subscription.constants, entry, solutions.at(rows))}
+            return expand_graph(shape, self.subscription, entry, solutions.at(rows), solutions.terms(rows))
+        return {"results": expand_bindings(shape, self.subscription.constants, entry, solutions.at(rows))}
 
 
 @dataclass(frozen=True)

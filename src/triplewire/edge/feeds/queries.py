@@ -22,7 +22,7 @@ from triplewire.edge.telling.frames import members
 from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
 from triplewire.matching.index import Membership
-from triplewire.matching.index.programs import Op
+from triplewire.matching.index.programs import Opcode
 from triplewire.model import END, ENTRIES, Kind, LimitReached, format_position
 from triplewire.model.errors import NotFound
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, QueryState
@@ -191,5 +191,5 @@ def _listened(query: ContinuousQuery) -> Wanted:
     """An answer concerns those who were registered before the oldest piece of it, or look back so far."""
     if query.group is None:
         return Wanted(query.since, query.until, None)
-    member = Membership(query.group, (), query.after, Op.GREATER)
+    member = Membership(query.group, (), query.after, Opcode.GREATER)
     return Wanted(query.since, query.until, member, at_once=query.begins is not None)

@@ -21,7 +21,7 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.telling.rooms import Addressee, Room
 from triplewire.edge.workers import Workers
 from triplewire.matching.index import Membership, Memberships
-from triplewire.matching.known import memberships_of
+from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, START, Subscription
 from triplewire.model.errors import NotFound
@@ -182,7 +182,7 @@ class Subscriptions:
     async def _note(self, found: Subscription) -> None:
         if found.shape not in self._shapes:
             shape = await self._workers.run(self._load_shape, found.shape)
-            self._shapes[found.shape], self._groups[found.shape] = shape, memberships_of(shape)
+            self._shapes[found.shape], self._groups[found.shape] = shape, shape_memberships(shape)
         if self._lanes.get(found.shape) is None:
             lane = await self._workers.run(self._registry.get, LANE, found.shape)
             self._lanes[found.shape] = None if lane is None else lane.position

@@ -13,7 +13,7 @@ from triplewire.contract import serves
 from triplewire.contract.callers import caller
 from triplewire.contract.catalogue import hooking
 from triplewire.edge.workers import Workers
-from triplewire.matching.expansion import timestamp
+from triplewire.matching.results import format_timestamp
 from triplewire.model import END, START, format_position, parse_position
 from triplewire.model.errors import BadRequest, Conflict, InvalidField, NotFound, UnknownMediaType
 from triplewire.model.subscriptions import Owner
@@ -115,8 +115,8 @@ def document(hook: Webhook, place: WebhookProgress | None) -> dict[str, Any]:
     """What is told of a hook: everything but its secret."""
     told: dict[str, Any] = {"id": hook.id, "dialect": hook.dialect.value, "url": hook.url, "state": hook.state.value}
     told |= {"stream": hook.stream, "topic": hook.topic} if hook.stream is not None else {}
-    told |= {"created": timestamp(hook.created)}
-    told |= {} if hook.until == END else {"expires": timestamp(hook.until)}
+    told |= {"created": format_timestamp(hook.created)}
+    told |= {} if hook.until == END else {"expires": format_timestamp(hook.until)}
     at = place or WebhookProgress(hook.begin)
     told |= {"position": format_position(at.position), "failures": at.failures, "parked": at.parked}
     return {**told, "reason": at.reason} if at.reason else told
@@ -129,7 +129,7 @@ def _letter(letter: DeadLetter) -> dict[str, Any]:
         "attempts": letter.attempts,
         "status": letter.status,
         "reason": letter.reason,
-        "parked": timestamp(letter.parked),
+        "parked": format_timestamp(letter.parked),
     }
 
 

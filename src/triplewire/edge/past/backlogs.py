@@ -6,7 +6,8 @@ position   1 ─── lake ──▶┬─── log ───▶┬─── m
               let it go   │ up to here │ have read
 ```
 
-A page is read from one of them. The next begins where it ended, so that it does not matter what moves from one to the
+A page is read from one of them. The next begins where it ended, so that it does not matter what moves from one to
+the
 other in between.
 """
 
@@ -21,7 +22,7 @@ from triplewire.config import limits
 from triplewire.edge.past.gaps import Gap, lost
 from triplewire.edge.past.memories import Memories
 from triplewire.edge.ports import Entries
-from triplewire.matching.chronicles import Archive
+from triplewire.matching.event_history import ColdTier
 from triplewire.model import ENTRIES
 from triplewire.model.subscriptions import Names
 
@@ -47,7 +48,7 @@ class Backlog:
     """Memory, log and, if there is one, the archive behind it. Any thread may read."""
 
     log: Entries
-    archive: Archive | None = None
+    archive: ColdTier | None = None
     memories: Memories = field(default_factory=Memories)
     size: int = limits.PAST_BYTES
     """The bytes of text from which on a page of the log ends."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplewire.matching.chronicles import Archive
+from triplewire.matching.event_history import ColdTier
 from triplewire.model import START
 from triplewire.model.subscriptions import Names
 from triplewire.storage.log.ports import MeasuredLog
@@ -23,7 +23,7 @@ class Gap:
         return self.last + 1
 
 
-def lost(log: MeasuredLog, archive: Archive | None, streams: Names = None) -> int:
+def lost(log: MeasuredLog, archive: ColdTier | None, streams: Names = None) -> int:
     """The newest position of an event of a stream, of some or of any, that neither the log has any more nor the
     archive; START where there is none. What was erased is not lost: nobody is to be told of it.
 
@@ -38,7 +38,7 @@ def lost(log: MeasuredLog, archive: Archive | None, streams: Names = None) -> in
     return min(gone, archive.floor(streams))
 
 
-def gap_after(log: MeasuredLog, archive: Archive | None, after: int, streams: Names = None) -> Gap | None:
+def gap_after(log: MeasuredLog, archive: ColdTier | None, after: int, streams: Names = None) -> Gap | None:
     """What is missing after a position; None where nothing is. Who asks for `earliest` asks for what is kept, so there
     is no gap."""
     last = lost(log, archive, streams)

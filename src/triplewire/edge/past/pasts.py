@@ -31,10 +31,9 @@ from triplewire.edge.ports import Entries
 from triplewire.edge.telling.frames import NOTHING, Frames
 from triplewire.edge.telling.rooms import History
 from triplewire.edge.workers import Workers
-from triplewire.matching.chronicles import Archive, Chronicle, Page
-from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.evaluator import SINGLE_SINCE, Evaluator, make_single_evaluator, required_predicates
+from triplewire.matching.event_history import ColdTier, EventHistory, EventPage
 from triplewire.matching.shapes import Shape
-from triplewire.matching.solos import SINCE, predicates, solo
 from triplewire.model import END, START, Subscription
 from triplewire.model.errors import NotFound, Unavailable
 from triplewire.storage.registry.ontologies import MatchInterval, past_interval, present_intervals
@@ -45,7 +44,7 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 Key = tuple[int, tuple[int, ...]]
 Versions = Callable[[], Sequence[Subscription]]
 
-_WANTED = (Wanted(SINCE, END, None),)
+_WANTED = (Wanted(SINGLE_SINCE, END, None),)
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,12 @@ class Pasts:
     def __init__(
         self,
         log: Entries,
-        archive: Archive | None,
+        archive: ColdTier | None,
         registry: Registry,
         workers: Workers,
         limit: int = limits.PAST_EVENTS,
     ) -> None:
-        self.chronicle = Chronicle(log, archive)
+        self.chronicle = EventHistory(log, archive)
         self.archive = archive
         self.log = log
         self.registry = registry
@@ -93,7 +92,7 @@ class Pasts:
         tells of the subscription's versions that are known, with their ends."""
         return present if subscription.begins is None else PastHistory(subscription, versions, self, present)
 
-    def read(self, stretch: MatchInterval, after: int, upto: int, format: Format) -> tuple[Page, Frames]:
+    def read(self, stretch: MatchInterval, after: int, upto: int, format: Format) -> tuple[EventPage, Frames]:
         """A page of events, and the notifications of it. Unless it is the last of the stretch, what asks is kept ready
         for the next."""
         key = (stretch.version.since, stretch.ontologies)
@@ -124,7 +123,11 @@ class Pasts:
         shape = Shape.from_value(change.value)
         ontologies = [each for at in stretch.ontologies for each in self.registry.changes(at - 1, at)]
         then, now = self._sights.find(version.sight), self._sights.find(self._newest(version).sight)
-        return Asker(Shown(version, shape, then, now), solo(version, shape, ontologies), predicates(shape))
+        return Asker(
+            Shown(version, shape, then, now),
+            make_single_evaluator(version, shape, ontologies),
+            required_predicates(shape),
+        )
 
 
 class PastHistory:
@@ -176,7 +179,7 @@ class PastHistory:
         inside = (each for each in self._stretches[1] if each.stop > cursor + 1 and each.start < begin - 1)
         return next(inside, None)
 
-    def _gap(self, after: int, page: Page, format: Format) -> bytes:
+    def _gap(self, after: int, page: EventPage, format: Format) -> bytes:
         """That neither lake nor log has events before those of a page, where it is so and was not told."""
         after, self._told = max(after, self._told), page.reached
         found = gap_after(self._pasts.log, self._pasts.archive, after, self._subscription.stream)

@@ -13,9 +13,8 @@ from triplewire.codec.headers import instant
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.gaps import Gap
 from triplewire.edge.workers import Workers
-from triplewire.matching.chronicles import Chronicle
-from triplewire.matching.retrospects import since
-from triplewire.matching.sights import redacted
+from triplewire.matching.event_history import EventHistory, find_position
+from triplewire.matching.visibility import redact_entries
 from triplewire.model import START, Subscription, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest
@@ -82,7 +81,7 @@ class Resumptions:
         self._workers = workers
         self._historians = historians
         self._clock = clock
-        self._chronicle = Chronicle(backlog.log, backlog.archive)
+        self._chronicle = EventHistory(backlog.log, backlog.archive)
         self._since: Callable[[int], int] = lru_cache(maxsize=64)(self._sought)
 
     async def of_stream(self, asked: Asked | None, stream: str, sight: Sight | None = None) -> Start:
@@ -140,8 +139,8 @@ class Resumptions:
         return None if found is None or not self._sees(sight, found) else found
 
     def _sees(self, sight: Sight | None, position: int) -> bool:
-        return sight is None or redacted(self._chronicle.read(position - 1, position, 1), sight).num_rows > 0
+        return sight is None or redact_entries(self._chronicle.read(position - 1, position, 1), sight).num_rows > 0
 
     def _sought(self, moment: int) -> int:
         """Remembered, since what was taken in later is later: many may come with the same time."""
-        return since(self._chronicle, moment, self._chronicle.head())
+        return find_position(self._chronicle, moment, self._chronicle.head())

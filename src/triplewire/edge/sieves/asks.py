@@ -22,13 +22,13 @@ from triplewire.config import limits
 from triplewire.edge.feeds.notifications import Wanted, positions_of
 from triplewire.edge.sieves.batches import Mask
 from triplewire.edge.sieves.sieves import Ask
+from triplewire.matching.evaluator import BudgetExhausted, CpuBudget
 from triplewire.matching.index import Memberships
-from triplewire.matching.portions import Exhausted, Patience
 from triplewire.model import END, MATCHES, Kind, LimitReached, Subscription
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
-_PATIENCE = Patience(limits.SIEVE_CPU_SECONDS, pair=limits.SIEVE_EVENT_SECONDS, whole=limits.SIEVE_CPU_SECONDS)
+_PATIENCE = CpuBudget(limits.SIEVE_CPU_SECONDS, pair=limits.SIEVE_EVENT_SECONDS, whole=limits.SIEVE_CPU_SECONDS)
 _GARBAGE = 4_096
 """Changes of queries that are gone, above which the index is begun anew: it takes 0.1 s."""
 
@@ -55,10 +55,10 @@ def compiled(changes: list[RegistryChange]) -> Matching:
     """The real one. It takes a second, and a minute where the compiled code has to be made first."""
     # Half a second and 100 MB, which only those who are asked queries need.
     from triplewire.matching.index.groups import warm_up
-    from triplewire.matching.matcher import Matcher, Told
+    from triplewire.matching.matcher import ChangeList, Matcher
 
     warm_up()
-    return Matcher.alone(Told(changes), _PATIENCE)
+    return Matcher.alone(ChangeList(changes), _PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Asks:
             try:
                 matches = matcher.match(entries.set_column(0, MATCHES.field("position"), positions))
                 spent = matcher.spent()
-            except Exhausted as error:
+            except BudgetExhausted as error:
                 matches, spent = None, {**matcher.spent(), error.shape: limits.SIEVE_CPU_SECONDS}
             self._give_up({shape for shape, seconds in spent.items() if seconds >= limits.SIEVE_CPU_SECONDS})
             if matches is not None:

@@ -8,16 +8,16 @@ from functools import lru_cache
 
 from triplewire.config import limits
 from triplewire.edge.sieves.sieves import EVERYTHING, FIELDS, Ask, Chosen, Sieve
-from triplewire.matching.cuts import Asked
-from triplewire.matching.symmetries import Symmetries
-from triplewire.matching.texts import lift_asked, query_of
+from triplewire.matching.canonical_form import ConstantSymmetries
+from triplewire.matching.prepared_queries import build_query, lift_request
+from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model.errors import BadRequest, SparqlSyntax
 
 _PREFIX = "filter."
 _TELLING = 3
 """Letters from which on a parameter counts as meant to be one of ours."""
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
-_SYMMETRIES = Symmetries()
+_SYMMETRIES = ConstantSymmetries()
 
 Given = Mapping[str, Sequence[str]]
 """The values of each parameter, in order."""
@@ -90,12 +90,12 @@ def _ask(text: str) -> Ask:
     """Remembered: clients of one kind come with the same query, many at a time."""
     if not text.strip():
         raise BadRequest("the parameter ask is an ASK query such as ASK { ?s <http://example.org/p> ?o }, not nothing")
-    asked = Asked(text, solutions=False)
+    asked = ShapeRequest(text, solutions=False)
     try:
-        form = query_of(asked).form
+        form = build_query(asked).form
         if form != "ask":
             raise BadRequest(f"the parameter ask is an ASK query, not {form.upper()}; write ASK {{ … }}")
-        lifted = _SYMMETRIES.settled(lift_asked(asked))
+        lifted = _SYMMETRIES.settled(lift_request(asked))
     except SparqlSyntax as error:
         raise SparqlSyntax(f"the parameter ask: {error}", place=error.place, excerpt=error.excerpt) from None
     return Ask(lifted.shape.key, lifted.constants, lifted)

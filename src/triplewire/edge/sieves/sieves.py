@@ -4,7 +4,8 @@
 GET /streams/s?source=…&application=…&vocabulary=…&ask=…&filter=…&filter.name=…
 ```
 
-They are values: two that ask for the same are equal, so that they are one key of a room and are evaluated once, however
+They are values: two that ask for the same are equal, so that they are one key of a room and are evaluated once,
+however
 many listen.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from triplewire.access.sights import Sight
-from triplewire.matching.shapes import Lifted
+from triplewire.matching.shapes import LiftedShape
 
 FIELDS = ("source", "application", "vocabulary", "ask", "filter")
 """The parameters of an address that make up a sieve."""
@@ -29,7 +30,7 @@ class Ask:
     shape: str
     """Its key."""
     constants: tuple[str, ...]
-    lifted: Lifted = field(compare=False, repr=False)
+    lifted: LiftedShape = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)

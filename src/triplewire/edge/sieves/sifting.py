@@ -27,7 +27,7 @@ from triplewire.edge.sieves.parameters import sieve_of
 from triplewire.edge.sieves.passes import Costly, Pass
 from triplewire.edge.sieves.sieves import Ask, Sieve, Tap
 from triplewire.edge.workers import Workers
-from triplewire.matching.sights import redacted
+from triplewire.matching.visibility import redact_entries
 from triplewire.model.errors import Unavailable
 from triplewire.storage.registry.security import visibility_name
 
@@ -117,7 +117,7 @@ class Sieves:
         """The same, in this thread. What is out of sight is not there for sieves either."""
         sifted = Sifted()
         for sight, those in groupby(sorted(taps, key=_by_sight), key=lambda tap: tap.sight):
-            self._sift(sifted, redacted(entries, sight), [*those], memories)
+            self._sift(sifted, redact_entries(entries, sight), [*those], memories)
         return sifted
 
     def _sift(self, sifted: Sifted, entries: pa.Table, taps: Sequence[Tap], memories: Memories) -> None:

@@ -1,16 +1,17 @@
 """Tables of subscriptions with bags, all of one shape, and how a batch is matched against them.
 
-1. Each value of the batch is held once against each constant: its *partners*.
-2. One clause is chosen by what it leaves: the subscriptions that have a partner of its values are the candidates.
-3. Candidates are looked at clause by clause: how many values there are, whether each has a partner, and in the end
-   whether they can be paired one to one.
+1. Each value of the batch is compared once with each constant, by the evaluator: its *partners*.
+2. The most selective clause is chosen: subscriptions that have a partner of its values are the candidates.
+3. Candidates are decided clause by clause: the number of values, whether each has a partner, and in the end whether
+they
+   can be paired one to one.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import duckdb
@@ -18,22 +19,142 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.matching.bags.batches import COLUMNS, Batch, batch
-from triplewire.matching.bags.clauses import Clause, How, clauses
-from triplewire.matching.bags.pairings import Int64, Partners, Rows, holding
-from triplewire.matching.bags.postings import Postings
-from triplewire.matching.bags.relations import Relations
-from triplewire.matching.constants import Constants
-from triplewire.matching.ontologies import Closures
+from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, BagTest, read_batch, split_clauses
+from triplewire.matching.bags.pairing import Int64, Partners, Postings, SubscriptionRows, match_pairs
+from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
-from triplewire.matching.tables import Table, plainly
-from triplewire.model import Kind, Subscription
+from triplewire.matching.tables import ConstantTable, OntologyClosure, SubscriptionTable, make_plain_table
+from triplewire.model import ENTRIES, Kind, Subscription
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Var
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
+
+# Relations: which values of a batch are in which relation with which constants, each pair looked at once.
+#
+# The evaluator decides: a value is an event of one quad, and constants are a subscription to it with the relation as
+# its
+# filter.
+
+_AFTER = 2**40
+"""The position of the first value: after all constants."""
+_FEW = ("=", "in", "below", "strictly", "equivalent", "is_a", "has")
+"""Functions that join by equality, and of which a value has few partners."""
+
+_Terms = tuple[str, ...]
 
 
-def tabled(duck: duckdb.DuckDBPyConnection, closures: Closures, shape: Shape, name: str) -> Table:
+@dataclass
+class ValueRelations:
+    """Conditions on a value, with all constants that they are asked with. Not safe for threads."""
+
+    evaluator: Evaluator
+    _known: dict[Expression | None, dict[_Terms, int]] = field(default_factory=dict)
+    _shapes: dict[Expression, str] = field(default_factory=dict)
+    _terms: dict[int, _Terms] = field(default_factory=dict)
+    _count: int = 0
+
+    @classmethod
+    def of(cls, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, name: str) -> ValueRelations:
+        """With tables in the database whose names begin so. Values are quads as well, and are kept apart from those of
+        the batch: temporary tables of a cursor are its own."""
+        return cls(Evaluator(duck.cursor().execute("SET disabled_optimizers = 'join_order'"), closures, name))
+
+    def number(self, condition: Expression | None, terms: _Terms) -> int:
+        """The number of these constants; without a condition the value must be the constant itself."""
+        known = self._known.setdefault(condition, {})
+        if terms not in known:
+            known[terms] = self._count
+            self._terms[self._count] = terms
+            self._count += 1
+            if condition is not None:
+                self._tell(condition, terms, known[terms])
+        return known[terms]
+
+    def terms(self, number: int) -> _Terms:
+        """The constants of a number."""
+        return self._terms[number]
+
+    def keep(self, used: Int64) -> None:
+        """Forget all constants but those with these numbers, which stay."""
+        kept = frozenset(used.tolist())
+        for condition, known in self._known.items():
+            gone = [terms for terms, number in known.items() if number not in kept]
+            for terms in gone:
+                self._end(condition, known.pop(terms))
+        self.evaluator.forget(_AFTER)
+
+    def pairs(self, condition: Expression | None, values: Int64, texts: pa.Array) -> tuple[Int64, Int64]:
+        """Values, by number, and the constants that they are in the relation with; `texts` has the text of each."""
+        if condition is None:
+            return self._same(values, texts.to_pylist())
+        found = [self._asked(condition, *part) for part in self._portions(condition, values, texts)]
+        return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
+
+    def _tell(self, condition: Expression, terms: _Terms, number: int) -> None:
+        changes = list[RegistryChange]()
+        if condition not in self._shapes:
+            shape = _shape(condition)
+            self._shapes[condition] = shape.key
+            changes.append(RegistryChange(0, SHAPE, shape.key, shape.to_value()))
+        made = Subscription(str(number), None, Kind.SIGNAL, self._shapes[condition], terms)
+        changes.append(RegistryChange(number + 1, SUBSCRIPTION, made.id, subscription_to_value(made)))
+        self.evaluator.apply(changes, number + 1)
+
+    def _end(self, condition: Expression | None, number: int) -> None:
+        del self._terms[number]
+        if condition is not None:
+            self.evaluator.apply([RegistryChange(self._count, SUBSCRIPTION, str(number), None)], self._count)
+
+    def _same(self, values: Int64, texts: Sequence[str]) -> tuple[Int64, Int64]:
+        known = self._known.get(None, {})
+        found = np.array([known.get((text,), -1) for text in texts], np.int64)
+        return values[found >= 0], found[found >= 0]
+
+    def _portions(self, condition: Expression, values: Int64, texts: pa.Array) -> Iterator[tuple[Int64, pa.Array]]:
+        """As many values at once as cannot have too many partners."""
+        few = isinstance(condition, Apply) and condition.op in _FEW
+        most = len(values) if few else limits.BAG_PAIRS // max(1, len(self._known[condition]))
+        for start in range(0, max(1, len(values)), max(1, most)):
+            yield values[start : start + max(1, most)], texts.slice(start, max(1, most))
+
+    def _asked(self, condition: Expression, values: Int64, texts: pa.Array) -> tuple[Int64, Int64]:
+        found = self.evaluator.match(_entries(values, texts), [self._shapes[condition]])
+        if found["limit"].null_count < found.num_rows:
+            raise duckdb.InterruptException("a value and a constant alone were too much")
+        return found["position"].to_numpy() - _AFTER, found["subscription"].to_numpy() - 1
+
+
+def _shape(condition: Expression) -> Shape:
+    pattern = Pattern(Var("event"), Const("<urn:triplewire:value>"), VALUE)
+    return Shape(Conjunction("ask", (pattern,), (condition,)), solutions=False)
+
+
+def _entries(values: Int64, texts: pa.Array) -> pa.Table:
+    start, count = "<urn:triplewire:event>\t<urn:triplewire:value>\t", len(values)
+    given = {
+        "position": pa.array(values + _AFTER),
+        "text": pa.array([start + each for each in texts.to_pylist()], pa.string()),
+        **{name: pa.array([""] * count, pa.string()) for name in ("stream", "event", "syntax")},
+        **{name: pa.array(np.zeros(count, np.int64)) for name in ("time", "received")},
+    }
+    columns = [given[each.name] if each.name in given else pa.nulls(count, each.type) for each in ENTRIES]
+    return pa.Table.from_arrays(columns, schema=ENTRIES)
+
+
+# 1. Each value of the batch is held once against each constant: its *partners*.
+# 2. One clause is chosen by what it leaves: the subscriptions that have a partner of its values are the candidates.
+# 3. Candidates are looked at clause by clause: how many values there are, whether each has a partner, and in the end
+#    whether they can be paired one to one.
+
+
+def make_table(
+    duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, shape: Shape, name: str
+) -> SubscriptionTable:
     """The table of a shape: one of these for bags that can be decided part by part."""
-    found = clauses(shape)
-    return plainly(duck, closures, shape, name) if found is None else BagTable(duck, closures, shape, found, name)
+    found = split_clauses(shape)
+    return (
+        make_plain_table(duck, closures, shape, name) if found is None else BagTable(duck, closures, shape, found, name)
+    )
 
 
 class BagTable:
@@ -43,10 +164,15 @@ class BagTable:
     lists = False
 
     def __init__(
-        self, duck: duckdb.DuckDBPyConnection, closures: Closures, shape: Shape, parts: Sequence[Clause], name: str
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        closures: OntologyClosure,
+        shape: Shape,
+        parts: Sequence[BagClause],
+        name: str,
     ) -> None:
         self._duck, self._shape, self._name, self._parts = duck, shape, name, parts
-        self._relations = Relations.of(duck, closures, name)
+        self._relations = ValueRelations.of(duck, closures, name)
         self._kinds = [*dict.fromkeys(element.relation for part in parts for element in part.elements)]
         self._elements = [element for part in parts for element in part.elements]
         sizes = np.cumsum([0, *(len(part.elements) for part in parts)])
@@ -86,12 +212,12 @@ class BagTable:
         return len(self._since) > 0
 
     def match_into(self, table: str, *, plain: bool) -> None:
-        given = batch(self._duck, self._parts)
+        given = read_batch(self._duck, self._parts)
         if not len(given.positions):
             return
-        partners, rows = self._partners(given), Rows(self._postings.rows, self._first, self._how)
+        partners, rows = self._partners(given), SubscriptionRows(self._postings.rows, self._first, self._how)
         for event, row in self._candidates(given, partners):
-            holds = holding(event, row, given.values, partners, rows)
+            holds = match_pairs(event, row, given.values, partners, rows)
             found = {"position": given.positions[event[holds]], "subscription": self._since[row[holds]]}
             self._duck.register("paired", pa.table(found))
             self._duck.execute(f"INSERT INTO {table} (position, subscription) SELECT * FROM paired")
@@ -116,10 +242,10 @@ class BagTable:
         return self._general_of([made]).probe(made)
 
     @cached_property
-    def _general(self) -> Constants:
-        return Constants(self._duck, self._shape, f"{self._name}_general")
+    def _general(self) -> ConstantTable:
+        return ConstantTable(self._duck, self._shape, f"{self._name}_general")
 
-    def _general_of(self, made: Sequence[int]) -> Constants:
+    def _general_of(self, made: Sequence[int]) -> ConstantTable:
         """A table of these subscriptions alone."""
         self._general.remove([*self._general.alike()] if self._general.prepare() else [])
         for place in np.flatnonzero(np.isin(self._since, np.array(made, np.int64))).tolist():
@@ -136,14 +262,14 @@ class BagTable:
             found |= zip(element.places, self._relations.terms(number), strict=True)
         return tuple(found[place] for place in sorted(found))
 
-    def _partners(self, given: Batch) -> Partners:
+    def _partners(self, given: BagBatch) -> Partners:
         """Each value with the constants of the relations that it is asked for."""
         left, right = list[Int64](), list[Int64]()
         for kind in self._kinds:
             clauses = [
                 at for at, part in enumerate(self._parts) if any(each.relation == kind for each in part.elements)
             ]
-            values = np.unique(np.concatenate([_of(given, clause) for clause in clauses])).astype(np.int64)
+            values = np.unique(np.concatenate([_clause_values(given, clause) for clause in clauses])).astype(np.int64)
             found = self._relations.pairs(kind, values, given.texts.take(pa.array(values)))
             left.append(found[0])
             right.append(found[1])
@@ -152,7 +278,7 @@ class BagTable:
         counts = np.bincount(value, minlength=len(given.texts))
         return Partners(np.concatenate([_ZERO, np.cumsum(counts)]).astype(np.int64), constant[order].astype(np.int32))
 
-    def _candidates(self, given: Batch, partners: Partners) -> Iterator[tuple[Int64, Int64]]:
+    def _candidates(self, given: BagBatch, partners: Partners) -> Iterator[tuple[Int64, Int64]]:
         """Pairs of event and subscription, each once, without which there is no match; some at a time."""
         ways = [way for clause in range(len(self._parts)) for way in self._ways(given, clause)]
         best = min(ways, key=lambda way: way.cost(partners, self._postings), default=None)
@@ -168,32 +294,32 @@ class BagTable:
                 part = best.of(some[0], some[-1])
                 yield self._postings.candidates(part.event, part.value, part.columns, partners, some)
 
-    def _ways(self, given: Batch, clause: int) -> Iterator[Way]:
+    def _ways(self, given: BagBatch, clause: int) -> Iterator[AccessPath]:
         how, columns = self._how[clause], range(self._first[clause], self._first[clause + 1])
         start = given.values.start[clause * given.values.events : (clause + 1) * given.values.events + 1]
         counts = np.diff(start)
-        if how == How.SUB:
+        if how == BagTest.SUB:
             # Each value needs a partner, and the first is as good as any; a bag of none is part of every other.
             if (counts > 0).all():
-                yield Way(np.arange(len(counts)), given.values.value[start[:-1]], [*columns])
+                yield AccessPath(np.arange(len(counts)), given.values.value[start[:-1]], [*columns])
             return
         event = np.repeat(np.arange(len(counts)), counts)
         for column in columns:
-            yield Way(event, given.values.value[start[0] : start[-1]], [column])
+            yield AccessPath(event, given.values.value[start[0] : start[-1]], [column])
 
 
 @dataclass(frozen=True)
-class Way:
+class AccessPath:
     """Values of events, one of which must have a partner in one of the columns."""
 
     event: Int64
     value: np.ndarray
     columns: list[int]
 
-    def of(self, first: int, last: int) -> Way:
+    def of(self, first: int, last: int) -> AccessPath:
         """Of some events alone."""
         some = (self.event >= first) & (self.event <= last)
-        return Way(self.event[some], self.value[some], self.columns)
+        return AccessPath(self.event[some], self.value[some], self.columns)
 
     def cost(self, partners: Partners, postings: Postings) -> int:
         """How many candidates this leaves at most."""
@@ -203,6 +329,6 @@ class Way:
 _NONE, _ZERO = np.zeros(0, np.int64), np.zeros(1, np.int64)
 
 
-def _of(given: Batch, clause: int) -> np.ndarray:
+def _clause_values(given: BagBatch, clause: int) -> np.ndarray:
     events = given.values.events
     return given.values.value[given.values.start[clause * events] : given.values.start[(clause + 1) * events]]

@@ -1,12 +1,19 @@
-"""Arrays of the index: what compiled code reads and writes, as records that lie one after the other."""
+"""Record layouts of the index and of an event batch, as compiled code reads and writes them.
+
+A batch of entries becomes arrays without a copy of its text.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from triplewire.native.arrays import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64
+from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64
+from triplewire.kernels.words import hash_texts
+from triplewire.model.terms import literal
 
 CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length", "i4"), ("kind", "i1")], align=True)
 """A term that a program or a group names: its text in the pool, and the number or time that it is."""
@@ -35,7 +42,7 @@ PROGRAM = np.dtype(
 it is a time. `shape` is the position at which its shape was registered, `widest` the keys that a group may have; and
 whom one that `guards` matches, somebody else decides about."""
 
-PLACE = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
+PATTERN_SLOT = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
 """A slot of a row; there are three for each. The header is that of the row; `again` is the place of the row that has
 the same variable before, or -1."""
 
@@ -78,14 +85,14 @@ VARIABLE = np.dtype([("term", "i4"), ("depth", "i4")], align=True)
 PROBE = np.dtype([("key", "u8"), ("quad", "i4")], align=True)
 """An access key that the event at hand has, and the quad, or the header, that has it."""
 
-ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
+MATCH_ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
 """A match."""
 
 PAIR = np.dtype([("event", "i4"), ("group", "i4")])
 """What somebody slower decides."""
 
 
-class Index(NamedTuple):
+class IndexArrays(NamedTuple):
     """All that a batch is matched against. `uses` says which kinds of key there are at all, the sieve which keys
     surely are not."""
 
@@ -108,7 +115,7 @@ class Index(NamedTuple):
     """What ontologies say, as `Relations`."""
 
 
-class Events(NamedTuple):
+class BatchArrays(NamedTuple):
     """A batch: texts one after the other, and the headers of each event, as numbers of literals and as these."""
 
     text: Bytes
@@ -120,7 +127,7 @@ class Events(NamedTuple):
     literal_text: Bytes
 
 
-class Scratch(NamedTuple):
+class MatchScratch(NamedTuple):
     """What is known of the event at hand, and of the solution that is tried."""
 
     terms: Records
@@ -137,9 +144,59 @@ class Scratch(NamedTuple):
     """Of each group the last event, from 1 on, on which it took many steps, and how many: the lower half."""
 
 
-class Found(NamedTuple):
+class MatchBuffer(NamedTuple):
     """Rows of what matched, with room for more; there are as many `quads` for each."""
 
     rows: Records
     quads: Int32
     slow: Records
+
+
+# Batches: entries as the arrays that the kernel reads, without a copy of their text.
+
+_HEADERS = ("stream", "source", "application")
+
+
+def read_events(entries: pa.Table) -> BatchArrays:
+    """The events of an `ENTRIES` table."""
+    offsets, data = text_buffers(entries["text"])
+    literals: dict[str, int] = {}
+    columns = [_number_headers(entries[name], literals) for name in _HEADERS]
+    bytes_ = [each.encode() for each in literals]
+    start = np.zeros(len(bytes_) + 1, np.int64)
+    np.cumsum([len(each) for each in bytes_], out=start[1:])
+    text = np.frombuffer(b"".join(bytes_) or b"\0", np.uint8)
+    return BatchArrays(
+        text=data,
+        start=offsets,
+        header=np.stack(columns, axis=1).ravel() if columns else np.zeros(0, np.int32),
+        literal_hash=hash_texts(text, start),
+        literal_start=start,
+        literal_text=text,
+    )
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def text_buffers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each text begins, with the end of the last, and their bytes."""
+    texts = _array(column)
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, offsets, data = texts.buffers()
+    starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+
+
+def _number_headers(column: pa.ChunkedArray, literals: dict[str, int]) -> Int32:
+    """For each event which of the literals its header is; new ones are added."""
+    found = pc.dictionary_encode(_array(column))
+    numbers = [
+        -1 if value is None else literals.setdefault(literal(value), len(literals))
+        for value in found.dictionary.to_pylist()
+    ]
+    known = np.array([*numbers, -1], np.int32)
+    places = found.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)
+    numbered: Int32 = known[places]
+    return numbered

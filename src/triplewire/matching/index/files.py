@@ -1,8 +1,10 @@
-"""Files of the index: one generation of them in a directory, which all workers of a machine map.
+"""The files of one index generation in a directory, which all workers of a machine map.
 
-Whoever writes has the lock. It writes behind what there was, says in the header that it does so, and at the end how
-much there is now and up to which position. So who reads meanwhile is never led astray; and who finds the mark of a
-writer that is gone starts a new generation.
+The writer holds the lock. It appends, marks in the header that it is writing, and at the end publishes the sizes and
+the
+position up to which the index is complete. Readers go on meanwhile with what was published before. A mark left by a
+writer
+that died makes the files stale: the next process starts a new generation.
 """
 
 from __future__ import annotations
@@ -13,18 +15,36 @@ from pathlib import Path
 
 import numpy as np
 
-from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, KEY, PLACE, POSTING, PROGRAM, STEP, Index
-from triplewire.matching.index.columns import Allocate, Column, Torn, mapped
-from triplewire.matching.index.fences import fenced
-from triplewire.matching.index.keys import KINDS, LONGEST
-from triplewire.matching.index.relations import related
-from triplewire.matching.index.samples import COUNTERS
-from triplewire.matching.index.tables import ENDED, MEMBER, NAME, SMALLEST, Table
-from triplewire.native.arrays import Int8, Records
+from triplewire.kernels.compiler import Int8, Records
+from triplewire.kernels.words import memory_fence
+from triplewire.matching.index.arrays import (
+    CONSTANT,
+    GROUP,
+    HINT,
+    KEY,
+    PATTERN_SLOT,
+    POSTING,
+    PROGRAM,
+    STEP,
+    IndexArrays,
+)
+from triplewire.matching.index.columns import (
+    ENDED,
+    MEMBER,
+    NAME_SLOT,
+    SMALLEST,
+    Allocate,
+    MappedColumn,
+    MappedTable,
+    StaleIndex,
+    map_file,
+)
+from triplewire.matching.index.keys import COUNTERS, KINDS, LONGEST_PREFIX
+from triplewire.matching.index.relations import build_relations
 
 COLUMNS = {
     "programs": PROGRAM,
-    "places": PLACE,
+    "places": PATTERN_SLOT,
     "steps": STEP,
     "hints": HINT,
     "groups": GROUP,
@@ -35,9 +55,9 @@ COLUMNS = {
     "ended": ENDED,
     "journal": np.dtype(np.int64),
 }
-TABLES = {"keys": KEY, "sieve": np.dtype(np.uint64), "numbers": NAME, "members": MEMBER}
+TABLES = {"keys": KEY, "sieve": np.dtype(np.uint64), "numbers": NAME_SLOT, "members": MEMBER}
 
-HEADER = np.dtype(
+FILE_HEADER = np.dtype(
     [
         ("inode", "u8"),
         ("version", "i8"),
@@ -51,7 +71,7 @@ HEADER = np.dtype(
         ("reserved", "i8", (len(COLUMNS),)),
         ("sampled", "i8", (2,)),
         ("sample", "u4", (COUNTERS,)),
-        ("uses", "i1", (KINDS + LONGEST + 1,)),
+        ("uses", "i1", (KINDS + LONGEST_PREFIX + 1,)),
         ("writing", "i1"),
     ],
     align=True,
@@ -65,42 +85,44 @@ _BITS_PER_KEY = 8
 passes it."""
 
 
-class Files:
+class IndexFiles:
     """The files of one generation, as arrays."""
 
     def __init__(self, directory: Path, allocate: Allocate) -> None:
         """Raises Torn where they cannot be read, or somebody left while writing."""
         path = directory / "header"
-        self._header = np.frombuffer(mapped(path, HEADER.itemsize, HEADER.itemsize), HEADER)
+        self._header = np.frombuffer(map_file(path, FILE_HEADER.itemsize, FILE_HEADER.itemsize), FILE_HEADER)
         self.header = self._header[0]
         self.inode = path.stat().st_ino
         if self.header["inode"] != self.inode or self.header["writing"]:
-            raise Torn(path)
+            raise StaleIndex(path)
         self.columns = {
-            name: Column(directory / name, kind, int(reserved), allocate)
+            name: MappedColumn(directory / name, kind, int(reserved), allocate)
             for (name, kind), reserved in zip(COLUMNS.items(), self.header["reserved"], strict=True)
         }
-        self.tables = {name: Table(directory, name, kind, allocate) for name, kind in TABLES.items()}
-        self.relations = related(())
+        self.tables = {name: MappedTable(directory, name, kind, allocate) for name, kind in TABLES.items()}
+        self.relations = build_relations(())
         """What ontologies say. That is each worker's own: it holds for the events that it is at."""
         self.load()
 
     @classmethod
-    def fresh(cls, directory: Path, allocate: Allocate) -> Files:
+    def fresh(cls, directory: Path, allocate: Allocate) -> IndexFiles:
         """Of an index that knows nothing. Raises StorageFull."""
         directory.mkdir(parents=True)
         for name in COLUMNS:
             (directory / name).touch()
         for name, kind in TABLES.items():
-            first = Table(directory, name, kind, allocate)
+            first = MappedTable(directory, name, kind, allocate)
             table = first.begin(SMALLEST // _BITS_PER_KEY if name == "sieve" else SMALLEST)
             if name == "keys":
                 table["head"] = -1
-        header = np.zeros(1, HEADER)
+        header = np.zeros(1, FILE_HEADER)
         header["tables"] = 1
         path = directory / "header"
         path.write_bytes(header.tobytes())
-        np.frombuffer(mapped(path, HEADER.itemsize, HEADER.itemsize), HEADER)["inode"] = path.stat().st_ino
+        np.frombuffer(map_file(path, FILE_HEADER.itemsize, FILE_HEADER.itemsize), FILE_HEADER)["inode"] = (
+            path.stat().st_ino
+        )
         return cls(directory, allocate)
 
     @property
@@ -109,10 +131,10 @@ class Files:
         return found
 
     @property
-    def index(self) -> Index:
+    def index(self) -> IndexArrays:
         """The arrays as compiled code takes them."""
         columns, tables = self.columns, self.tables
-        return Index(
+        return IndexArrays(
             columns["programs"].data,
             columns["places"].data,
             columns["steps"].data,
@@ -144,7 +166,7 @@ class Files:
             try:
                 for name, number in zip(("keys", "sieve"), numbers, strict=False):
                     self.tables[name].follow(int(number))
-            except Torn:
+            except StaleIndex:
                 if (numbers == self.header["tables"]).all():
                     raise
             else:
@@ -163,18 +185,18 @@ class Files:
     def writing(self) -> Iterator[None]:
         """Under the lock: what is written in this block holds once it has ended. Where it fails the mark stays."""
         self.header["writing"] = 1
-        fenced()
+        memory_fence()
         yield
         self.publish()
         self.header["writing"] = 0
 
     def publish(self) -> None:
         """Let others know how much there is, and where."""
-        fenced()
+        memory_fence()
         self.header["reserved"] = [each.reserved for each in self.columns.values()]
         self.header["sizes"] = [each.size for each in self.columns.values()]
         self.header["tables"] = [each.number for each in self.tables.values()]
-        fenced()
+        memory_fence()
 
     def begin_keys(self, size: int) -> tuple[Records, Records]:
         """Tables of keys with so many places, which nobody has yet. Raises StorageFull."""

@@ -1,4 +1,9 @@
-"""The index as it is read: what of a batch matches groups of subscriptions."""
+"""The group index: matches a batch of events against groups of subscriptions.
+
+It returns the matches that it decides, the pairs of event and group that it leaves to the evaluator, and the
+candidates
+that guards let through.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,27 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.config.limits import SOLUTIONS
-from triplewire.matching.index.arrays import PAIR, PROBE, ROW, TERM, VARIABLE, Found, Scratch
-from triplewire.matching.index.batches import events_of
-from triplewire.matching.index.files import Files
-from triplewire.matching.index.generations import Generations
-from triplewire.matching.index.kernel import match
+from triplewire.kernels.compiler import Flags, Int32, Int64, Records
+from triplewire.matching.index.arrays import (
+    MATCH_ROW,
+    PAIR,
+    PROBE,
+    TERM,
+    VARIABLE,
+    MatchBuffer,
+    MatchScratch,
+    read_events,
+)
+from triplewire.matching.index.columns import CALL
+from triplewire.matching.index.files import IndexFiles
+from triplewire.matching.index.kernel import match_events
+from triplewire.matching.index.keys import age_counters
 from triplewire.matching.index.memberships import Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS
-from triplewire.matching.index.relations import related
-from triplewire.matching.index.samples import age
-from triplewire.matching.index.store import Addition
-from triplewire.matching.index.tables import CALL
+from triplewire.matching.index.relations import build_relations
+from triplewire.matching.index.store import IndexGenerations, ProgramAddition
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
-from triplewire.native.arrays import Flags, Int32, Int64, Records
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
@@ -53,7 +65,7 @@ _NOBODY = Candidates(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, n
 
 
 @dataclass(frozen=True)
-class Veil:
+class VisibilityMask:
     """Before some events, for the groups of some programs: what the index finds there may be out of their sight."""
 
     programs: Sequence[int]
@@ -61,7 +73,7 @@ class Veil:
 
 
 @dataclass(frozen=True)
-class Result:
+class IndexResult:
     """What a batch matched, as `MATCHES`, and the pairs of event (its place in the batch) and group about which the
     index does not decide."""
 
@@ -81,11 +93,11 @@ def warm_up() -> None:
     assert membership is not None, "the index knows small numbers"
     text = '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
-        generations = Generations(Path(directory))
+        generations = IndexGenerations(Path(directory))
         with generations.locked() as store:
-            store.reserve([Addition(memberships.program, 1, guards=False)], [membership] * _ROOM, _ROOM)
+            store.reserve([ProgramAddition(memberships.program, 1, guards=False)], [membership] * _ROOM, _ROOM)
             store.reserve_members(_ROOM)
-            store.join(store.add_program(Addition(memberships.program, 1, guards=False)), [membership])
+            store.join(store.add_program(ProgramAddition(memberships.program, 1, guards=False)), [membership])
             store.enroll(np.zeros(1, CALL))
             store.forget(1)
             store.files.publish()
@@ -97,30 +109,30 @@ def warm_up() -> None:
 class GroupIndex:
     """One worker's look at the files of a generation. What others write while it matches a batch is for the next."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: IndexFiles) -> None:
         self._files = files
         self._seen = np.zeros(0, np.int32)
         self._terms = _TERMS
 
     def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
         """Ontologies say this from now on: relation, lower and upper name."""
-        self._files.relations = related(rows)
+        self._files.relations = build_relations(rows)
 
-    def match(self, entries: pa.Table, veils: Sequence[Veil] = ()) -> Result:
+    def match(self, entries: pa.Table, veils: Sequence[VisibilityMask] = ()) -> IndexResult:
         """What of a batch of `ENTRIES` matches, in order of position. Where there are veils before it, somebody else
         decides."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
-            return Result(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
+            return IndexResult(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
         self._files.follow()
-        events = events_of(entries)
+        events = read_events(entries)
         index, scratch = self._files.index, self._scratch(groups)
-        age(index)
+        age_counters(index)
         width = int(self._files.filled("programs")["rows"].max())
         parts, event, room = [], 0, max(_ROOM, 2 * entries.num_rows)
         while event < entries.num_rows:
-            found = _found(room, width)
-            following, rows, pairs = match(events, event, index, scratch, found)
+            found = _new_buffer(room, width)
+            following, rows, pairs = match_events(events, event, index, scratch, found)
             parts.append((found, rows, pairs))
             if following == event:
                 room, self._terms = 4 * room, 4 * self._terms
@@ -128,10 +140,10 @@ class GroupIndex:
             event = following
         return self._result(entries, parts, veils)
 
-    def _scratch(self, groups: int) -> Scratch:
+    def _scratch(self, groups: int) -> MatchScratch:
         if len(self._seen) < groups:
             self._seen = np.zeros(groups + groups // 4, np.int32)
-        return Scratch(
+        return MatchScratch(
             terms=np.zeros(self._terms, TERM),
             halves=np.zeros(self._terms, np.uint64),
             probes=np.zeros(4 * self._terms, PROBE),
@@ -143,7 +155,9 @@ class GroupIndex:
             spent=np.zeros(groups, np.int64),
         )
 
-    def _result(self, entries: pa.Table, parts: list[tuple[Found, int, int]], veils: Sequence[Veil]) -> Result:
+    def _result(
+        self, entries: pa.Table, parts: list[tuple[MatchBuffer, int, int]], veils: Sequence[VisibilityMask]
+    ) -> IndexResult:
         """The rows as matches, without those about which somebody else decides."""
         made = np.concatenate([found.rows[:rows] for found, rows, _ in parts])
         width = len(parts[0][0].quads) // len(parts[0][0].rows)
@@ -151,12 +165,12 @@ class GroupIndex:
         slow = np.unique(np.concatenate([found.slow[:pairs] for found, _, pairs in parts]))
         program, guarded = self._programs(made["group"])
         _, slow_guarded = self._programs(slow["group"])
-        candidates = self._candidates(np.concatenate((_pair(made[guarded]), _pair(slow[slow_guarded]))))
+        candidates = self._candidates(np.concatenate((_pair_numbers(made[guarded]), _pair_numbers(slow[slow_guarded]))))
         decided = made[~guarded]
-        behind = decided[_veiled(decided["event"], program[~guarded], veils)]
-        slow = np.unique(np.concatenate((slow[~slow_guarded], _too_many(decided), _pairs(behind))))
-        kept = ~guarded & ~np.isin(_pair(made), _pair(slow))
-        return Result(self._table(entries, made[kept], quads[kept], program[kept]), slow, candidates)
+        behind = decided[_masked_rows(decided["event"], program[~guarded], veils)]
+        slow = np.unique(np.concatenate((slow[~slow_guarded], _find_excess(decided), _pairs(behind))))
+        kept = ~guarded & ~np.isin(_pair_numbers(made), _pair_numbers(slow))
+        return IndexResult(self._table(entries, made[kept], quads[kept], program[kept]), slow, candidates)
 
     def _candidates(self, pairs: Int64) -> Candidates:
         both = np.unique(pairs)
@@ -187,16 +201,16 @@ class GroupIndex:
         )
 
 
-def _too_many(made: Records) -> Records:
+def _find_excess(made: Records) -> Records:
     """The pairs of event and group that have more solutions than are told. The evaluator counts them for each
     subscription."""
     counts = np.bincount(made["event"], minlength=1)
     among = np.flatnonzero(counts[made["event"]] > SOLUTIONS) if counts.max() > SOLUTIONS else _NO_ROWS
-    _, first, count = np.unique(_pair(made[among]), return_index=True, return_counts=True)
+    _, first, count = np.unique(_pair_numbers(made[among]), return_index=True, return_counts=True)
     return _pairs(made[among[first[count > SOLUTIONS]]])
 
 
-def _veiled(event: Int32, program: Int32, veils: Sequence[Veil]) -> Flags:
+def _masked_rows(event: Int32, program: Int32, veils: Sequence[VisibilityMask]) -> Flags:
     """Which rows are behind a veil."""
     found = np.zeros(len(event), np.bool_)
     for each in veils:
@@ -210,7 +224,7 @@ def _pairs(rows: Records) -> Records:
     return found
 
 
-def _pair(pairs: Records) -> Int64:
+def _pair_numbers(pairs: Records) -> Int64:
     joined: Int64 = pairs["event"].astype(np.int64) << 32 | pairs["group"].astype(np.int64)
     return joined
 
@@ -224,5 +238,5 @@ def _lists(quads: np.ndarray, lengths: Int64) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(quads[wanted], pa.int32()), mask=mask)
 
 
-def _found(room: int, width: int) -> Found:
-    return Found(np.zeros(room, ROW), np.zeros(room * width, np.int32), np.zeros(room, PAIR))
+def _new_buffer(room: int, width: int) -> MatchBuffer:
+    return MatchBuffer(np.zeros(room, MATCH_ROW), np.zeros(room * width, np.int32), np.zeros(room, PAIR))

@@ -1,70 +1,304 @@
-"""The kernel: one pass over a batch of events, compiled.
+"""The match kernel: one pass over a batch of events, compiled.
 
-Each event is cut into terms and hashed; the access keys that it has are looked up; a group that is found this way, and
-whose signature the event covers, is tried by backtracking over the event's few quads. Texts decide in the end, not
-hashes.
+Each event is split into terms and hashed; its access keys are looked up, after a Bloom filter has ruled out most of
+them;
+a group that is found this way, and whose signature the event covers, is tried by backtracking over the event's few
+quads. Only kinds of key that are in use are made.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from triplewire.matching.index.arrays import Events, Found, Index, Scratch
-from triplewire.matching.index.cutting import cut
-from triplewire.matching.index.keys import place_of
-from triplewire.matching.index.machine import UNKNOWN
-from triplewire.matching.index.probing import probed
-from triplewire.matching.index.samples import EVERY, sampled
-from triplewire.matching.index.solving import solved
-from triplewire.native.functions import compiled, unfolded
+from triplewire.kernels.compiler import Bytes, Records, UInt64, compiled, inlined, unfolded
+from triplewire.kernels.words import (
+    SEED,
+    WIDTH,
+    finish_hash,
+    first_marked_byte,
+    hash_bytes,
+    low_bytes,
+    mix_word,
+    read_word,
+)
+from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
+from triplewire.matching.index.backtracking import HEADER_COUNT, solve_group
+from triplewire.matching.index.keys import (
+    EVERYTHING,
+    FIRST,
+    HAS_PREFIX,
+    HAS_RELATION,
+    HAS_VALUE,
+    HEADER,
+    KINDS,
+    LONGEST_PREFIX,
+    OBJECT,
+    PAIRED_QUADS,
+    PREDICATE,
+    PREDICATE_OBJECT,
+    PREFIX,
+    RELATED,
+    SAMPLE_EVERY,
+    SECOND,
+    SUBJECT,
+    SUBJECT_PREDICATE,
+    UNREAD_NUMBER,
+    VALUE,
+    bit_of,
+    count_keys,
+    find_key,
+    key_of,
+    may_contain,
+    pair_kind,
+    value_key,
+)
+from triplewire.matching.index.machine import UNKNOWN, parse_term
+from triplewire.matching.index.numbers import DECIDED, UNDECIDED
+from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_span
+
+# Cutting: an event's text into terms, each with its hash, in one pass over the words of the text.
+
+_ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_TABS, _LINES = np.uint64(0x0909090909090909), np.uint64(0x0A0A0A0A0A0A0A0A)
+_HIGH, _EIGHT = np.uint64(0x80), np.uint64(8)
+
+
+@unfolded
+def split_terms(text: Bytes, start: int, stop: int, terms: Records) -> int:
+    """Fill in the terms between two places; how many there are, or -1 where there is no room for them."""
+    count, begin, place, found = 0, start, start, SEED
+    while begin < stop:
+        word = read_word(text, place)
+        marks = _find_separators(word)
+        if stop - place < WIDTH:
+            # The end of the text ends a term as well.
+            marks |= _HIGH << (np.uint64(stop - place) * _EIGHT)
+        if marks == 0:
+            found = mix_word(found, word)
+            place += WIDTH
+            continue
+        length = first_marked_byte(marks)
+        if length > 0:
+            found = mix_word(found, low_bytes(word, length))
+        if count == len(terms):
+            return -1
+        end = place + length
+        term = terms[count]
+        term.hash = finish_hash(found, end - begin)
+        term.start = begin
+        term.stop = end
+        term.numeric = -1
+        term.timely = -1
+        count += 1
+        begin, place, found = end + 1, end + 1, SEED
+    return count
+
+
+@inlined
+def _find_separators(word: np.uint64) -> np.uint64:
+    """The highest bit of each byte that is a tab or ends a line. Above the first of them there may be more."""
+    tabs, lines = word ^ _TABS, word ^ _LINES
+    return (((tabs - _ONES) & ~tabs) | ((lines - _ONES) & ~lines)) & _HIGHS
+
+
+# Probing: the access keys that an event has and under which there may be groups. Compiled.
+#
+# Most keys of most quads are nobody's: that must be told quickly, so only kinds that are in use are made, and a sieve
+# is
+# asked before the table.
+
+_REFLEXIVE = np.array(REFLEXIVE)
+
+
+@unfolded
+def probe_event(
+    event: int, quads: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
+) -> tuple[int, np.uint64]:
+    """Fill in the probes of an event, as far as there is room; how many there are, and its signature."""
+    count, signature = 0, np.uint64(0)
+    uses, terms, halves = index.uses, scratch.terms, scratch.halves
+    for quad in range(quads):
+        subject, predicate, object_ = terms[3 * quad].hash, terms[3 * quad + 1].hash, terms[3 * quad + 2].hash
+        told = key_of(PREDICATE_OBJECT, predicate, object_)
+        of = key_of(SUBJECT_PREDICATE, subject, predicate)
+        named = key_of(PREDICATE, predicate, predicate)
+        halves[2 * quad + PREDICATE_OBJECT] = told
+        halves[2 * quad + SUBJECT_PREDICATE] = of
+        signature |= bit_of(told) | bit_of(of) | bit_of(named)
+        if uses[PREDICATE_OBJECT]:
+            count = _add_probe(told, quad, index, scratch, count)
+        if uses[SUBJECT_PREDICATE]:
+            count = _add_probe(of, quad, index, scratch, count)
+        if uses[PREDICATE]:
+            count = _add_probe(named, quad, index, scratch, count)
+        if uses[OBJECT]:
+            count = _add_probe(key_of(OBJECT, object_, object_), quad, index, scratch, count)
+        if uses[SUBJECT]:
+            count = _add_probe(key_of(SUBJECT, subject, subject), quad, index, scratch, count)
+        if uses[EVERYTHING]:
+            count = _add_probe(key_of(EVERYTHING, np.uint64(0), np.uint64(0)), quad, index, scratch, count)
+        if uses[HAS_PREFIX] and may_contain(index, key_of(HAS_PREFIX, predicate, predicate)):
+            count = _probe_prefixes(quad, events, index, scratch, count)
+        if uses[HAS_VALUE] and may_contain(index, key_of(HAS_VALUE, predicate, predicate)):
+            count = _probe_value(quad, events, index, scratch, count)
+        if uses[HAS_RELATION]:
+            count = _probe_relations(quad, events, index, scratch, count)
+    if uses[HEADER]:
+        count = _probe_headers(event, events, index, scratch, count)
+    if uses[FIRST]:
+        count = _probe_pairs(quads, index, scratch, count)
+    return count, signature
+
+
+@inlined
+def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """With one probe more, if the key may be there. Those for which there is no room are counted all the same."""
+    if not may_contain(index, key):
+        return count
+    if count < len(scratch.probes):
+        scratch.probes[count].key = key
+        scratch.probes[count].quad = quad
+    return count + 1
 
 
 @compiled
-def match(events: Events, first: int, index: Index, scratch: Scratch, found: Found) -> tuple[int, int, int]:
+def _probe_prefixes(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """Keys of how the object of a quad begins."""
+    object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
+    first = object_.start + 1
+    for length in range(1, min(LONGEST_PREFIX + 1, object_.stop - first)):
+        if index.uses[KINDS + length]:
+            beginning = hash_bytes(events.text, first, first + length)
+            count = _add_probe(key_of(PREFIX, predicate, beginning), quad, index, scratch, count)
+    return count
+
+
+@compiled
+def _probe_value(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """The key of the number that the object of a quad is."""
+    predicate = scratch.terms[3 * quad + 1].hash
+    state, value = parse_term(events.text, 3 * quad + 2, 0, scratch)
+    if state == DECIDED:
+        return _add_probe(value_key(predicate, value), quad, index, scratch, count)
+    if state == UNDECIDED:
+        return _add_probe(key_of(VALUE, predicate, UNREAD_NUMBER), quad, index, scratch, count)
+    return count
+
+
+@compiled
+def _probe_relations(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """Keys of what is in a relation with the object of a quad."""
+    object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
+    name = -2
+    for relation in range(len(REFLEXIVE)):
+        kind = RELATED + relation
+        if index.uses[kind] == 0 or not may_contain(index, key_of(HAS_RELATION, predicate, np.uint64(kind))):
+            continue
+        if name == -2:
+            name = find_name(index.relations, object_.hash, events.text, object_.start, object_.stop)
+        if _REFLEXIVE[relation]:
+            count = _add_probe(key_of(kind, predicate, object_.hash), quad, index, scratch, count)
+        if name >= 0:
+            begin, end = relation_span(index.relations, relation, name)
+            for place in range(begin, end):
+                other = index.relations.names[index.relations.others[place]].hash
+                count = _add_probe(key_of(kind, predicate, other), quad, index, scratch, count)
+    return count
+
+
+@compiled
+def _probe_headers(event: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """Keys of stream, source and application."""
+    for header in range(-HEADER_COUNT, 0):
+        literal = events.header[event * HEADER_COUNT - header - 1]
+        named = events.literal_hash[literal] if literal >= 0 else np.uint64(0)
+        count = _add_probe(key_of(HEADER, np.uint64(-header), named), header, index, scratch, count)
+    return count
+
+
+@compiled
+def _probe_pairs(quads: int, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    """Keys of two quads; where there are many quads, of those that may be the first of two."""
+    halves = scratch.halves
+    for one in range(2 * quads):
+        key = key_of(FIRST, halves[one], halves[one])
+        if not may_contain(index, key):
+            continue
+        if quads > PAIRED_QUADS:
+            count = _add_probe(key, one // 2, index, scratch, count)
+            continue
+        for other in range(2 * quads):
+            if other == one or not may_contain(index, key_of(SECOND, halves[other], halves[other])):
+                continue
+            both = key_of(pair_kind(one & 1, other & 1), halves[one], halves[other])
+            if not _occurs_before(halves, other):
+                count = _add_probe(both, one // 2, index, scratch, count)
+    return count
+
+
+@compiled
+def _occurs_before(halves: UInt64, place: int) -> bool:
+    """Has an earlier quad the same half? What it led to is tried for that."""
+    for other in range(place & 1, place, 2):  # noqa: SIM110 (numba knows no generators)
+        if halves[other] == halves[place]:
+            return True
+    return False
+
+
+# Each event is cut into terms and hashed; the access keys that it has are looked up; a group that is found this way,
+# and
+# whose signature the event covers, is tried by backtracking over the event's few quads. Texts decide in the end, not
+# hashes.
+
+
+@compiled
+def match_events(
+    events: BatchArrays, first: int, index: IndexArrays, scratch: MatchScratch, found: MatchBuffer
+) -> tuple[int, int, int]:
     """Match events from the first on, as long as there is room for their terms, their keys and what is found; the
     event to go on with, how many rows were found, and how many pairs of event and group are for somebody slower."""
     rows, slow = 0, 0
     for event in range(first, len(events.start) - 1):
         before, slow_before = rows, slow
-        terms = cut(events.text, events.start[event], events.start[event + 1], scratch.terms)
+        terms = split_terms(events.text, events.start[event], events.start[event + 1], scratch.terms)
         if terms < 0:
             return event, rows, slow
         quads = terms // 3
-        count, signature = probed(event, quads, events, index, scratch)
+        count, signature = probe_event(event, quads, events, index, scratch)
         if count > len(scratch.probes):
             return event, rows, slow
-        if event % EVERY == 0:
-            sampled(quads, index, scratch)
+        if event % SAMPLE_EVERY == 0:
+            count_keys(quads, index, scratch)
         for probe in range(count):
-            rows, slow = _tried(probe, signature, event, quads, events, index, scratch, found, rows, slow)
+            rows, slow = _try_groups(probe, signature, event, quads, events, index, scratch, found, rows, slow)
             if rows < 0:
                 return event, before, slow_before
     return len(events.start) - 1, rows, slow
 
 
 @unfolded
-def _tried(
+def _try_groups(
     probe: int,
     signature: np.uint64,
     event: int,
     quads: int,
-    events: Events,
-    index: Index,
-    scratch: Scratch,
-    found: Found,
+    events: BatchArrays,
+    index: IndexArrays,
+    scratch: MatchScratch,
+    found: MatchBuffer,
     rows: int,
     slow: int,
 ) -> tuple[int, int]:
     """Try the groups of an access key that a quad, or a header, has; rows -1 where there is no room for more."""
     quad = scratch.probes[probe].quad
-    posting = index.keys[place_of(index, scratch.probes[probe].key)].head
+    posting = index.keys[find_key(index, scratch.probes[probe].key)].head
     while posting >= 0:
         group = index.postings[posting].group
         # a group that came after the batch had begun is for the next one
         there = group < len(scratch.seen) and index.groups[group].members > 0
         if there and index.groups[group].signature & ~signature == 0:
             access = index.postings[posting].row
-            rows, state = solved(group, access, quad, event, quads, events, index, scratch, found, rows)
+            rows, state = solve_group(group, access, quad, event, quads, events, index, scratch, found, rows)
             if rows < 0:
                 return -1, slow
             if state == UNKNOWN:

@@ -1,28 +1,189 @@
-"""Memberships: which group a subscription belongs to, and by which threshold it differs from the others of it.
+"""Groups of subscriptions: the group that a subscription belongs to, its threshold, and the guard of a shape that
+the index does not decide.
 
-They follow from shape and constants alone, so that whoever knows a subscription knows what its matches are called.
+Both follow from shape and constants alone, so that every process that knows a subscription knows the name of its
+group. A
+guard is a program for what every match of a shape requires; the events that it lets through are candidates.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
 
-from triplewire.matching.index.guarding import guard
-from triplewire.matching.index.programs import Op
-from triplewire.matching.index.writing import program
+from triplewire.matching.index.programs import (
+    MOST_PATTERNS,
+    IndexProgram,
+    Opcode,
+    compile_conjunction,
+    compile_program,
+    header_number,
+    select_key_conditions,
+)
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
-from triplewire.sparql.algebra import Family
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Param, Pattern, Query, Var
+from triplewire.sparql.algebra import (
+    Exists,
+    Extend,
+    Family,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Operator,
+    Select,
+    Union,
+)
 from triplewire.sparql.compiler.facets import INTEGERS
+from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.traversal import iterate_parts
 
-_ABOVE = (Op.GREATER, Op.GREATER_EQUAL)
+# Guards: programs for what every match of a shape surely has, for shapes that are more than the index decides.
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What lets events through. One that is not `sure` speaks of what is counted: a subscription may match an event of
+    which nothing is."""
+
+    program: IndexProgram
+    sure: bool = True
+
+
+def build_guard(shape: Shape) -> Guard | None:
+    """None where there is nothing to tell. Of the shape's filters it takes those that name an object, so that there
+    are access keys."""
+    query = shape.query
+    if isinstance(query, Conjunction):
+        return _make_guard(query.patterns, (), query.filters)
+    counted = _counted_group(query)
+    inner = _selected_from(query) if counted is None else counted.inner
+    made = _make_guard((*required_patterns(inner),), (*_alternatives(inner),), (*_conditions(inner),))
+    return made and replace(made, sure=counted is None)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What all branches of a union have: a predicate, and its constants in them, where it has one in each."""
+
+    predicate: Const
+    objects: tuple[Param, ...] = ()
+
+    def pattern(self, number: int) -> Pattern:
+        """With variables of its own."""
+        return Pattern(Var(f".of{number}"), self.predicate, Var(f".among{number}"))
+
+    def conditions(self, number: int) -> tuple[Expression, ...]:
+        same = tuple(Apply("sameterm", (self.pattern(number).object, each)) for each in self.objects)
+        return (Apply("||", same),) if same else ()
+
+
+def _make_guard(
+    patterns: Sequence[Pattern], choices: Sequence[_Choice], conditions: Sequence[Expression]
+) -> Guard | None:
+    rows = [replace(each, graph=None) for each in patterns if header_number(each) is None][:MOST_PATTERNS]
+    more = choices[: MOST_PATTERNS - len(rows)]
+    if not more and not any(_has_constant(each) for each in rows):
+        return None
+    chosen = (condition for number, each in enumerate(more) for condition in each.conditions(number))
+    every = (*rows, *(each.pattern(number) for number, each in enumerate(more)))
+    return Guard(compile_conjunction(Conjunction("ask", every, (*chosen, *select_key_conditions(rows, conditions)))))
+
+
+def _selected_from(query: Query) -> Operator:
+    """What a query selects from."""
+    return query.where.inner if isinstance(query.where, Select) else query.where
+
+
+def _has_constant(pattern: Pattern) -> bool:
+    return any(not isinstance(node, Var) for node in (pattern.subject, pattern.predicate, pattern.object))
+
+
+def _counted_group(query: Query) -> Group | None:
+    """What a query counts as a whole, if that is all that its solution depends on: there is one even of nothing."""
+    operator: Operator = query.where
+    while isinstance(operator, Select | Filter | Extend):
+        if any(isinstance(each, Exists) for each in _own_expressions(operator)):
+            return None
+        operator = operator.inner
+    return operator if isinstance(operator, Group) and not operator.keys else None
+
+
+def _own_expressions(operator: Select | Filter | Extend) -> Iterator[object]:
+    """The expressions of an operator, without those inside it, with all their parts."""
+    for each in fields(operator):
+        if each.name != "inner":
+            yield from iterate_parts(getattr(operator, each.name))
+
+
+def _conditions(operator: Operator) -> Iterator[Expression]:
+    """Those without which there is no solution, of variables in patterns that are required."""
+    match operator:
+        case Filter(inner, conditions):
+            yield from conditions
+            yield from _conditions(inner)
+        case Join(left, right):
+            yield from _conditions(left)
+            yield from _conditions(right)
+        case LeftJoin(left) | Minus(left):
+            yield from _conditions(left)
+        case Extend(inner) | Graph(inner=inner):
+            yield from _conditions(inner)
+
+
+def _alternatives(operator: Operator) -> Iterator[_Choice]:
+    """For unions without which there is no solution."""
+    match operator:
+        case Union():
+            yield from _common_choice([[*required_patterns(each)] for each in _branches(operator)])
+        case Join(left, right):
+            yield from _alternatives(left)
+            yield from _alternatives(right)
+        case LeftJoin(left) | Minus(left):
+            yield from _alternatives(left)
+        case Select(inner) | Filter(inner) | Extend(inner) | Graph(inner=inner):
+            yield from _alternatives(inner)
+
+
+def _branches(operator: Operator) -> Iterator[Operator]:
+    if isinstance(operator, Union):
+        yield from _branches(operator.left)
+        yield from _branches(operator.right)
+    else:
+        yield operator
+
+
+def _common_choice(branches: Sequence[Sequence[Pattern]]) -> Iterator[_Choice]:
+    """The first predicate with a constant in every branch; else, the first that is in all of them."""
+    stored = [[each for each in branch if header_number(each) is None] for branch in branches]
+    predicates = [each.predicate for each in stored[0] if isinstance(each.predicate, Const)]
+    shared = [each for each in predicates if all(any(its.predicate == each for its in branch) for branch in stored)]
+    for predicate in shared:
+        objects = [each for branch in stored if (each := _object(branch, predicate)) is not None]
+        if len(objects) == len(branches):
+            yield _Choice(predicate, tuple(objects))
+            return
+    yield from map(_Choice, shared[:1])
+
+
+def _object(branch: Sequence[Pattern], predicate: Const) -> Param | None:
+    """A constant that a predicate has in a branch."""
+    named = (each.object for each in branch if each.predicate == predicate)
+    return next((each for each in named if isinstance(each, Param)), None)
+
+
+# They follow from shape and constants alone, so that whoever knows a subscription knows what its matches are called.
+
+_ABOVE = (Opcode.GREATER, Opcode.GREATER_EQUAL)
 _DIGITS = 15
 """What a float tells apart of any numbers."""
 _DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
@@ -41,7 +202,7 @@ class Membership:
     group: int
     constants: tuple[str, ...]
     threshold: float = 0.0
-    op: Op | None = None
+    op: Opcode | None = None
 
     @property
     def above(self) -> bool:
@@ -52,11 +213,11 @@ class Membership:
         match self.op:
             case None:
                 return np.ones(len(values), bool)
-            case Op.GREATER:
+            case Opcode.GREATER:
                 return values > self.threshold
-            case Op.GREATER_EQUAL:
+            case Opcode.GREATER_EQUAL:
                 return values >= self.threshold
-            case Op.LESS:
+            case Opcode.LESS:
                 return values < self.threshold
         return values <= self.threshold
 
@@ -65,7 +226,7 @@ class Memberships:
     """Of the subscriptions of one shape. There are none where the index does not decide the shape."""
 
     def __init__(self, shape: Shape) -> None:
-        self.program = program(shape)
+        self.program = compile_program(shape)
         self._key = shape.key
 
     def of(self, constants: Sequence[str]) -> Membership | None:
@@ -75,12 +236,12 @@ class Memberships:
         limit = self.program.threshold
         if limit is None:
             kept = tuple(constants)
-            return Membership(_named(self._key, kept), kept)
-        value = _value(constants[limit.parameter], limit.family is Family.DATETIME)
+            return Membership(_group_name(self._key, kept), kept)
+        value = _parse_threshold(constants[limit.parameter], limit.family is Family.DATETIME)
         if value is None:
             return None
         kept = tuple("" if index == limit.parameter else text for index, text in enumerate(constants))
-        return Membership(_named(self._key, kept), kept, value, limit.op)
+        return Membership(_group_name(self._key, kept), kept, value, limit.op)
 
 
 class Guards:
@@ -88,7 +249,7 @@ class Guards:
     none of theirs. There are none where nothing is surely required."""
 
     def __init__(self, shape: Shape) -> None:
-        made = guard(shape)
+        made = build_guard(shape)
         self.program = None if made is None else made.program
         self.sure = made is None or made.sure
         """Whether nobody of the shape matches an event that it does not let through."""
@@ -97,20 +258,20 @@ class Guards:
 
     def of(self, constants: Sequence[str]) -> Membership:
         kept = tuple(text if index in self._read else "" for index, text in enumerate(constants))
-        return Membership(_named(self._key, kept), kept)
+        return Membership(_group_name(self._key, kept), kept)
 
 
-def _named(key: str, constants: Sequence[str]) -> int:
+def _group_name(key: str, constants: Sequence[str]) -> int:
     text = "\n".join((key, *constants)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 @lru_cache(maxsize=65_536)
-def _value(term: str, timely: bool) -> float | None:
-    return _moment(term) if timely else _number(term)
+def _parse_threshold(term: str, timely: bool) -> float | None:
+    return _parse_instant(term) if timely else _parse_number(term)
 
 
-def _number(term: str) -> float | None:
+def _parse_number(term: str) -> float | None:
     found = _DOUBLE.fullmatch(term)
     if found is not None:
         return float(found[1])
@@ -120,7 +281,7 @@ def _number(term: str) -> float | None:
     return float(found[1])
 
 
-def _moment(term: str) -> float | None:
+def _parse_instant(term: str) -> float | None:
     found = _MOMENT.fullmatch(term)
     try:
         return None if found is None else float((datetime.fromisoformat(found[1]) - _EPOCH) // _MICROSECOND)

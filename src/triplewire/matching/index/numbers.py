@@ -1,27 +1,25 @@
-"""Numbers and times, read off the bytes of a term.
+"""Parsers for numbers and instants in the bytes of a term.
 
-Only what a float holds exactly is read: at most fifteen digits, small exponents, times with a zone to the
-microsecond.
-Of anything else it is said that it was not decided, and somebody slower decides.
+Only values that a double holds exactly are parsed: at most fifteen digits, small exponents, times with a zone to the
+microsecond. Anything else is `UNDECIDED`, and the evaluator decides.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from triplewire.kernels.compiler import Bytes, compiled
+from triplewire.kernels.words import hash_bytes, hash_text
 from triplewire.model.terms import XSD
-from triplewire.native.arrays import Bytes
-from triplewire.native.functions import compiled
-from triplewire.native.hashes import hash_of, hashed
 from triplewire.sparql.compiler.facets import INTEGERS
 
 NONE, DECIDED, UNDECIDED = 0, 1, 2
 """It is no number (no time); it is this one; it may be one."""
 
 _MARK = np.frombuffer(f'"^^<{XSD}'.encode(), np.uint8)
-_INTEGERS = np.array([hash_of(name) for name in ("integer", *INTEGERS)], np.uint64)
-_DECIMAL, _DOUBLE, _FLOAT = (np.uint64(hash_of(name)) for name in ("decimal", "double", "float"))
-_DATETIME = np.uint64(hash_of("dateTime"))
+_INTEGERS = np.array([hash_text(name) for name in ("integer", *INTEGERS)], np.uint64)
+_DECIMAL, _DOUBLE, _FLOAT = (np.uint64(hash_text(name)) for name in ("decimal", "double", "float"))
+_DATETIME = np.uint64(hash_text("dateTime"))
 _POWERS = np.array([10.0**each for each in range(23)])
 _EXACT_DIGITS = 15
 _QUOTE, _PLUS, _MINUS, _POINT, _ZERO, _NINE = 34, 43, 45, 46, 48, 57
@@ -29,7 +27,7 @@ _DAYS = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 
 @compiled
-def closing(data: Bytes, start: int, stop: int) -> int:
+def closing_quote(data: Bytes, start: int, stop: int) -> int:
     """Where the quotation mark of a typed literal of XML Schema is that ends its body; -1 if it is none."""
     if stop - start < len(_MARK) + 3 or data[start] != _QUOTE or data[stop - 1] != 62:
         return -1
@@ -45,9 +43,9 @@ def closing(data: Bytes, start: int, stop: int) -> int:
 
 
 @compiled
-def type_of(data: Bytes, end: int, stop: int) -> np.uint64:
+def datatype_hash(data: Bytes, end: int, stop: int) -> np.uint64:
     """The hash of the local name of the datatype."""
-    return hashed(data, end + len(_MARK), stop - 1)
+    return hash_bytes(data, end + len(_MARK), stop - 1)
 
 
 @compiled
@@ -56,26 +54,26 @@ def is_digit(byte: int) -> bool:
 
 
 @compiled
-def number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
+def parse_number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
     """The number that a term is."""
-    end = closing(data, start, stop)
+    end = closing_quote(data, start, stop)
     if end < 0:
         return NONE, 0.0
-    kind = type_of(data, end, stop)
+    kind = datatype_hash(data, end, stop)
     if kind == _DECIMAL:
-        return _decimal(data, start + 1, end, True, False)
+        return _parse_decimal(data, start + 1, end, True, False)
     if kind == _DOUBLE:
-        return _decimal(data, start + 1, end, True, True)
+        return _parse_decimal(data, start + 1, end, True, True)
     if kind == _FLOAT:
         return UNDECIDED, 0.0
     for each in _INTEGERS:
         if kind == each:
-            return _decimal(data, start + 1, end, False, False)
+            return _parse_decimal(data, start + 1, end, False, False)
     return NONE, 0.0
 
 
 @compiled
-def _decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
+def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
     """Digits, with a point and an exponent if they are allowed."""
     negative = place < stop and data[place] == _MINUS
     if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
@@ -122,22 +120,30 @@ def _decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool)
 
 
 @compiled
-def moment(data: Bytes, start: int, stop: int) -> tuple[int, float]:
+def parse_instant(data: Bytes, start: int, stop: int) -> tuple[int, float]:
     """The instant that a term is, in microseconds since 1970 UTC, if it is a dateTime with a zone."""
-    end = closing(data, start, stop)
-    if end < 0 or type_of(data, end, stop) != _DATETIME:
+    end = closing_quote(data, start, stop)
+    if end < 0 or datatype_hash(data, end, stop) != _DATETIME:
         return NONE, 0.0
     first = start + 1
-    if end - first < 20 or not _punctuated(data, first):
+    if end - first < 20 or not _has_punctuation(data, first):
         return UNDECIDED, 0.0
-    year, month, day = _digits(data, first, 4), _digits(data, first + 5, 2), _digits(data, first + 8, 2)
-    hour, minute, second = _digits(data, first + 11, 2), _digits(data, first + 14, 2), _digits(data, first + 17, 2)
+    year, month, day = (
+        _parse_digits(data, first, 4),
+        _parse_digits(data, first + 5, 2),
+        _parse_digits(data, first + 8, 2),
+    )
+    hour, minute, second = (
+        _parse_digits(data, first + 11, 2),
+        _parse_digits(data, first + 14, 2),
+        _parse_digits(data, first + 17, 2),
+    )
     if min(year, month, day, hour, minute, second) < 0 or hour > 23 or minute > 59 or second > 59:
         return UNDECIDED, 0.0
     if month < 1 or month > 12 or day < 1 or day > _DAYS[month - 1] or (month == 2 and day == 29) or year < 1:
         return UNDECIDED, 0.0
-    place, micros = _fraction(data, first + 19, end)
-    offset = _zone(data, place, end) if place > 0 else -10_000
+    place, micros = _parse_fraction(data, first + 19, end)
+    offset = _parse_zone(data, place, end) if place > 0 else -10_000
     if offset == -10_000:
         return UNDECIDED, 0.0
     minutes = (_day_number(year, month, day) * 24 + hour) * 60 + minute - offset
@@ -145,13 +151,13 @@ def moment(data: Bytes, start: int, stop: int) -> tuple[int, float]:
 
 
 @compiled
-def _punctuated(data: Bytes, first: int) -> bool:
+def _has_punctuation(data: Bytes, first: int) -> bool:
     dashes = data[first + 4] == _MINUS and data[first + 7] == _MINUS
     return dashes and data[first + 10] == 84 and data[first + 13] == 58 and data[first + 16] == 58
 
 
 @compiled
-def _digits(data: Bytes, place: int, count: int) -> int:
+def _parse_digits(data: Bytes, place: int, count: int) -> int:
     value = 0
     for each in range(place, place + count):
         if not is_digit(data[each]):
@@ -161,7 +167,7 @@ def _digits(data: Bytes, place: int, count: int) -> int:
 
 
 @compiled
-def _fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
+def _parse_fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
     """What stands behind a point, in microseconds, and the place behind it; place 0 for more digits than six."""
     if data[place] != _POINT:
         return place, 0
@@ -178,13 +184,13 @@ def _fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def _zone(data: Bytes, place: int, end: int) -> int:
+def _parse_zone(data: Bytes, place: int, end: int) -> int:
     """Minutes east of Greenwich; -10000 where there is no zone or a strange one."""
     if end - place == 1 and data[place] == 90:
         return 0
     if end - place != 6 or data[place + 3] != 58 or (data[place] != _PLUS and data[place] != _MINUS):
         return -10_000
-    hours, minutes = _digits(data, place + 1, 2), _digits(data, place + 4, 2)
+    hours, minutes = _parse_digits(data, place + 1, 2), _parse_digits(data, place + 4, 2)
     if hours < 0 or hours > 13 or minutes < 0 or minutes > 59:
         return -10_000
     offset = hours * 60 + minutes

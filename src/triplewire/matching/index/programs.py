@@ -1,25 +1,36 @@
-"""Programs: what the index does for a shape, as numbers in arrays.
+"""Index programs: the patterns and filters of a shape, compiled for the index.
 
-A program is the patterns of a conjunction, slot by slot, and its filters as code for a small machine that works on
-true, false, error and not decided. One comparison with a constant may be left out of the code: it becomes the
-threshold, by which the subscriptions of one group differ.
+A program has the patterns of a conjunction, slot by slot, and its filters as code for a small stack machine over
+true,
+false, error and undecided. One comparison with a constant may be left out of the code: it becomes the threshold by
+which
+the subscriptions of one group differ. A shape that the index cannot decide has no program.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
+from triplewire.matching.index.relations import RELATION_NUMBERS
+from triplewire.matching.shapes import Shape
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import Family
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+
+# A program is the patterns of a conjunction, slot by slot, and its filters as code for a small machine that works on
+# true, false, error and not decided. One comparison with a constant may be left out of the code: it becomes the
+# threshold, by which the subscriptions of one group differ.
 
 MOST_PATTERNS = 16
 """Patterns of a shape that the index takes."""
 
-EQUAL, BEGINS, EQUAL_NUMBER, RELATED = 0, 1, 2, 3
+HINT_EQUAL, HINT_PREFIX, HINT_NUMBER, HINT_RELATED = 0, 1, 2, 3
 """Ways in which a hint names an object; relations, by their numbers, are the last and those after it."""
 
 
-class Slot(IntEnum):
+class SlotKind(IntEnum):
     """What stands in one place of a pattern."""
 
     VARIABLE = 0
@@ -30,7 +41,7 @@ class Slot(IntEnum):
     NOTHING = 3
 
 
-class Op(IntEnum):
+class Opcode(IntEnum):
     """What the machine does. Tests take a variable and push; the last three take what was pushed."""
 
     EQUAL = 0
@@ -64,65 +75,303 @@ class Threshold:
     """`variable op parameter`, by which the members of a group differ."""
 
     variable: int
-    op: Op
+    op: Opcode
     parameter: int
     family: Family
 
 
 @dataclass(frozen=True)
-class Place:
+class ProgramSlot:
     """A slot of a pattern, with the number of its variable, fixed constant or parameter."""
 
-    slot: Slot
+    slot: SlotKind
     number: int = 0
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramRow:
     """A pattern of a program. `header` is the number of the virtual quad that it is about, 0 for stored ones."""
 
-    places: tuple[Place, Place, Place]
+    places: tuple[ProgramSlot, ProgramSlot, ProgramSlot]
     header: int = 0
 
     def again(self, place: int) -> int:
         """The place before that has the same variable; -1 for none."""
         there = self.places[place]
-        return self.places.index(there) if there.slot is Slot.VARIABLE and there in self.places[:place] else -1
+        return self.places.index(there) if there.slot is SlotKind.VARIABLE and there in self.places[:place] else -1
 
 
 @dataclass(frozen=True)
-class Step:
+class Instruction:
     """One step of the machine: a test of a variable against a constant, or a connective."""
 
     op: int
     variable: int = -1
-    constant: Place = Place(Slot.NOTHING)
+    constant: ProgramSlot = ProgramSlot(SlotKind.NOTHING)
 
 
 @dataclass(frozen=True)
-class Hint:
+class KeyHint:
     """What a filter says of the object of a row: it is one of these parameters; or it begins with the only one, or is
     in a relation with it."""
 
     row: int
     parameters: tuple[int, ...]
-    way: int = EQUAL
+    way: int = HINT_EQUAL
 
 
 @dataclass(frozen=True)
-class Program:
+class IndexProgram:
     """What the index does for a shape. `fixed` are the constants that its slots and steps number."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ProgramRow, ...]
     variables: int
-    steps: tuple[Step, ...]
+    steps: tuple[Instruction, ...]
     fixed: tuple[str, ...]
     threshold: Threshold | None
     solutions: bool
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[KeyHint, ...] = ()
 
     @property
     def parameters(self) -> set[int]:
         """Those that its rows and steps name."""
         named = (*(place for row in self.rows for place in row.places), *(step.constant for step in self.steps))
-        return {place.number for place in named if place.slot is Slot.PARAMETER}
+        return {place.number for place in named if place.slot is SlotKind.PARAMETER}
+
+
+# Writing programs: from a shape to what the index does for it.
+
+_COMPARISONS = {
+    "=": Opcode.EQUAL,
+    "!=": Opcode.NOT_EQUAL,
+    "<": Opcode.LESS,
+    "<=": Opcode.LESS_EQUAL,
+    ">": Opcode.GREATER,
+    ">=": Opcode.GREATER_EQUAL,
+}
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TESTS = {"isiri": Opcode.IS_IRI, "isuri": Opcode.IS_IRI, "isblank": Opcode.IS_BLANK, "isliteral": Opcode.IS_LITERAL}
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
+_NUMBERS = frozenset({Family.EXACT, Family.DOUBLE})
+_NAMED = frozenset({Family.IRI, Family.STRING})
+"""Constants that equal only themselves."""
+_COMPARED = _ORDERED | {Family.IRI, Family.STRING}
+
+
+class NotIndexable(Exception):
+    """The index does not decide this."""
+
+
+def compile_program(shape: Shape) -> IndexProgram | None:
+    """The program of a shape; None for what the index does not decide."""
+    query = shape.query
+    if not isinstance(query, Conjunction) or query.limit is not None or query.offset:
+        return None
+    if not 0 < len(query.patterns) <= MOST_PATTERNS:
+        return None
+    try:
+        return _ProgramCompiler(query).program(shape.solutions)
+    except NotIndexable:
+        return None
+
+
+def compile_conjunction(query: Conjunction) -> IndexProgram:
+    """The program that tells whether a conjunction has a solution. Raises Beyond."""
+    return _ProgramCompiler(query).program(False)
+
+
+def select_key_conditions(patterns: Sequence[Pattern], conditions: Sequence[Expression]) -> Iterator[Expression]:
+    """Those of the conditions that name the object of a pattern, or what it begins with, or is in a relation with."""
+    writer = _ProgramCompiler(Conjunction("ask", tuple(patterns)))
+    return (part for each in conditions for part in _conjuncts(each) if writer.hint(part) is not None)
+
+
+@dataclass
+class _ProgramCompiler:
+    query: Conjunction
+    names: dict[str, int] = field(default_factory=dict)
+    fixed: dict[str, int] = field(default_factory=dict)
+
+    def program(self, solutions: bool) -> IndexProgram:
+        self._number()
+        rows = tuple(self._row(each) for each in self.query.patterns)
+        conditions = [part for each in self.query.filters for part in _conjuncts(each)]
+        threshold = next((found for each in conditions if (found := self._threshold(each))), None)
+        rest = [each for each in conditions if threshold is None or self._threshold(each) != threshold]
+        steps = [step for each in rest for step in self._steps(each)]
+        steps += [Instruction(Opcode.AND)] * max(0, len(rest) - 1)
+        hints = tuple(hint for each in rest if (hint := self.hint(each)))
+        return IndexProgram(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions, hints)
+
+    def _number(self) -> None:
+        """Variables that hold terms of quads. The event itself, as the name of its graph or in front of a header, may
+        have a name only if that is all that the name is for."""
+        events = {
+            node.name for pattern in self.query.patterns for node in _event_nodes(pattern) if isinstance(node, Var)
+        }
+        for pattern in self.query.patterns:
+            if any(not isinstance(node, Var) for node in _event_nodes(pattern)):
+                raise NotIndexable
+            for node in _quad_nodes(pattern):
+                if isinstance(node, Var):
+                    if node.name in events:
+                        raise NotIndexable
+                    self.names.setdefault(node.name, len(self.names))
+
+    def _row(self, pattern: Pattern) -> ProgramRow:
+        header = header_number(pattern)
+        if header is None:
+            return ProgramRow(
+                (self._place(pattern.subject), self._place(pattern.predicate), self._place(pattern.object))
+            )
+        if header < -3 or isinstance(pattern.object, Var):
+            raise NotIndexable
+        return ProgramRow(
+            (ProgramSlot(SlotKind.NOTHING), ProgramSlot(SlotKind.NOTHING), self._place(pattern.object)), header
+        )
+
+    def _place(self, node: Node) -> ProgramSlot:
+        match node:
+            case Var(name):
+                return ProgramSlot(SlotKind.VARIABLE, self.names[name])
+            case Const(term):
+                return ProgramSlot(SlotKind.FIXED, self.fixed.setdefault(term, len(self.fixed)))
+            case Param(index):
+                return ProgramSlot(SlotKind.PARAMETER, index)
+
+    def _threshold(self, condition: Expression) -> Threshold | None:
+        match condition:
+            case Apply(op, (Var(name), Param(index, family))) if op in _ORDERS and family in _ORDERED:
+                return Threshold(self._variable(name), _COMPARISONS[op], index, family)
+            case Apply(op, (Param() as param, Var() as variable)) if op in _ORDERS:
+                return self._threshold(Apply(_TURNED[op], (variable, param)))
+        return None
+
+    def hint(self, condition: Expression) -> KeyHint | None:
+        match condition:
+            case Apply("=" | "in", (Var(name), *members)):
+                found = [each for each in members if isinstance(each, Param) and each.family in _NAMED]
+                numbers = [each for each in members if isinstance(each, Param) and each.family in _NUMBERS]
+                row = self._row_of(name)
+                if row is not None and found and len(found) == len(members):
+                    return KeyHint(row, tuple(each.index for each in found))
+                if row is not None and numbers and len(numbers) == len(members):
+                    return KeyHint(row, tuple(each.index for each in numbers), HINT_NUMBER)
+            case Apply("||", (Apply("sameterm", (Var(name), Param())), *_) as args):
+                named, row = [*_same_term_parameters(name, args)], self._row_of(name)
+                return KeyHint(row, tuple(named)) if row is not None and len(named) == len(args) else None
+            case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
+                row = self._row_of(name)
+                return None if row is None else KeyHint(row, (index,), HINT_PREFIX)
+            case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in RELATION_NUMBERS:
+                row = self._row_of(name)
+                return None if row is None else KeyHint(row, (index,), HINT_RELATED + RELATION_NUMBERS[op, False])
+            case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in RELATION_NUMBERS:
+                row = self._row_of(name)
+                return None if row is None else KeyHint(row, (index,), HINT_RELATED + RELATION_NUMBERS[op, True])
+        return None
+
+    def _row_of(self, name: str) -> int | None:
+        """A stored row that has a variable as its object, and a constant as its predicate."""
+        for number, pattern in enumerate(self.query.patterns):
+            if (
+                pattern.object == Var(name)
+                and not isinstance(pattern.predicate, Var)
+                and header_number(pattern) is None
+            ):
+                return number
+        return None
+
+    def _steps(self, condition: Expression) -> Iterator[Instruction]:
+        match condition:
+            case Apply("&&" | "||" as op, args):
+                for each in args:
+                    yield from self._steps(each)
+                yield from [Instruction(Opcode.AND if op == "&&" else Opcode.OR)] * (len(args) - 1)
+            case Apply("!", (inner,)):
+                yield from self._steps(inner)
+                yield Instruction(Opcode.NOT)
+            case Apply("in", (found, *members)):
+                for each in members:
+                    yield from self._steps(Apply("=", (found, each)))
+                yield from [Instruction(Opcode.OR)] * (len(members) - 1) if members else [Instruction(Opcode.FALSE)]
+            case Apply("not in", args):
+                yield from self._steps(Apply("!", (Apply("in", args),)))
+            case _:
+                yield self._test(condition)
+
+    def _test(self, condition: Expression) -> Instruction:
+        match condition:
+            case Apply(op, (Var(name),)) if op in _TESTS:
+                return Instruction(_TESTS[op], self._variable(name))
+            case Apply("bound", (Var(name),)):
+                self._variable(name)
+                return Instruction(Opcode.TRUE)
+            case Apply("strstarts", (Apply("str", (Var(name),)), Param(index, Family.STRING))):
+                return Instruction(Opcode.STR_PREFIX, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply("strstarts", (Var(name), Param(index, Family.STRING))):
+                return Instruction(Opcode.PREFIX, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply("=", (Apply("lang", (Var(name),)), Param(index, Family.STRING))):
+                return Instruction(Opcode.LANG, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply("=", (Apply("datatype", (Var(name),)), Param(index, Family.IRI))):
+                return Instruction(Opcode.DATATYPE, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply("sameterm", (Var(name), Param(index))):
+                return Instruction(Opcode.SAME, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in RELATION_NUMBERS:
+                return Instruction(
+                    Opcode.RELATED + RELATION_NUMBERS[op, False],
+                    self._variable(name),
+                    ProgramSlot(SlotKind.PARAMETER, index),
+                )
+            case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in RELATION_NUMBERS:
+                return Instruction(
+                    Opcode.RELATED + RELATION_NUMBERS[op, True],
+                    self._variable(name),
+                    ProgramSlot(SlotKind.PARAMETER, index),
+                )
+            case Apply(op, (Var(name), Param(index, family))) if op in _COMPARISONS and family in _COMPARED:
+                return Instruction(_COMPARISONS[op], self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+            case Apply(op, (Param() as param, Var() as variable)) if op in _COMPARISONS:
+                return self._test(Apply(_TURNED[op], (variable, param)))
+        raise NotIndexable
+
+    def _variable(self, name: str) -> int:
+        if name not in self.names:
+            raise NotIndexable
+        return self.names[name]
+
+
+def _same_term_parameters(name: str, conditions: Sequence[Expression]) -> Iterator[int]:
+    """The parameters of those conditions that say that a variable is one."""
+    for each in conditions:
+        match each:
+            case Apply("sameterm", (Var(found), Param(index))) if found == name:
+                yield index
+
+
+def _conjuncts(condition: Expression) -> Iterator[Expression]:
+    if isinstance(condition, Apply) and condition.op == "&&":
+        for each in condition.args:
+            yield from _conjuncts(each)
+    else:
+        yield condition
+
+
+def header_number(pattern: Pattern) -> int | None:
+    """The number of the virtual quad that a pattern is about."""
+    if pattern.graph is not None or not isinstance(pattern.predicate, Const):
+        return None
+    found = HEADER_PREDICATES.get(pattern.predicate.term)
+    return None if found is None else found[1]
+
+
+def _event_nodes(pattern: Pattern) -> tuple[Node, ...]:
+    graph = () if pattern.graph is None else (pattern.graph,)
+    return graph if header_number(pattern) is None else (pattern.subject, *graph)
+
+
+def _quad_nodes(pattern: Pattern) -> tuple[Node, ...]:
+    if header_number(pattern) is not None:
+        return (pattern.object,)
+    return pattern.subject, pattern.predicate, pattern.object

@@ -1,7 +1,8 @@
-"""Relations: what ontologies say of two names, as arrays that compiled code looks names up in.
+"""Ontology relations as arrays that compiled code looks names up in.
 
-For each relation, and each name that an event may hold, the names are listed that a subscription may hold it against.
-So an event that has a class is found by those who ask for any class above it, one look-up for each.
+For each relation, and each name that an event may hold, the names are listed that a subscription may compare it
+with. So
+an event that has a class is found by subscriptions to any class above it, with one look-up for each.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from triplewire.native.arrays import Bytes, Int32, Int64, Records
-from triplewire.native.functions import compiled
-from triplewire.native.hashes import hash_all
-from triplewire.native.words import same
+from triplewire.kernels.compiler import Bytes, Int32, Int64, Records, compiled
+from triplewire.kernels.words import hash_texts, same_bytes
 
-NAME = np.dtype([("hash", "u8"), ("start", "i8"), ("length", "i8")])
+RELATION_NAME = np.dtype([("hash", "u8"), ("start", "i8"), ("length", "i8")])
 """A name that an ontology has something to say of; its text is in the pool."""
 
 RELATIONS: Sequence[tuple[str, bool]] = (
@@ -29,12 +28,12 @@ RELATIONS: Sequence[tuple[str, bool]] = (
     ("strictly", True),
 )
 """Functions of the algebra, by number, and whether the value of the event is their second argument."""
-NUMBERS: Mapping[tuple[str, bool], int] = {each: number for number, each in enumerate(RELATIONS)}
+RELATION_NUMBERS: Mapping[tuple[str, bool], int] = {each: number for number, each in enumerate(RELATIONS)}
 REFLEXIVE = (True, False, True, False, True, False)
 """Is a name in the relation with itself?"""
 
 
-class Relations(NamedTuple):
+class OntologyRelations(NamedTuple):
     """Of the ontologies at one position. The names in a relation with a name are `others[first[i]:first[i + 1]]`, where
     `i` is the number of the relation times one more than there are names, plus that of the name."""
 
@@ -46,7 +45,7 @@ class Relations(NamedTuple):
     others: Int32
 
 
-def related(rows: Sequence[tuple[str, str, str]]) -> Relations:
+def build_relations(rows: Sequence[tuple[str, str, str]]) -> OntologyRelations:
     """Of the rows of a closure: relation, lower, upper."""
     told = pa.table(
         dict(zip("rlu", zip(*rows, strict=True), strict=True)) if rows else {"r": [""], "l": [""], "u": [""]}
@@ -62,7 +61,7 @@ def related(rows: Sequence[tuple[str, str, str]]) -> Relations:
     tally = [np.bincount(value, minlength=count + 1) for value, _ in pairs]
     np.cumsum(np.concatenate(tally), out=first[1:])
     others = np.concatenate([other[np.argsort(value, kind="stable")] for value, other in pairs]).astype(np.int32)
-    return Relations(names, pool, _slots(names), first, others)
+    return OntologyRelations(names, pool, _slots(names), first, others)
 
 
 def _pairs(relation: np.ndarray, lower: Int32, upper: Int32) -> Iterator[tuple[Int32, Int32]]:
@@ -77,8 +76,8 @@ def _names(dictionary: pa.StringArray) -> tuple[Records, Bytes]:
     start = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(each) for each in texts], out=start[1:])
     pool = np.frombuffer(bytearray(b"".join(texts) or b"\0"), np.uint8)
-    names = np.zeros(len(texts), NAME)
-    names["hash"], names["start"], names["length"] = hash_all(pool, start), start[:-1], np.diff(start)
+    names = np.zeros(len(texts), RELATION_NAME)
+    names["hash"], names["start"], names["length"] = hash_texts(pool, start), start[:-1], np.diff(start)
     return names, pool
 
 
@@ -99,32 +98,34 @@ def _fill(names: Records, slots: Int32) -> None:
 
 
 @compiled
-def number_of(relations: Relations, hash_: np.uint64, text: Bytes, start: int, stop: int) -> int:
+def find_name(relations: OntologyRelations, hash_: np.uint64, text: Bytes, start: int, stop: int) -> int:
     """The number of the name that a text is; -1 for one of which nothing is said."""
     names, slots = relations.names, relations.slots
     mask = len(slots) - 1
     place = np.int64(hash_) & mask
     while slots[place] >= 0:
         name = names[slots[place]]
-        if name.hash == hash_ and same(text, start, stop, relations.pool, name.start, name.length):
+        if name.hash == hash_ and same_bytes(text, start, stop, relations.pool, name.start, name.length):
             return slots[place]
         place = (place + 1) & mask
     return -1
 
 
 @compiled
-def span(relations: Relations, relation: int, name: int) -> tuple[int, int]:
+def relation_span(relations: OntologyRelations, relation: int, name: int) -> tuple[int, int]:
     """Where the names are, from one place to another, that are in a relation with a name."""
     place = relation * (len(relations.names) + 1) + name
     return relations.first[place], relations.first[place + 1]
 
 
 @compiled
-def holds(relations: Relations, relation: int, name: int, pool: Bytes, start: int, stop: int, hash_: np.uint64) -> bool:
+def relation_holds(
+    relations: OntologyRelations, relation: int, name: int, pool: Bytes, start: int, stop: int, hash_: np.uint64
+) -> bool:
     """Is a name in a relation with the one that a text is?"""
-    begin, end = span(relations, relation, name)
+    begin, end = relation_span(relations, relation, name)
     for place in range(begin, end):
         other = relations.names[relations.others[place]]
-        if other.hash == hash_ and same(pool, start, stop, relations.pool, other.start, other.length):
+        if other.hash == hash_ and same_bytes(pool, start, stop, relations.pool, other.start, other.length):
             return True
     return False

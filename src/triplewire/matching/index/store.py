@@ -1,39 +1,60 @@
-"""The store: how programs, groups and members come into the files of the index. Only who has the lock writes."""
+"""The index store: adds programs, groups and members to the index files, under the lock of the machine's index
+directory.
+
+```
+<directory>/<sources>-<boot>/lock      its holder writes
+<directory>/<sources>-<boot>/7/        the files of the seventh generation
+```
+
+The index is derived from the registry, so nothing of it has to be durable: files of other sources, or of before the
+last
+boot, are removed, and half-written ones give way to a new generation. The directory may be deleted at any time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import psutil
 
-from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, PLACE, PROGRAM, STEP
-from triplewire.matching.index.building import describe, link
-from triplewire.matching.index.entering import rehash
-from triplewire.matching.index.fences import fenced
-from triplewire.matching.index.files import TABLES, Files
-from triplewire.matching.index.memberships import Membership
-from triplewire.matching.index.programs import Program
-from triplewire.matching.index.rolls import let_go, let_join
-from triplewire.matching.index.tables import (
+import triplewire
+from triplewire.kernels.compiler import Int8, Int32, Int64, Records
+from triplewire.kernels.words import WIDTH, memory_fence
+from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, PATTERN_SLOT, PROGRAM, STEP
+from triplewire.matching.index.build import add_members, describe_constants, link_groups, rehash, remove_members
+from triplewire.matching.index.columns import (
     DECIDED,
     ENDED,
     UNDECIDED,
-    enroll,
+    Allocate,
+    StaleIndex,
+    allocate,
     move_members,
     move_names,
     number_names,
+    update_members,
 )
-from triplewire.native.arrays import Int8, Int32, Int64, Records
-from triplewire.native.words import WIDTH
+from triplewire.matching.index.files import TABLES, IndexFiles
+from triplewire.matching.index.memberships import Membership
+from triplewire.matching.index.programs import IndexProgram
+from triplewire.model.errors import StorageFull
 from triplewire.sparql.algebra import Family
 
 
 @dataclass(frozen=True)
-class Addition:
+class ProgramAddition:
     """A program that is to come; what one that `guards` matches are candidates for somebody else."""
 
-    program: Program
+    program: IndexProgram
     shape: int
     """The position at which its shape was registered."""
     guards: bool
@@ -44,10 +65,10 @@ class Addition:
         return max([3, *(2 + len(each.parameters) for each in self.program.hints)])
 
 
-class Store:
+class IndexStore:
     """Grows behind what there is, after room was reserved for it."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: IndexFiles) -> None:
         self.files = files
         columns, tables = files.columns, files.tables
         self._programs, self._places, self._steps = columns["programs"], columns["places"], columns["steps"]
@@ -56,7 +77,7 @@ class Store:
         self._ended, self._journal = columns["ended"], columns["journal"]
         self._numbers, self._members = tables["numbers"], tables["members"]
 
-    def reserve(self, additions: Sequence[Addition], memberships: Sequence[Membership], postings: int) -> None:
+    def reserve(self, additions: Sequence[ProgramAddition], memberships: Sequence[Membership], postings: int) -> None:
         """Have room for programs and groups, were each of these new. Raises StorageFull; then all is as it was."""
         programs = [each.program for each in additions]
         texts = [text for each in programs for text in each.fixed]
@@ -82,12 +103,12 @@ class Store:
         if 3 * (int(header["taken"]) + count) > 2 * len(members):
             # those that are gone stay behind, so it may be that the new table is no longer than the old
             living = int(np.isin(members["state"], (DECIDED, UNDECIDED)).sum())
-            made = self._members.begin(_power(2 * (living + count)))
+            made = self._members.begin(_next_power_of_two(2 * (living + count)))
             taken = move_members(members, made)
             self._change("members", made)
             header["taken"] = taken
 
-    def add_program(self, addition: Addition) -> int:
+    def add_program(self, addition: ProgramAddition) -> int:
         """The number of the program that is added."""
         program = addition.program
         limit = program.threshold
@@ -105,7 +126,7 @@ class Store:
             for row in program.rows
             for at, each in enumerate(row.places)
         ]
-        self._places.extend(np.array(places, PLACE))
+        self._places.extend(np.array(places, PATTERN_SLOT))
         steps = [(each.variable, each.constant.number, each.op, each.constant.slot) for each in program.steps]
         self._steps.extend(np.array(steps, STEP))
         made["first_hint"] = self._hints.size
@@ -129,13 +150,13 @@ class Store:
         self._names.extend(names[places])
         self._add_groups(program, [memberships[place].constants for place in places.tolist()], bounds[places])
         later = np.flatnonzero(fresh == 0)
-        let_join(self._groups.data, numbers[later], bounds[later], memberships[0].above)
+        add_members(self._groups.data, numbers[later], bounds[later], memberships[0].above)
         return numbers
 
     def enroll(self, calls: Records) -> Int8:
         """Let each subscription become what is called for; what each was before."""
         ended, before = np.zeros(len(calls), ENDED), np.zeros(len(calls), np.int8)
-        ends, taken = enroll(self._members.data, calls, ended, before)
+        ends, taken = update_members(self._members.data, calls, ended, before)
         self._ended.extend(ended[:ends])
         self.files.header["taken"] += taken
         return before
@@ -160,7 +181,7 @@ class Store:
             with self.files.writing():
                 dropped = self._ended.data[left : left + gone]
                 header["horizon"] = dropped["until"][-1]
-                let_go(self._groups.data, dropped)
+                remove_members(self._groups.data, dropped)
                 header["left"] = left + gone
 
     def members_of(self, groups: Int32) -> tuple[Int64, Int32]:
@@ -181,7 +202,7 @@ class Store:
         made["bound"] = bounds
         made["members"] = 1
         self._groups.extend(made)
-        self._postings.size = link(self.files.index, first, self._groups.size, self._postings.size)
+        self._postings.size = link_groups(self.files.index, first, self._groups.size, self._postings.size)
 
     def _add_constants(self, texts: Sequence[str]) -> int:
         """Put texts into the pool; the number of the first."""
@@ -194,32 +215,146 @@ class Store:
         first = self._constants.size
         self._pool.extend(np.frombuffer(joined.encode(), np.uint8))
         self._constants.extend(made)
-        describe(self._pool.data, self._constants.data, first, self._constants.size)
+        describe_constants(self._pool.data, self._constants.data, first, self._constants.size)
         return first
 
     def _widen_keys(self, most: int) -> None:
         """Room in the table for twice as many keys as there can be."""
         old = self.files.tables["keys"].data
         if 2 * most > len(old):
-            keys, sieve = self.files.begin_keys(_power(2 * most))
+            keys, sieve = self.files.begin_keys(_next_power_of_two(2 * most))
             rehash(self.files.index._replace(keys=keys, sieve=sieve), old)
             self._change("sieve", sieve)
             self._change("keys", keys)
 
     def _widen_numbers(self, most: int) -> None:
         if 3 * most > 2 * len(self._numbers.data):
-            made = self._numbers.begin(_power(2 * most))
+            made = self._numbers.begin(_next_power_of_two(2 * most))
             move_names(self._numbers.data, made)
             self._change("numbers", made)
 
     def _change(self, name: str, made: Records) -> None:
         """Go on with another file of a table: others are told before the old one goes."""
         table = self.files.tables[name]
-        fenced()
+        memory_fence()
         self.files.header["tables"][[*TABLES].index(name)] = table.number + 1
         table.change(made)
 
 
-def _power(size: int) -> int:
+def _next_power_of_two(size: int) -> int:
     """The power of two that is no less."""
     return 1 << (size - 1).bit_length()
+
+
+# Generations: the directory of the index on this machine, and who may write there.
+#
+# ```
+# <directory>/<sources>-<boot>/lock      who has it writes
+# <directory>/<sources>-<boot>/7/        the files of the seventh generation
+# ```
+#
+# The index follows from the registry, so nothing of it has to last: what other sources wrote, or what was written
+# before
+# the machine was started, is not looked at but removed; what was left half written gives way to a new generation. The
+# directory may be deleted at any time.
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class IndexGenerations:
+    """One worker's access to the index of its machine. Not safe for threads."""
+
+    def __init__(self, directory: Path, allocate: Allocate = allocate) -> None:
+        """Raises StorageFull."""
+        self._root = directory / source_fingerprint()
+        self._allocate = allocate
+        self._lock: int | None = None
+        _remove_stale(directory, self._root.name)
+        with self.locked():
+            pass
+
+    def __del__(self) -> None:
+        if getattr(self, "_lock", None) is not None:
+            os.close(self._lock)  # type: ignore[arg-type]
+
+    @property
+    def files(self) -> IndexFiles:
+        """Of the generation that this worker knows."""
+        return self.store.files
+
+    @contextmanager
+    def locked(self) -> Iterator[IndexStore]:
+        """Alone, with the store of the newest generation, whether or not it was known before. Raises StorageFull."""
+        lock = self._held()
+        try:
+            self._follow()
+            yield self.store
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+    def renew(self) -> IndexStore:
+        """Under the lock: a generation that knows nothing. Who has the old one keeps it for as long as it is enough."""
+        old = self._newest()
+        directory = self._root / str(old + 1)
+        try:
+            self.store = IndexStore(IndexFiles.fresh(directory, self._allocate))
+        except (OSError, StorageFull) as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise StorageFull(f"there is no room on the disk for the index of subscriptions: {error}") from error
+        for each in range(1, old + 1):
+            shutil.rmtree(self._root / str(each), ignore_errors=True)
+        return self.store
+
+    def _held(self) -> int:
+        """The lock, which is waited for; that of the directory as it is now, should somebody have removed it."""
+        path = self._root / "lock"
+        while True:
+            if self._lock is None:
+                self._root.mkdir(parents=True, exist_ok=True)
+                self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.fstat(self._lock).st_ino == path.stat().st_ino:
+                    return self._lock
+            os.close(self._lock)
+            self._lock = None
+
+    def _follow(self) -> None:
+        newest = self._newest()
+        try:
+            if not self._known(newest):
+                self.store = IndexStore(IndexFiles(self._root / str(newest), self._allocate))
+            elif self.files.header["writing"]:
+                raise StaleIndex("somebody left while writing")
+            self.files.load()
+        except StaleIndex:
+            self.renew()
+
+    def _known(self, number: int) -> bool:
+        """Is this the generation that the worker has?"""
+        path = self._root / str(number) / "header"
+        return hasattr(self, "store") and path.exists() and path.stat().st_ino == self.files.inode
+
+    def _newest(self) -> int:
+        return max((int(each.name) for each in self._root.iterdir() if each.name.isdigit()), default=0)
+
+
+@cache
+def source_fingerprint() -> str:
+    """A name that follows from our sources and from when the machine was started."""
+    sources = hashlib.sha256()
+    for path in sorted(Path(triplewire.__file__).parent.rglob("*.py")):
+        sources.update(path.read_bytes())
+    boot = _BOOT.read_text().strip() if _BOOT.exists() else str(psutil.boot_time())
+    return f"{sources.hexdigest()[:16]}-{hashlib.sha256(boot.encode()).hexdigest()[:8]}"
+
+
+def _remove_stale(directory: Path, kept: str) -> None:
+    """Remove what others wrote that nobody writes now."""
+    if not directory.is_dir():
+        return
+    for each in directory.iterdir():
+        if each.name != kept and (each / "lock").exists():
+            with (each / "lock").open("rb") as lock, suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(each, ignore_errors=True)

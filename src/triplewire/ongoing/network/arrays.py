@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes, Int8, Int32, Int64, Records, UInt64
+from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt64
 
 SLOTS = 64
 """Slots of a chain at most: variables and constants of one query."""

@@ -1,6 +1,7 @@
 """Builders: queries as they come and go, and the plan that follows from those that are there.
 
-Nodes and ports are named by hashes of what they are, so that rows that were kept mean the same in another process, and
+Nodes and ports are named by hashes of what they are, so that rows that were kept mean the same in another process,
+and
 under another plan.
 """
 
@@ -13,9 +14,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes, Int64, UInt64
-from triplewire.native.functions import compiled
-from triplewire.native.hashes import hash_of, hashed, paired
+from triplewire.kernels.compiler import Bytes, Int64, UInt64, compiled
+from triplewire.kernels.words import hash_bytes, hash_pair, hash_text
 from triplewire.ongoing.network.arrays import GROUP, NODE, PORT, SLOT, Plan
 from triplewire.ongoing.network.chains import Chain, Role, Step
 from triplewire.ongoing.network.emitting import LIFTED
@@ -107,7 +107,7 @@ class Network:
         """The number of a new group, which asks for the chain of a leaf with these constants, in their order."""
         for node in leaf.path:
             node.span, node.within = max(node.span, terms.span), max(node.within, terms.within)
-        hashes = [hash_of(each) for each in constants] if leaf.sought else []
+        hashes = [hash_text(each) for each in constants] if leaf.sought else []
         for port, places in leaf.sought:
             key = port
             for place, number in places:
@@ -308,7 +308,7 @@ def _group_keys(keys: UInt64, ids: UInt64, lifts: Int64, text: Bytes, ends: Int6
             place = start
             while place < stop and text[place] != _TAB:
                 place += 1
-            key = paired(key, hashed(text, start, place), LIFTED)
+            key = hash_pair(key, hash_bytes(text, start, place), LIFTED)
             start = place + 1
         keys[each] = key
 
@@ -320,7 +320,7 @@ def _by_predicate(ports: Sequence[Port]) -> np.ndarray:
         counts.setdefault(port.predicate or "", [number, 0])[1] += 1
     index = np.zeros(roomy(len(counts)), SLOT)
     for predicate, (first, count) in counts.items():
-        _put(index, np.uint64(hash_of(predicate)), first, count)
+        _put(index, np.uint64(hash_text(predicate)), first, count)
     return index
 
 
@@ -332,7 +332,7 @@ def _put(index: np.ndarray, key: np.uint64, head: int, count: int) -> None:
 
 @compiled
 def _paired_into(found: UInt64, one: np.uint64, other: np.uint64, salt: np.uint64) -> None:
-    found[0] = paired(one, other, salt)
+    found[0] = hash_pair(one, other, salt)
 
 
 def _paired(one: int, other: int, salt: int) -> int:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes
-from triplewire.native.functions import compiled, inlined
-from triplewire.native.hashes import hashed, paired
-from triplewire.native.words import same
+from triplewire.kernels.compiler import Bytes, compiled, inlined
+from triplewire.kernels.words import hash_bytes, hash_pair, same_bytes
 from triplewire.ongoing.network.arrays import ANSWER, PARTIAL, ROW, SLOTS, Out, Plan
 from triplewire.ongoing.network.chains import Role
 from triplewire.ongoing.network.tables import has, slot_of, some
@@ -103,8 +101,8 @@ def _key(plan: Plan, out: Out, node: int, base: int) -> np.uint64:
     for place in range(3):
         if plan.roles[3 * node + place] == JOIN:
             slot = plan.references[3 * node + place]
-            found = hashed(out.text, base + out.starts[slot], base + out.stops[slot])
-            key = paired(key, found, np.uint64(place))
+            found = hash_bytes(out.text, base + out.starts[slot], base + out.stops[slot])
+            key = hash_pair(key, found, np.uint64(place))
     return key
 
 
@@ -115,7 +113,7 @@ def _answered(plan: Plan, out: Out, node: int, base: int, end: int, oldest: int,
     key = record.id
     for each in range(record.first_lift, record.first_lift + record.lifts):
         slot = plan.lifts[each]
-        key = paired(key, hashed(out.text, base + out.starts[slot], base + out.stops[slot]), LIFTED)
+        key = hash_pair(key, hash_bytes(out.text, base + out.starts[slot], base + out.stops[slot]), LIFTED)
     found = plan.by_constants[slot_of(plan.by_constants, some(key))]
     number = found.head if found.key != 0 else -1
     while number >= 0:
@@ -145,7 +143,7 @@ def _constants_are(plan: Plan, out: Out, node: int, base: int, number: int) -> b
         if each > record.first_lift:
             place += 1
         start = base + out.starts[slot]
-        if place + length > stop or not same(out.text, start, start + length, plan.pool, place, length):
+        if place + length > stop or not same_bytes(out.text, start, start + length, plan.pool, place, length):
             return False
         place += length
     return place == stop

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.kernels.compiler import Flags
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER
-from triplewire.native.arrays import Flags
 from triplewire.ongoing.network.arrays import Entries
 from triplewire.ongoing.network.builders import Scope
 

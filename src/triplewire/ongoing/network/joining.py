@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes, Int64
-from triplewire.native.functions import compiled, inlined
-from triplewire.native.words import same
+from triplewire.kernels.compiler import Bytes, Int64, compiled, inlined
+from triplewire.kernels.words import same_bytes
 from triplewire.ongoing.network.arrays import PROBE, SPREAD, Held, Out, Plan
 from triplewire.ongoing.network.emitting import JOIN, LIFT, NEW, SAME, copied, slots_of, told, with_slot
 from triplewire.ongoing.network.tables import slot_of, some
@@ -98,7 +97,7 @@ def _cut(text: Bytes, start: int, length: int, cuts: Int64) -> None:
 def _fits(plan: Plan, node: int, slots: Bytes, base: int, out: Out, text: Bytes, cuts: Int64) -> bool:
     """Does a triple fit to what was bound before? Keys only guess."""
     record = plan.nodes[node]
-    if record.predicate_length >= 0 and not same(
+    if record.predicate_length >= 0 and not same_bytes(
         text, cuts[2], cuts[3], plan.pool, record.predicate_start, record.predicate_length
     ):
         return False
@@ -107,10 +106,10 @@ def _fits(plan: Plan, node: int, slots: Bytes, base: int, out: Out, text: Bytes,
         start, stop = cuts[2 * place], cuts[2 * place + 1]
         if role == JOIN:
             length = out.stops[reference] - out.starts[reference]
-            if not same(text, start, stop, slots, base + out.starts[reference], length):
+            if not same_bytes(text, start, stop, slots, base + out.starts[reference], length):
                 return False
         elif role == SAME:
             length = cuts[2 * reference + 1] - cuts[2 * reference]
-            if not same(text, start, stop, text, cuts[2 * reference], length):
+            if not same_bytes(text, start, stop, text, cuts[2 * reference], length):
                 return False
     return True

@@ -1,6 +1,7 @@
 """Routing: what becomes of the triples of events when they come in.
 
-A triple is sent, by each port that takes it, to where those are that may wait for it. Where it begins a chain it is a
+A triple is sent, by each port that takes it, to where those are that may wait for it. Where it begins a chain it is
+a
 partial result at once, and that is sent on. What no query can use goes nowhere.
 """
 
@@ -8,10 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes
-from triplewire.native.functions import compiled, inlined
-from triplewire.native.hashes import hashed, paired
-from triplewire.native.words import same
+from triplewire.kernels.compiler import Bytes, compiled, inlined
+from triplewire.kernels.words import hash_bytes, hash_pair, same_bytes
 from triplewire.ongoing.network.arrays import PROBE, SPREAD, TRIPLE, Entries, Out, Plan
 from triplewire.ongoing.network.emitting import LIFT, NEW, SAME, address_of, copied, told, with_slot
 from triplewire.ongoing.network.tables import has, slot_of, some
@@ -55,15 +54,15 @@ def _end(text: Bytes, place: int, stop: int) -> int:
 def _triple(plan: Plan, entries: Entries, event: int, out: Out, start: int, one: int, two: int, three: int) -> bool:
     """The triple between `start` and `three`, with a tab at `one` and one at `two`."""
     text = entries.text
-    predicate = hashed(text, one + 1, two)
+    predicate = hash_bytes(text, one + 1, two)
     found = plan.by_predicate[slot_of(plan.by_predicate, some(predicate))]
     if found.key == 0 and plan.anywhere[1] == 0:
         return True
-    hashes = (hashed(text, start, one), predicate, hashed(text, two + 1, three))
+    hashes = (hash_bytes(text, start, one), predicate, hash_bytes(text, two + 1, three))
     if found.key != 0:
         for port in range(found.head, found.head + found.count):
             record = plan.ports[port]
-            named = same(text, one + 1, two, plan.pool, record.predicate_start, record.predicate_length)
+            named = same_bytes(text, one + 1, two, plan.pool, record.predicate_start, record.predicate_length)
             if named and not _entered(plan, entries, event, out, port, hashes, start, one, two, three):
                 return False
     for port in range(plan.anywhere[0], plan.anywhere[0] + plan.anywhere[1]):
@@ -100,11 +99,11 @@ def _entered(
     key = record.id
     for place in range(3):
         if record.joins >> place & 1:
-            key = paired(key, hashes[place], np.uint64(place))
+            key = hash_pair(key, hashes[place], np.uint64(place))
     home = address_of(plan, key, record.id)
     if not has(plan.heavy, some(key)):
         return _sent(entries, event, out, key, record.id, home, TRIPLE, start, three)
-    whole = paired(paired(hashes[0], hashes[1], key), hashes[2], key)
+    whole = hash_pair(hash_pair(hashes[0], hashes[1], key), hashes[2], key)
     away = address_of(plan, whole, whole)
     return _sent(entries, event, out, key, record.id, away, SPREAD, start, three) and _sent(
         entries, event, out, key, record.id, home, PROBE, start, three
@@ -146,7 +145,7 @@ def _is_wanted(plan: Plan, port: int, hashes: tuple[np.uint64, np.uint64, np.uin
     key = record.id
     for place in range(3):
         if record.lifts >> place & 1:
-            key = paired(key, hashes[place], np.uint64(place))
+            key = hash_pair(key, hashes[place], np.uint64(place))
     return has(plan.wanted, some(key))
 
 
@@ -165,7 +164,7 @@ def _begun(
         role, reference = plan.roles[3 * node + place], plan.references[3 * node + place]
         if role == SAME:
             length = ends[reference] - begins[reference]
-            if not same(text, begins[place], ends[place], text, begins[reference], length):
+            if not same_bytes(text, begins[place], ends[place], text, begins[reference], length):
                 return True
         elif role in (NEW, LIFT):
             end = with_slot(out, base, end, count, text, begins[place], ends[place])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from triplewire.native.arrays import Bytes, Int64, Records
+from triplewire.kernels.compiler import Bytes, Int64, Records
 from triplewire.ongoing.network.arrays import ROW
 
 _NUMBERS = ("key", "id", "oldest", "newest", "began", "ended", "address", "kind")

@@ -1,5 +1,7 @@
-"""Stations: where rows meet. Each has the rows of some addresses, and does all that can be done with these alone; what
-belongs to others leaves it."""
+"""Stations: where rows meet. Each has the rows of some addresses, and does all that can be done with these alone;
+what
+belongs to others leaves it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from triplewire.native.arrays import Bytes, Flags, Int32, Records
+from triplewire.kernels.compiler import Bytes, Flags, Int32, Records
 from triplewire.ongoing.network.arrays import PARTIAL, PROBE, Entries, Held, Out, Plan
 from triplewire.ongoing.network.emitting import room
 from triplewire.ongoing.network.joining import met_by_partials, met_by_triples

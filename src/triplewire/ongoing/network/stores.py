@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.native.arrays import Bytes, Flags, Int32, Int64, Records
+from triplewire.kernels.compiler import Bytes, Flags, Int32, Int64, Records
 from triplewire.ongoing.network.arrays import ROW, Held
 from triplewire.ongoing.network.tables import index_for, linked
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.native.arrays import Int32, Records, UInt64
-from triplewire.native.functions import compiled, inlined
+from triplewire.kernels.compiler import Int32, Records, UInt64, compiled, inlined
 from triplewire.ongoing.network.arrays import SLOT
 
 _ONE = np.uint64(1)

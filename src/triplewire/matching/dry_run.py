@@ -1,0 +1,148 @@
+"""Dry run of a subscription: how it would be matched, and its matches among recent events, without registering it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+
+from triplewire.access.sights import Sight
+from triplewire.config import limits
+from triplewire.matching.evaluator import Evaluator, make_single_evaluator
+from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
+from triplewire.matching.index_maintenance import shape_memberships
+from triplewire.matching.plans import make_plan
+from triplewire.matching.results import format_timestamp
+from triplewire.matching.shapes import LiftedShape, Shape, lift
+from triplewire.model import START, Kind, Subscription, format_position
+from triplewire.model.clock import Clock
+from triplewire.sparql import Query
+from triplewire.sparql.serialization import format_algebra
+from triplewire.storage.registry.ports import RegistryChange
+
+_HOUR = 3_600_000_000
+_UNSIGNED = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """How a subscription would be matched, and what it would have matched of the last hour, or of the past that it asks
+    for.
+
+    `complete` is false where that had too many events to look at all of them; the newest were then looked at.
+    `examples` are the newest that matched, as rows of `ENTRIES` without their text, the newest first.
+    """
+
+    query: Query
+    lifted: LiftedShape
+    matched: int
+    looked_at: int
+    complete: bool
+    examples: tuple[dict[str, Any], ...]
+
+    @property
+    def tier(self) -> str:
+        """Who decides it: `index` or `evaluator`."""
+        return "evaluator" if _describe_index(self.lifted) is None else "index"
+
+    def plan(self) -> dict[str, Any]:
+        """The algebra; what the index does, null for what it does not decide; and the SQL for all that it does not."""
+        sql = _sql(self.lifted.shape)
+        return {"algebra": format_algebra(self.query.where), "index": _describe_index(self.lifted), "sql": sql}
+
+    def value(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "shape": {"key": self.lifted.shape.key, "constants": list(self.lifted.constants)},
+            "tier": self.tier,
+            "plan": self.plan(),
+            "matched": self.matched,
+            "of": self.looked_at,
+            "complete": self.complete,
+            "examples": [_example(each) for each in self.examples],
+        }
+
+
+def run_dry(
+    query: Query,
+    kind: Kind,
+    log: EventReader,
+    clock: Clock,
+    ontologies: Sequence[RegistryChange] = (),
+    begins: int | None = None,
+    sight: Sight | None = None,
+) -> DryRun:
+    """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
+    that loaded those which count now; `begins` is a first position in the place of the last hour; of events only what
+    is in sight counts. It blocks, for some seconds at most: call it from a thread.
+
+    Raises Unsupported for what no subscription may ask.
+    """
+    lifted = lift(query, solutions=kind is Kind.BINDINGS)
+    tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
+    head = log.head()
+    asked = find_position(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
+    after = max(asked, head - limits.RETROSPECT_POSITIONS)
+    deadline = clock.ticks() + limits.REHEARSAL_SECONDS
+    complete = after == asked
+    for batch in scan_backwards(VisibleEvents(log, sight), after, head):
+        if clock.ticks() > deadline:
+            complete = False
+            break
+        tally.take(batch)
+    return DryRun(query, lifted, tally.matched, tally.looked_at, complete, tuple(tally.examples))
+
+
+class _MatchCounter:
+    """Counts, batch by batch from the newest on."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self.matched = 0
+        self.looked_at = 0
+        self.examples: list[dict[str, Any]] = []
+
+    def take(self, batch: pa.Table) -> None:
+        positions = pc.unique(self._evaluator.match(batch)["position"])
+        self.looked_at += batch.num_rows
+        self.matched += len(positions)
+        found = batch.drop_columns(["text"]).filter(pc.is_in(batch["position"], positions))
+        wanted = limits.REHEARSAL_EXAMPLES - len(self.examples)
+        self.examples += found.to_pylist()[::-1][:wanted]
+
+
+def _evaluator(lifted: LiftedShape, ontologies: Sequence[RegistryChange]) -> Evaluator:
+    """One that knows this one subscription."""
+    return make_single_evaluator(
+        Subscription("", None, Kind.SIGNAL, lifted.shape.key, lifted.constants), lifted.shape, ontologies
+    )
+
+
+def _describe_index(lifted: LiftedShape) -> dict[str, Any] | None:
+    """Who is in a group with it, and what the group is tested for. A threshold tells members of a group apart."""
+    memberships = shape_memberships(lifted.shape)
+    program, membership = memberships.program, memberships.of(lifted.constants)
+    if program is None or membership is None:
+        return None
+    limit = program.threshold
+    threshold = None if limit is None else f"{limit.op.name.lower()} {lifted.constants[limit.parameter]}"
+    counts = {"patterns": len(program.rows), "tests": len(program.steps)}
+    return {"group": format_position(membership.group & _UNSIGNED), **counts, "threshold": threshold}
+
+
+def _sql(shape: Shape) -> str:
+    sql = make_plan(shape).sql("constants", plain=False, first=None)
+    return sqlglot.parse_one(sql, dialect="duckdb").sql(dialect="duckdb", pretty=True)
+
+
+def _example(entry: dict[str, Any]) -> dict[str, str]:
+    return {
+        "event": entry["event"],
+        "stream": entry["stream"],
+        "position": format_position(entry["position"]),
+        "time": format_timestamp(entry["time"]),
+    }

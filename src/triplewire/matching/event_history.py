@@ -1,0 +1,186 @@
+"""Event history: every event that was ever published, in order, from the log and from the lake behind it, read
+forwards by page or backwards in a backfill scan.
+
+```
+position   1 ──────────── lake ────────────┬──── not yet in the lake ────▶ head
+               dropped by the log ──▶ begin ┴ ─ ─ ─ ─ log ─ ─ ─ ─ ─ ─ ─ ─▶
+read from           the lake         │           the log
+```
+
+The log drops only events that the lake has, so nothing is missing between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.access.sights import Sight
+from triplewire.config import limits
+from triplewire.matching.visibility import redact_entries
+from triplewire.model import MATCHED_COLUMNS, START
+from triplewire.model.errors import NotFound
+from triplewire.storage.log.ports import MeasuredLog
+
+# ```
+# position   1 ──────────── lake ────────────┬──── not yet in the lake ────▶ head
+#                     log let go ────▶ begin ┴ ─ ─ ─ ─ log ─ ─ ─ ─ ─ ─ ─ ─▶
+# read from           the lake         │           the log
+# ```
+#
+# The log lets go only of what the lake has, so between the two nothing is missing.
+
+
+class ColdTier(Protocol):
+    """Keeps what the log lets go."""
+
+    def upto(self) -> int:
+        """The position up to which it has every event."""
+
+    def floor(self, stream: str | None = None) -> int:
+        """The newest position of an event of a stream, or of any, that it was not to keep any longer."""
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any; None where it is not found."""
+
+    def page(
+        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+    ) -> tuple[pa.Table, int]:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`, of
+        one stream or of all; and the position up to which these are all. Events that do not have each of the predicates
+        may be left out."""
+
+
+@dataclass(frozen=True)
+class EventPage:
+    """Some entries, and the position up to which they are all that there are.
+
+    `after` and `begin` enclose positions of which neither the archive nor the log knows anything: where there were
+    events they are lost. Mostly there are no such positions.
+    """
+
+    entries: pa.Table
+    reached: int
+    after: int
+    begin: int
+
+
+@dataclass(frozen=True)
+class EventHistory:
+    """The log and, if there is one, the archive behind it."""
+
+    log: MeasuredLog
+    archive: ColdTier | None = None
+    size: int = limits.PAST_BYTES
+    """The bytes of text from which on a page of the log ends."""
+
+    def head(self) -> int:
+        """The newest position."""
+        return self.log.head()
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`."""
+        found: list[pa.Table] = []
+        while limit > 0 and after < upto:
+            page = self.page(after, upto, limit)
+            found.append(page.entries)
+            after, limit = page.reached, limit - page.entries.num_rows
+        return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATCHED_COLUMNS)
+
+    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> EventPage:
+        """The first of these, at most `limit`, in bounded time. Events that do not have each of the predicates may be
+        left out."""
+        # The log first: what it lets go of meanwhile is in the archive when that is looked at.
+        enough = self.log.reach(after, upto, self.size)
+        entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
+        begin = self.begin()
+        known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
+        end = min(upto, begin - 1, known)
+        if self.archive is not None and end > after:
+            older, reached = self.archive.page(after, end, limit, predicates)
+            if older.num_rows or reached < end:
+                return EventPage(older, reached, reached, reached)
+        reached = enough if entries.num_rows < limit else entries["position"][-1].as_py()
+        return EventPage(entries, reached, max(after, known), begin)
+
+    def begin(self) -> int:
+        """The position of the oldest event in the log, even if that was erased."""
+        return self.log.begin()
+
+
+# Retrospects: the log read backwards, from its head to a moment or to one event.
+
+
+class EventReader(Protocol):
+    """Events in order: a log, or a log with what lies behind it."""
+
+    def head(self) -> int:
+        """The newest position."""
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= upto`, in order."""
+
+
+@dataclass(frozen=True)
+class VisibleEvents:
+    """What somebody sees of others. Of entries that are left out nothing is told, nor that they are."""
+
+    events: EventReader
+    sight: Sight | None = None
+
+    def head(self) -> int:
+        return self.events.head()
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        """At most `limit` entries: fewer does not mean that there are no more."""
+        return redact_entries(self.events.read(after, upto, limit), self.sight)
+
+
+def scan_backwards(log: EventReader, after: int, upto: int) -> Iterator[pa.Table]:
+    """The entries at positions p with `after < p <= upto`: batches of few positions, the newest batch first, each in
+    order of position. Batches without entries are left out."""
+    while upto > after:
+        start = max(after, upto - limits.RETROSPECT_BATCH)
+        batch = log.read(start, upto, limits.RETROSPECT_BATCH)
+        if batch.num_rows:
+            yield batch
+        upto = start
+
+
+def find_position(log: EventReader, moment: int, upto: int) -> int:
+    """The position after which every entry up to another was received at a moment or later. Takes few reads: entries
+    are in the order in which they were received, as far as the clock did not jump."""
+    before, after = 0, upto
+    while before < after:
+        middle = (before + after) // 2
+        entries = log.read(middle, upto, 1)
+        if not entries.num_rows or entries["received"][0].as_py() >= moment:
+            after = middle
+        else:
+            before = entries["position"][0].as_py()
+    return after
+
+
+def find_newest(log: EventReader, event: str) -> dict[str, Any]:
+    """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
+    positions has it: an older event must be asked for by its position."""
+    head = log.head()
+    for batch in scan_backwards(log, max(0, head - limits.RETROSPECT_POSITIONS), head):
+        found = batch.filter(pc.equal(batch["event"], event))
+        if found.num_rows:
+            row: dict[str, Any] = found.slice(found.num_rows - 1).to_pylist()[0]
+            return row
+    hint = "an older one can be asked for by its position"
+    raise NotFound(f"no event {event} is among the newest {limits.RETROSPECT_POSITIONS:,}; {hint}")
+
+
+def read_entry(log: EventReader, position: int) -> dict[str, Any]:
+    """The entry at a position. Raises NotFound."""
+    for row in log.read(position - 1, position, 1).to_pylist():
+        found: dict[str, Any] = row
+        return found
+    raise NotFound("no event is at that position, or the log let it go")

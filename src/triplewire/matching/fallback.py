@@ -1,0 +1,314 @@
+"""Fallback and residual matching: what the index leaves to the interpreter and the evaluator.
+
+The residual matcher has the subscriptions that are more than the index decides:
+
+```
+pairs of event and guard ──┬─ few of a shape ── interpreter ── not decided? ──┐
+                           └─ many ─────────────────────────── evaluator ◀────┘
+events, for shapes without a guard ─────────────────────────── evaluator
+```
+
+The fallback matcher has the events about which the index does not decide for some groups, such as those with long
+numbers.
+The members of these groups are read from the registry when such an event first comes, and cached while there is
+room.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from time import thread_time
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from triplewire.access.sights import Sight
+from triplewire.config.limits import SINGLE_PAIRS
+from triplewire.kernels.compiler import Int32, Int64, Records
+from triplewire.matching.bags import make_table
+from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, Evaluator
+from triplewire.matching.index.columns import StaleIndex
+from triplewire.matching.index.groups import Candidates
+from triplewire.matching.index.store import IndexGenerations
+from triplewire.matching.index_maintenance import ChangeSource, KnownShape, read_subscriptions
+from triplewire.matching.interpreter.expressions import OntologyRows
+from triplewire.matching.interpreter.matcher import InterpreterBatch, Pair
+from triplewire.matching.interpreter.runs import ParsedEvent
+from triplewire.matching.tables import OntologyClosure
+from triplewire.model import END, MATCHED_COLUMNS, Subscription
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
+
+# ```
+# pairs of event and guard ──┬─ few of a shape ── one by one ── not decided? ──┐
+#                            └─ many ──────────────────────────── evaluator ◀──┘
+# events, for what nothing guards ─────────────────────────────── evaluator
+# ```
+
+_NAME = "urn:nothing"
+EMPTY_EVENT = ParsedEvent(
+    {**dict.fromkeys(MATCHED_COLUMNS), "position": 0, "event": _NAME, "text": "\t".join([f"<{_NAME}>"] * 3)}
+)
+"""An event of which nobody knows anything."""
+
+
+class ResidualMatcher:
+    """These subscriptions as one worker knows them. Not safe for threads."""
+
+    def __init__(
+        self, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, patience: CpuBudget = DEFAULT_BUDGET
+    ) -> None:
+        self._evaluator = Evaluator(duck, closures, "rest", patience, make_table)
+        self._ontologies = OntologyRows(closures.rows)
+        self._shapes: dict[str, KnownShape] = {}
+        self._open: set[str] = set()
+        """Shapes that nothing guards."""
+        self._behind = defaultdict[int, dict[int, Subscription]](dict)
+        """Behind each group of a guard: subscriptions, by where they were made."""
+        self._groups: dict[str, tuple[int, int]] = {}
+        """Of each subscription: its group, and where it was made."""
+        self._ended: list[tuple[int, int, int]] = []
+        """Where they ended, their groups, and where they were made."""
+
+    @property
+    def version(self) -> int:
+        return self._evaluator.version
+
+    @property
+    def spent(self) -> defaultdict[str, float]:
+        """The CPU seconds that shapes took, until somebody clears it."""
+        return self._evaluator.spent
+
+    def apply(self, changes: Iterable[RegistryChange], shapes: Mapping[str, KnownShape], upto: int) -> None:
+        """Take in changes of the registry, in order. `shapes` are all that there are, by key."""
+        news = list[RegistryChange]()
+        for change in changes:
+            if change.kind == SUBSCRIPTION:
+                self._end(change)
+                if change.value is not None:
+                    news += self._add(change, shapes[change.value["shape"]])
+            news.append(change)
+        self._evaluator.apply(news, upto)
+
+    def forget(self, before: int) -> int:
+        """Drop subscriptions that ended below a position. Where the last of them ended, or 0."""
+        for _, group, since in [each for each in self._ended if each[0] < before]:
+            del self._behind[group][since]
+            if not self._behind[group]:
+                del self._behind[group]
+        self._ended = [each for each in self._ended if each[0] >= before]
+        return self._evaluator.forget(before)
+
+    def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Ontologies say this from now on: relation, lower and upper name."""
+        self._ontologies = OntologyRows(rows)
+
+    def match(
+        self, entries: pa.Table, candidates: Candidates, shapes: Mapping[int, KnownShape], away: frozenset[str]
+    ) -> list[pa.Table]:
+        """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
+        programs; of those that are `away` nothing is told."""
+        found = [self._evaluator.match(entries, self._open - away)]
+        batches, many = dict[Sight | None, InterpreterBatch](), dict[str, np.ndarray]()
+        for program in np.unique(candidates.program).tolist():
+            known = shapes.get(program)
+            if known is None or known.change.key not in self._shapes or known.change.key in self._open:
+                continue
+            its = candidates.of(program)
+            few = [] if known.single is None else [*islice(self._pairs(its), SINGLE_PAIRS + 1)]
+            if known.single is None or len(few) > SINGLE_PAIRS:
+                many[known.change.key] = its.event
+            else:
+                if known.sight not in batches:
+                    batches[known.sight] = InterpreterBatch(entries, self._ontologies, known.sight)
+                found += self._one_by_one(entries, batches[known.sight], few, known)
+        if many:
+            places = np.unique(np.concatenate([*many.values()]))
+            found.append(self._evaluator.match(entries.take(pa.array(places)), many))
+        return found
+
+    def _pairs(self, candidates: Candidates) -> Iterator[Pair]:
+        for event, group in zip(candidates.event.tolist(), candidates.group.tolist(), strict=True):
+            for subscription in self._behind.get(group, {}).values():
+                yield event, subscription
+
+    def _one_by_one(
+        self, entries: pa.Table, batch: InterpreterBatch, pairs: Sequence[Pair], known: KnownShape
+    ) -> list[pa.Table]:
+        began = thread_time()
+        found, left = batch.decide(pairs, known.single)
+        self.spent[known.change.key] += thread_time() - began
+        decided = self._evaluator.holding(found)
+        return [decided, self._evaluated(entries, left, known.change.key)] if left else [decided]
+
+    def _evaluated(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
+        """The matches of just these pairs."""
+        places = sorted({place for place, _ in pairs})
+        found = self._evaluator.match(entries.take(pa.array(places)), [shape])
+        positions = entries["position"].to_numpy()
+        asked = {(int(positions[place]), subscription.since) for place, subscription in pairs}
+        told = zip(found["position"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+        return found.filter(pa.array([each in asked for each in told], pa.bool_()))
+
+    def _add(self, change: RegistryChange, known: KnownShape) -> Sequence[RegistryChange]:
+        """A subscription comes; with the change that tells of its shape, if that is not known here."""
+        subscription = subscription_from_change(change)
+        if known.guards.program is not None:
+            group = known.guards.of(subscription.constants).group
+            self._behind[group][subscription.since] = subscription
+            self._groups[change.key] = group, subscription.since
+        if known.guards.program is None or not (known.guards.sure or _never_matches_empty(known, subscription)):
+            self._open.add(known.change.key)
+        if known.change.key in self._shapes:
+            return ()
+        self._shapes[known.change.key] = known
+        return (known.change,)
+
+    def _end(self, change: RegistryChange) -> None:
+        if change.key in self._groups:
+            group, since = self._groups.pop(change.key)
+            self._ended.append((change.position, group, since))
+
+
+def _never_matches_empty(known: KnownShape, subscription: Subscription) -> bool:
+    """Does a subscription surely not match an event that has nothing of what it counts?"""
+    told = None if known.single is None else known.single.solve(EMPTY_EVENT, subscription.constants)
+    return told is not None and not told.matched
+
+
+# Leftovers: events about which the index does not decide for some groups, such as those with long numbers.
+#
+# The evaluator decides about them, for the members of just these groups. They are read from the registry when such an
+# event first comes, stay at hand while there is room, and all go together when there is none.
+
+
+class FallbackMatcher:
+    """The evaluator for leftovers, and whom it knows at the moment."""
+
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        closures: OntologyClosure,
+        registry: ChangeSource,
+        most: int,
+        patience: CpuBudget = DEFAULT_BUDGET,
+    ) -> None:
+        self._duck = duck
+        self._closures = closures
+        self._registry = registry
+        self._most = most
+        self._patience = patience
+        self.spent = defaultdict[str, float](float)
+        """The CPU seconds that shapes took, until somebody clears it."""
+        self._last = -1
+        """The change of the registry up to which it knows all members of the groups that it knows."""
+        self._groups = np.zeros(0, np.int32)
+        self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        """Where those that are at hand were made, in order, and the group of each."""
+        self._begin()
+
+    def match(
+        self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
+    ) -> list[pa.Table]:
+        """What matches of pairs of event (its place among the entries) and group. `shapes` are those of programs; what
+        is of none of them came later than the events. Raises Torn where groups have other numbers by now."""
+        programs = generations.files.columns["groups"].data["program"][pairs["group"]]
+        pairs = pairs[np.isin(programs, [*shapes])]
+        groups = np.unique(pairs["group"])
+        since, group = self._missing(groups, generations)
+        if len(self._since) + len(since) > self._most:
+            self._begin()
+            since, group = self._missing(groups, generations)
+        found = []
+        for start in range(0, max(1, len(since)), self._most):
+            if start:
+                self._begin()
+            part = slice(start, start + self._most)
+            self._load(since[part], group[part], shapes)
+            found += self._matched(entries, pairs, generations, shapes)
+        if len(since) > self._most:
+            self._begin()
+        return found
+
+    def _missing(self, groups: Int32, generations: IndexGenerations) -> tuple[Int64, Int32]:
+        """Those of groups that are not at hand: where they were made, in order, and the group of each. Groups of which
+        all were at hand may have new members when the registry has changed."""
+        last = int(generations.files.header["last"])
+        if last != self._last:
+            self._last, self._groups = last, np.zeros(0, np.int32)
+        since, group = self._members(groups[~np.isin(groups, self._groups)], generations)
+        self._groups = np.union1d(self._groups, groups)
+        fresh = ~np.isin(since, self._since)
+        return since[fresh], group[fresh]
+
+    def _begin(self) -> None:
+        """Know nobody."""
+        for (table,) in self._duck.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            if table.startswith("left_"):
+                self._duck.execute(f"DROP TABLE {table}")
+        self._evaluator = Evaluator(self._duck, self._closures, "left", self._patience, spent=self.spent)
+        self._shapes: set[str] = set()
+        self._groups = np.zeros(0, np.int32)
+        self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)
+
+    def _members(self, groups: Int32, generations: IndexGenerations) -> tuple[Int64, Int32]:
+        """Where the subscriptions of groups were made, in order, and the group of each."""
+        if not len(groups):
+            return np.zeros(0, np.int64), np.zeros(0, np.int32)
+        known = generations.files
+        with generations.locked() as store:
+            if store.files is not known:
+                raise StaleIndex("groups have other numbers")
+            since, group = store.members_of(groups)
+        order = np.argsort(since)
+        return since[order], group[order]
+
+    def _load(self, since: Int64, group: Int32, shapes: Mapping[int, KnownShape]) -> None:
+        changes = list(read_subscriptions(self._registry, since))
+        asked = {each.value["shape"] for each in changes if each.value is not None}
+        fresh = [each.change for each in shapes.values() if each.change.key in asked - self._shapes]
+        self._shapes |= asked
+        # by their positions: a subscription may be there in two versions, of which none ends the other here
+        named = [type(each)(each.position, each.kind, str(each.position), each.value) for each in changes]
+        self._evaluator.apply([*fresh, *named], END)
+        order = np.argsort(both := np.concatenate((self._since, since)))
+        self._since, self._group = both[order], np.concatenate((self._group, group))[order]
+
+    def _matched(
+        self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
+    ) -> list[pa.Table]:
+        """Program by program."""
+        files = generations.files
+        programs = files.columns["groups"].data["program"][pairs["group"]]
+        found = []
+        for program in np.unique(programs).tolist():
+            places = np.unique(pairs["event"][programs == program])
+            if shapes[program].change.key in self._shapes:
+                batch = entries.take(pa.array(places))
+                matches = self._evaluator.match(batch, [shapes[program].change.key])
+                found.append(self._asked(matches, entries, pairs, files.filled("ended")))
+        return found
+
+    def _asked(self, matches: pa.Table, entries: pa.Table, pairs: Records, ended: Records) -> pa.Table:
+        """Those of the pairs that were asked for, and of subscriptions that had not ended."""
+        position, since = matches["position"].to_numpy(), matches["subscription"].to_numpy()
+        place = np.searchsorted(entries["position"].to_numpy(), position)
+        group = self._group[np.searchsorted(self._since, since)]
+        asked = np.isin(_pair_numbers(place, group), _pair_numbers(pairs["event"], pairs["group"]))
+        return matches.filter(pa.array(asked & (position < _end_positions(ended, since))))
+
+
+def _pair_numbers(event: np.ndarray, group: np.ndarray) -> Int64:
+    joined: Int64 = event.astype(np.int64) << 32 | group.astype(np.int64)
+    return joined
+
+
+def _end_positions(ended: Records, since: Sequence[int] | np.ndarray) -> Int64:
+    """Where subscriptions that were made at these positions ended."""
+    found = np.full(len(since), END, np.int64)
+    for each in ended[np.isin(ended["since"], since)]:
+        found[since == each["since"]] = each["until"]
+    return found

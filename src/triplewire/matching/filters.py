@@ -1,0 +1,453 @@
+"""Attribute filters: subscriptions as constraints on attributes, in JSON, and the queries that they stand for.
+
+A document is validated once, here. A constraint becomes a pattern with variables of its own and a condition on the
+object,
+or a bag, which takes all objects of the predicate together; several filters are the branches of a union. The form of
+a
+filter is the filter without its operands: filters of one form become queries that differ in constants alone, so they
+have
+one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property, reduce
+from typing import Literal, TypeAlias
+
+from triplewire.codec.terms import checked_iri, checked_literal
+from triplewire.config import limits
+from triplewire.model.errors import InvalidField
+from triplewire.model.terms import XSD, is_literal, is_plain
+from triplewire.sparql import Apply, Const, Expression, Family, Pattern, Query, Var, family_of
+from triplewire.sparql.algebra import Bag, Basic, Join, Operator, Union
+from triplewire.sparql.algebra import Filter as Conditions
+
+# Relations: the operators between a value of an event and a value of a filter.
+
+
+class Operand(StrEnum):
+    """What a filter may hold a value against."""
+
+    TERM = "an IRI or a literal"
+    ORDERED = "a number, a string, a date or a time"
+    TEXT = "a string"
+    NAME = "an IRI"
+    FACT = "a property and an individual or value, as a list of two"
+
+
+@dataclass(frozen=True)
+class FilterRelation:
+    """One operator. `function` is the algebra's name for it; its arguments are the value of the event and that of the
+    filter, or the other way round where it is `turned`."""
+
+    symbol: str
+    word: str
+    operand: Operand
+    function: str
+    turned: bool = False
+    negated: bool = False
+    strict: str | None = None
+    """The function in place of the other where a name is not to count for itself, nor for its equivalents."""
+
+    def strictly(self) -> FilterRelation:
+        """The strict variant. Raises ValueError where there is none."""
+        if self.strict is None:
+            raise ValueError(self.symbol)
+        return replace(self, function=self.strict)
+
+    def between(self, value: Expression, operand: tuple[str, ...]) -> Expression:
+        """The condition on a value of the event."""
+        terms = tuple(Const(term) for term in operand)
+        found = Apply(self.function, (*terms, value) if self.turned else (value, *terms))
+        return Apply("!", (found,)) if self.negated else found
+
+
+_CONTENT = (
+    FilterRelation("=", "equal", Operand.TERM, "="),
+    FilterRelation("!=", "not_equal", Operand.TERM, "!="),
+    FilterRelation("<", "less", Operand.ORDERED, "<"),
+    FilterRelation("<=", "less_or_equal", Operand.ORDERED, "<="),
+    FilterRelation(">", "greater", Operand.ORDERED, ">"),
+    FilterRelation(">=", "greater_or_equal", Operand.ORDERED, ">="),
+    FilterRelation(">*", "starts_with", Operand.TEXT, "strstarts"),
+    FilterRelation("*<", "ends_with", Operand.TEXT, "strends"),
+    FilterRelation("*", "contains", Operand.TEXT, "contains"),
+)
+
+_ONTOLOGICAL = (
+    FilterRelation("@>", "more_specific", Operand.NAME, "below", strict="strictly"),
+    FilterRelation("@<", "less_specific", Operand.NAME, "below", turned=True, strict="strictly"),
+    FilterRelation("@~", "equivalent", Operand.NAME, "equivalent"),
+    FilterRelation("@!~", "not_equivalent", Operand.NAME, "equivalent", negated=True),
+    FilterRelation("@=", "is_a", Operand.NAME, "is_a"),
+    FilterRelation("@!=", "is_not_a", Operand.NAME, "is_a", negated=True),
+    FilterRelation("@*", "has_property", Operand.FACT, "has"),
+)
+
+RELATIONS: Mapping[str, FilterRelation] = {
+    name: each for each in (*_CONTENT, *_ONTOLOGICAL) for name in (each.symbol, each.word)
+}
+"""By symbol and by word."""
+
+BagSymbol: TypeAlias = Literal["#=", "#<", "#>"]
+
+BAGS: Mapping[str, BagSymbol] = {
+    "#=": "#=",
+    "#<": "#<",
+    "#>": "#>",
+    "equal_bag": "#=",
+    "sub_bag": "#<",
+    "super_bag": "#>",
+}
+"""The symbols of operators on bags, by symbol and by word."""
+
+
+# Constraints on the attributes of an event, and filters made of them.
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Holds for an event if one of the attribute's values is in the relation with the one operand; or, with a `bag`
+    operator, if all of them together can be paired with the operands one to one:
+
+        #=  so that none is left over on either side
+        #<  so that none of the event's is left over
+        #>  so that none of the filter's is left over
+
+    An attribute that the event has not satisfies nothing. Its values are the objects of the predicate, as often as
+    there are triples; in a bag the members of a list stand in its place.
+    """
+
+    attribute: str
+    relation: FilterRelation
+    operands: tuple[tuple[str, ...], ...]
+    """Terms: one for each value, two for a property with its object."""
+    bag: BagSymbol | None = None
+
+
+@dataclass(frozen=True)
+class AttributeFilter:
+    """Holds for an event if all of its constraints do."""
+
+    constraints: tuple[Constraint, ...] = ()
+
+
+# Terms of a filter: JSON values as RDF.
+
+_FORMS = 'a string, a number, true, false, {"@id": …} or {"@value": …} with "@type" or "@language"'
+
+_FAMILIES: Mapping[Operand, frozenset[Family]] = {
+    Operand.ORDERED: frozenset(
+        {Family.EXACT, Family.FLOAT, Family.DOUBLE, Family.STRING, Family.DATETIME, Family.DATE},
+    ),
+    Operand.TEXT: frozenset({Family.STRING, Family.TAGGED}),
+    Operand.NAME: frozenset({Family.IRI}),
+}
+
+
+@dataclass(frozen=True)
+class TermReader:
+    """Reads values with the prefixes that were declared. `field` in what it raises is the place of the value."""
+
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, value: object, place: str) -> str:
+        """An IRI, written out or with a prefix; also in the form of `{"@id": …}`. Raises Unfit."""
+        if isinstance(value, dict) and set(value) == {"@id"}:
+            value = value["@id"]
+        if not isinstance(value, str):
+            raise InvalidField(place, f"{place} must be an IRI, not {value!r}")
+        prefix, colon, local = value.partition(":")
+        try:
+            return checked_iri(self.prefixes[prefix] + local if colon and prefix in self.prefixes else value)
+        except ValueError:
+            hint = f"; there is no prefix {prefix!r}" if colon and "/" not in value else ""
+            raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
+
+    def operand(self, value: object, kind: Operand, place: str) -> tuple[str, ...]:
+        """What a relation takes, of its kind. Raises Unfit."""
+        if kind is Operand.FACT:
+            return self._fact(value, place)
+        term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
+        if kind is not Operand.TERM and family_of(term) not in _FAMILIES[kind]:
+            raise InvalidField(place, f"{place} must be {kind.value}, not {term}")
+        return (term,)
+
+    def _fact(self, value: object, place: str) -> tuple[str, ...]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise InvalidField(place, f"{place} must be {Operand.FACT.value}, not {value!r}")
+        return self.name(value[0], f"{place}[0]"), self._named(value[1], f"{place}[1]")
+
+    def _named(self, value: object, place: str) -> str:
+        """Where names are usual, a string is one."""
+        return self.name(value, place) if isinstance(value, str) else self._term(value, place)
+
+    def _term(self, value: object, place: str) -> str:
+        match value:
+            case bool():
+                return checked_literal(str(value).lower(), XSD + "boolean")
+            case int():
+                return checked_literal(str(value), XSD + "integer")
+            case float():
+                return checked_literal(repr(value), XSD + "double")
+            case str():
+                return checked_literal(value)
+            case {"@id": address, **others} if not others:
+                return self.name(address, place)
+            case {"@value": str(lexical), **others}:
+                return self._literal(lexical, others, place)
+        raise InvalidField(place, f"{place} must be {_FORMS}, not {value!r}")
+
+    def _literal(self, lexical: str, others: Mapping[object, object], place: str) -> str:
+        match others:
+            case {"@type": type_, **rest} if not rest:
+                datatype = self.name(type_, f"{place}.@type")
+                return self._checked(lambda: checked_literal(lexical, datatype[1:-1]), place)
+            case {"@language": str(tag), **rest} if not rest:
+                return self._checked(lambda: checked_literal(lexical, language=tag), place)
+        if others:
+            raise InvalidField(place, f"{place} must be {_FORMS}, not one with {', '.join(map(str, others))}")
+        return checked_literal(lexical)
+
+    def _checked(self, make: Callable[[], str], place: str) -> str:
+        try:
+            term = make()
+        except ValueError as error:
+            raise InvalidField(place, f"{place}: {error}") from None
+        assert is_literal(term)
+        return term
+
+
+_FIELDS = ("attribute", "op", "value", "strict")
+_OPERATORS = ", ".join(dict.fromkeys([*(each.symbol for each in RELATIONS.values()), *BAGS.values()]))
+
+
+def parse_filters(value: object) -> tuple[AttributeFilter, ...]:
+    """The filters of `{"filter": [constraint, …]}` or `{"filters": [[constraint, …], …]}`, of which one must hold; with
+    `prefixes` for the IRIs in them. Other fields are not looked at.
+
+    Raises Unfit, with the place in the document, for whatever is not as it must be.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidField("filter", 'a filter comes as {"filter": [{"attribute": …, "op": …, "value": …}, …]}')
+    terms = TermReader(_prefixes(value.get("prefixes", {})))
+    if ("filter" in value) == ("filters" in value):
+        raise InvalidField(
+            "filter", "there must be either filter, one list of constraints, or filters, several such lists"
+        )
+    if "filter" in value:
+        return (_filter(value["filter"], "filter", terms),)
+    given = _listed(value["filters"], "filters", limits.FILTERS)
+    if not given:
+        raise InvalidField("filters", "filters must hold at least one list of constraints")
+    return tuple(_filter(each, f"filters[{at}]", terms) for at, each in enumerate(given))
+
+
+def _prefixes(value: object) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        raise InvalidField("prefixes", 'prefixes must be an object such as {"ex": "http://example.org/"}')
+    return {str(name).removesuffix(":"): each for name, each in value.items()}
+
+
+def _listed(value: object, place: str, most: int) -> list[object]:
+    if not isinstance(value, list):
+        raise InvalidField(place, f"{place} must be a list, not {value!r}")
+    if len(value) > most:
+        raise InvalidField(place, f"{place} has {len(value)} entries, over the limit of {most}")
+    return value
+
+
+def _filter(value: object, place: str, terms: TermReader) -> AttributeFilter:
+    given = _listed(value, place, limits.FILTER_CONSTRAINTS)
+    return AttributeFilter(tuple(_constraint(each, f"{place}[{at}]", terms) for at, each in enumerate(given)))
+
+
+def _constraint(value: object, place: str, terms: TermReader) -> Constraint:
+    if not isinstance(value, Mapping):
+        raise InvalidField(place, f"{place} must be an object with {', '.join(_FIELDS)}, not {value!r}")
+    if unknown := sorted(map(str, set(value) - set(_FIELDS))):
+        raise InvalidField(place, f"{place} has no {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
+    if missing := [name for name in _FIELDS[:3] if name not in value]:
+        raise InvalidField(place, f"{place} lacks {', '.join(missing)}")
+    bag, relation = _operator(value["op"], f"{place}.op")
+    return Constraint(
+        attribute=terms.name(value["attribute"], f"{place}.attribute"),
+        relation=_strict(relation, value.get("strict", False), f"{place}.strict"),
+        operands=_operands(value["value"], relation, bag, f"{place}.value", terms),
+        bag=bag,
+    )
+
+
+def _operator(value: object, place: str) -> tuple[BagSymbol | None, FilterRelation]:
+    """`#>/@<` is a bag operator with the relation of its elements, which is `=` where none is named."""
+    first, slash, second = value.partition("/") if isinstance(value, str) else ("", "", "")
+    bag = BAGS.get(first)
+    relation = RELATIONS.get((second if slash else "=") if bag else str(value))
+    if relation is None:
+        raise InvalidField(place, f"{place}: {value!r} is no operator; there are {_OPERATORS}, and bags such as #>/@<")
+    return bag, relation
+
+
+def _strict(relation: FilterRelation, value: object, place: str) -> FilterRelation:
+    if not isinstance(value, bool):
+        raise InvalidField(place, f"{place} must be true or false, not {value!r}")
+    try:
+        return relation.strictly() if value else relation
+    except ValueError:
+        known = [symbol for symbol, each in RELATIONS.items() if each.strict and symbol == each.symbol]
+        raise InvalidField(
+            place, f"{place}: {relation.symbol} has no strict variant; {' and '.join(known)} have"
+        ) from None
+
+
+def _operands(
+    value: object, relation: FilterRelation, bag: BagSymbol | None, place: str, terms: TermReader
+) -> tuple[tuple[str, ...], ...]:
+    if bag is None:
+        return (terms.operand(value, relation.operand, place),)
+    given = _listed(value, place, limits.BAG_ELEMENTS)
+    return tuple(terms.operand(each, relation.operand, f"{place}[{at}]") for at, each in enumerate(given))
+
+
+# Queries: what filters mean, in the algebra of SPARQL.
+#
+# A constraint is a pattern of its own, with variables of its own, and a condition on the object, or the object itself;
+# or a bag, which takes all objects of the predicate together. Filters are the branches of a union.
+#
+# Filters of one form become queries that differ in constants alone, so they have one shape.
+
+_EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
+"""Functions that leave few subscriptions to look at, in that order: their constraints are looked at first."""
+
+
+def document_query(value: Mapping[str, object]) -> Query:
+    """The question that a JSON document with `filter` or `filters`, and perhaps `prefixes`, asks. Raises Unfit."""
+    return filters_query(parse_filters(value))
+
+
+def filters_query(filters: Iterable[AttributeFilter]) -> Query:
+    """Whether one of the filters holds for an event, as an ASK. There must be at least one."""
+    return build_query(order_filters(filters))
+
+
+def build_query(filters: Iterable[tuple[Constraint, ...]]) -> Query:
+    """The same of filters that are distinct, and in order."""
+    return Query("ask", reduce(Union, [_conjunction(constraints) for constraints in filters]))
+
+
+def order_filters(filters: Iterable[AttributeFilter]) -> list[tuple[Constraint, ...]]:
+    """In one order, whichever they were given in, and each once."""
+    sorted_ = (tuple(sorted(set(each.constraints), key=_order)) for each in filters)
+    return sorted(set(sorted_), key=lambda constraints: [_order(each) for each in constraints])
+
+
+def _order(constraint: Constraint) -> tuple[object, ...]:
+    """What differs in structure comes before what differs in constants."""
+    relation = constraint.relation
+    named = not _is_term_constant(constraint)
+    early = _EARLY.index(relation.function) if relation.function in _EARLY and not relation.negated else len(_EARLY)
+    bag = "" if constraint.bag is None else f"{constraint.bag}{len(constraint.operands):03}"
+    return bag, named, early, constraint.attribute, relation.symbol, relation.function, constraint.operands
+
+
+def _conjunction(constraints: tuple[Constraint, ...]) -> Operator:
+    single = [(Var(f".o{at}"), each) for at, each in enumerate(constraints) if each.bag is None]
+    patterns = tuple(_pattern(object_, each) for object_, each in single)
+    asked = [(object_, each) for object_, each in single if not _is_term_constant(each)]
+    conditions = tuple(each.relation.between(object_, each.operands[0]) for object_, each in asked)
+    bags = [_bag(Var(f".o{at}"), each) for at, each in enumerate(constraints) if each.bag is not None]
+    plain: Operator = Conditions(Basic(patterns), conditions) if conditions else Basic(patterns)
+    return reduce(Join, bags if bags and not single else [plain, *bags])
+
+
+def _pattern(object_: Var, constraint: Constraint) -> Pattern:
+    named = Const(constraint.operands[0][0]) if _is_term_constant(constraint) else object_
+    return Pattern(Var(f"{object_.name}.s"), Const(constraint.attribute), named)
+
+
+def _is_term_constant(constraint: Constraint) -> bool:
+    """Is the value the operand itself? Of IRIs and strings only the same are equal, and a constant in a pattern is what
+    matching is best at."""
+    equal = constraint.bag is None and constraint.relation.function == "="
+    return equal and is_plain(constraint.operands[0][0])
+
+
+def _bag(member: Var, constraint: Constraint) -> Operator:
+    assert constraint.bag is not None
+    pairs = tuple(constraint.relation.between(member, each) for each in constraint.operands)
+    return Bag(Const(constraint.attribute), constraint.bag, member.name, pairs)
+
+
+# Forms: filters without their operands, so that what is known of one is known of all that differ in these alone.
+
+
+@dataclass(frozen=True)
+class ConstraintForm:
+    """A constraint without its operands; `sizes` says how many terms each of them has."""
+
+    attribute: str
+    relation: FilterRelation
+    bag: BagSymbol | None
+    sizes: tuple[int, ...]
+
+    def filled(self, terms: Iterator[str]) -> Constraint:
+        operands = tuple([tuple([next(terms) for _ in range(size)]) for size in self.sizes])
+        return Constraint(self.attribute, self.relation, operands, self.bag)
+
+
+@dataclass(frozen=True)
+class FilterForm:
+    """Filters in the one order that they have as a query."""
+
+    filters: tuple[tuple[ConstraintForm, ...], ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Made once, and of less than all: it is asked for often."""
+        return hash(tuple([(each.attribute, each.relation.symbol, each.bag) for one in self.filters for each in one]))
+
+    def query(self, terms: Sequence[str]) -> Query:
+        """What the filters ask with these terms, one after the other, in their operands."""
+        left = iter(terms)
+        return build_query([tuple([blank.filled(left) for blank in blanks]) for blanks in self.filters])
+
+
+def parse_form(value: Mapping[str, object]) -> tuple[FilterForm, tuple[str, ...]]:
+    """The form of a JSON document with `filter` or `filters`, and perhaps `prefixes`, and its terms. Raises Unfit."""
+    return split_form(parse_filters(value))
+
+
+def split_form(filters: Iterable[AttributeFilter]) -> tuple[FilterForm, tuple[str, ...]]:
+    """`form.query(terms)` is the query of the filters."""
+    ordered = order_filters(filters)
+    form = FilterForm(tuple([tuple([_blank(each) for each in constraints]) for constraints in ordered]))
+    operands = (operand for constraints in ordered for each in constraints for operand in each.operands)
+    return form, tuple([term for operand in operands for term in operand])
+
+
+def _blank(constraint: Constraint) -> ConstraintForm:
+    sizes = tuple([len(each) for each in constraint.operands])
+    return ConstraintForm(constraint.attribute, constraint.relation, constraint.bag, sizes)
+
+
+# Filters: subscriptions as constraints on attributes, in JSON, and what they mean as queries.
+
+__all__ = [
+    "BAGS",
+    "RELATIONS",
+    "AttributeFilter",
+    "Constraint",
+    "FilterForm",
+    "FilterRelation",
+    "Operand",
+    "document_query",
+    "filters_query",
+    "parse_filters",
+    "parse_form",
+]

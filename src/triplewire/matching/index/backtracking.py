@@ -1,0 +1,258 @@
+"""Backtracking search for the solutions of one group on one event, compiled.
+
+Rows are bound to quads by hashes; when all are bound, filters and texts decide. A search that takes too many steps
+is left
+to the evaluator.
+"""
+
+from __future__ import annotations
+
+from triplewire.kernels.compiler import compiled, inlined, unfolded
+from triplewire.kernels.words import same_bytes
+from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
+from triplewire.matching.index.machine import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    constant_index,
+    passes_more,
+    run_filters,
+    test_threshold,
+)
+from triplewire.matching.index.programs import SlotKind
+
+HEADER_COUNT = 3
+"""Headers that patterns can name: stream, source and application."""
+
+_VARIABLE = int(SlotKind.VARIABLE)
+_STEPS = 500_000
+"""Quads that are looked at for one group and event, some milliseconds, before somebody takes over who is better at
+many."""
+_FEW = 1_000
+"""Quads that are looked at for one access row without asking what others took: most groups are done then."""
+
+
+@inlined
+def _row_at(depth: int, access: int) -> int:
+    """Rows are tried in their order, but for the access row, which comes first."""
+    if depth == 0:
+        return access
+    return depth - 1 if depth <= access else depth
+
+
+@unfolded
+def solve_group(
+    group: int,
+    access: int,
+    quad: int,
+    event: int,
+    quads: int,
+    events: BatchArrays,
+    index: IndexArrays,
+    scratch: MatchScratch,
+    found: MatchBuffer,
+    rows: int,
+) -> tuple[int, int]:
+    """Write a row for each solution of a group that has its access row at a quad: one for all, where solutions are not
+    asked for. Rows -1 where there is no room."""
+    program = index.groups[group].program
+    count = index.programs[program].rows
+    once = index.programs[program].solutions == 0
+    decided = index.programs[program].threshold < 0
+    if once and decided and _find_row(group, event, scratch, found, rows) >= 0:
+        return rows, PASS
+    if quads > _FEW and _steps_spent(group, event, scratch) > _STEPS:
+        return rows, UNKNOWN
+    for variable in range(index.programs[program].variables):
+        scratch.variables[variable].depth = count
+    depth, steps, counted, verdict = 0, 0, False, FAIL
+    scratch.cursor[0] = max(quad, 0) - 1
+    while depth >= 0:
+        if depth == count:
+            state, value = _judge(event, program, group, access, events, index, scratch)
+            if state == UNKNOWN:
+                return rows, UNKNOWN
+            if state == PASS:
+                verdict = PASS
+                rows = _write_row(group, event, value, program, access, index, scratch, found, rows)
+                if rows < 0 or (once and decided):
+                    return rows, PASS
+            depth -= 1
+            continue
+        stop = quads if depth else max(quad, 0) + 1
+        steps -= scratch.cursor[depth]
+        if _advance(depth, stop, access, event, program, group, events, index, scratch):
+            steps += scratch.cursor[depth]
+            depth += 1
+            scratch.cursor[depth] = -1
+        else:
+            steps += stop
+            depth -= 1
+        if steps > _FEW and not counted:
+            steps += _steps_spent(group, event, scratch)
+            counted = True
+        if steps > _STEPS:
+            verdict = UNKNOWN
+            break
+    if counted:
+        scratch.spent[group] = (event + 1) << 32 | min(steps, _STEPS + 1)
+    return rows, verdict
+
+
+@inlined
+def _steps_spent(group: int, event: int, scratch: MatchScratch) -> int:
+    """The steps that the group took on the event, where they were many."""
+    known = scratch.spent[group]
+    return known & 0xFFFFFFFF if known >> 32 == event + 1 else 0
+
+
+@inlined
+def _find_row(group: int, event: int, scratch: MatchScratch, found: MatchBuffer, rows: int) -> int:
+    """The row that the group has for this event; -1 for none."""
+    row = scratch.seen[group]
+    return row if row < rows and found.rows[row].group == group and found.rows[row].event == event else -1
+
+
+@unfolded
+def _advance(
+    depth: int,
+    stop: int,
+    access: int,
+    event: int,
+    program: int,
+    group: int,
+    events: BatchArrays,
+    index: IndexArrays,
+    scratch: MatchScratch,
+) -> bool:
+    """Move the row at a depth on to the next quad that fits what is bound, of those before a stop; whether there is
+    one."""
+    row = index.programs[program].first_row + _row_at(depth, access)
+    if index.places[3 * row].header < 0:
+        first = scratch.cursor[depth] == -1
+        scratch.cursor[depth] = 0
+        return first and _header_fits(row, event, program, group, events, index)
+    for quad in range(scratch.cursor[depth] + 1, stop):
+        if _bind_row(row, quad, depth, program, group, index, scratch):
+            scratch.cursor[depth] = quad
+            return True
+    return False
+
+
+@compiled
+def _header_fits(row: int, event: int, program: int, group: int, events: BatchArrays, index: IndexArrays) -> bool:
+    """Has the event the header that a row asks for, by hashes?"""
+    literal = events.header[event * HEADER_COUNT - index.places[3 * row].header - 1]
+    slot, name = index.places[3 * row + 2].slot, index.places[3 * row + 2].number
+    constant = constant_index(index, program, group, slot, name)
+    return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
+
+
+@unfolded
+def _bind_row(
+    row: int, quad: int, depth: int, program: int, group: int, index: IndexArrays, scratch: MatchScratch
+) -> bool:
+    """Does a quad fit a row, by hashes? Its variables are then bound.
+
+    What was bound at this depth or below it, by a quad that was tried before, counts for nothing: whoever comes to a
+    depth has bound all above it anew."""
+    for place in range(3):
+        there = index.places[3 * row + place]
+        term = 3 * quad + place
+        hash_ = scratch.terms[term].hash
+        if there.slot != _VARIABLE:
+            if index.constants[constant_index(index, program, group, there.slot, there.number)].hash != hash_:
+                return False
+        elif there.again >= 0:
+            if scratch.terms[3 * quad + there.again].hash != hash_:
+                return False
+        elif scratch.variables[there.number].depth >= depth:
+            scratch.variables[there.number].term = term
+            scratch.variables[there.number].depth = depth
+        elif scratch.terms[scratch.variables[there.number].term].hash != hash_:
+            return False
+    return True
+
+
+@unfolded
+def _judge(
+    event: int, program: int, group: int, access: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
+) -> tuple[int, float]:
+    """Is the solution at hand one, by texts and filters, and with which value for the threshold?"""
+    state, value = test_threshold(events, program, group, index, scratch)
+    if state == FAIL:
+        return FAIL, value
+    filtered = run_filters(events, program, group, index, scratch)
+    if filtered != PASS and filtered != UNKNOWN:
+        return FAIL, value
+    if not _verify_texts(event, program, group, access, events, index, scratch):
+        return FAIL, value
+    return max(state, filtered), value
+
+
+@unfolded
+def _verify_texts(
+    event: int, program: int, group: int, access: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
+) -> bool:
+    """Are the terms the same that have the same hashes?"""
+    for depth in range(index.programs[program].rows):
+        row = _row_at(depth, access)
+        number = index.programs[program].first_row + row
+        header = index.places[3 * number].header
+        for place in range(2 if header < 0 else 0, 3):
+            slot, name = index.places[3 * number + place].slot, index.places[3 * number + place].number
+            if header < 0:
+                literal = events.header[event * HEADER_COUNT - header - 1]
+                text, start, stop = (
+                    events.literal_text,
+                    events.literal_start[literal],
+                    events.literal_start[literal + 1],
+                )
+            else:
+                term = 3 * scratch.cursor[depth] + place
+                text, start, stop = events.text, scratch.terms[term].start, scratch.terms[term].stop
+            if slot == _VARIABLE:
+                bound = scratch.terms[scratch.variables[name].term]
+                first, length = bound.start, bound.stop - bound.start
+                if not same_bytes(text, start, stop, events.text, first, length):
+                    return False
+            else:
+                constant = constant_index(index, program, group, slot, name)
+                first, length = index.constants[constant].start, index.constants[constant].length
+                if not same_bytes(text, start, stop, index.pool, first, length):
+                    return False
+    return True
+
+
+@unfolded
+def _write_row(
+    group: int,
+    event: int,
+    value: float,
+    program: int,
+    access: int,
+    index: IndexArrays,
+    scratch: MatchScratch,
+    found: MatchBuffer,
+    rows: int,
+) -> int:
+    """Write a row for the solution at hand, or let it better the one that there is; how many rows there are then."""
+    once = index.programs[program].solutions == 0
+    known = _find_row(group, event, scratch, found, rows) if once else -1
+    if known >= 0:
+        if passes_more(index.programs[program].direction, value, found.rows[known].value):
+            found.rows[known].value = value
+        return rows
+    if rows == len(found.rows):
+        return -1
+    row_ = found.rows[rows]
+    row_.event = event
+    row_.group = group
+    row_.value = value
+    width = len(found.quads) // len(found.rows)
+    for depth in range(index.programs[program].rows):
+        row = _row_at(depth, access)
+        header = index.places[3 * (index.programs[program].first_row + row)].header
+        found.quads[rows * width + row] = header if header < 0 else scratch.cursor[depth]
+    scratch.seen[group] = rows
+    return rows + 1

@@ -1,0 +1,334 @@
+"""Compiled functions that add groups to the index: constants, access keys, postings and member counts.
+
+A group is posted under the access key that is cheapest to be found by, or under all keys of a filter's alternatives;
+its
+signature says which keys an event must have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triplewire.kernels.compiler import Bytes, Int32, Records, compiled
+from triplewire.kernels.words import fence, hash_bytes
+from triplewire.matching.index.arrays import IndexArrays
+from triplewire.matching.index.keys import (
+    EVERYTHING,
+    FIRST,
+    HAS_PREFIX,
+    HAS_RELATION,
+    HAS_VALUE,
+    HEADER,
+    KINDS,
+    LONGEST_PREFIX,
+    OBJECT,
+    PREDICATE,
+    PREDICATE_OBJECT,
+    PREFIX,
+    RELATED,
+    SECOND,
+    SUBJECT,
+    SUBJECT_PREDICATE,
+    UNREAD_NUMBER,
+    VALUE,
+    add_to_filter,
+    bit_of,
+    estimate_frequency,
+    find_key,
+    key_of,
+    pair_kind,
+    value_key,
+)
+from triplewire.matching.index.machine import INSTANT, IRI, NUMBER, OTHER, STRING, constant_index
+from triplewire.matching.index.numbers import DECIDED, parse_instant, parse_number
+from triplewire.matching.index.programs import HINT_EQUAL, HINT_NUMBER, HINT_PREFIX, SlotKind
+from triplewire.matching.index.programs import HINT_RELATED as RELATIONS
+
+# Entering: groups into the table of access keys, and what it costs to be found there. Compiled.
+
+_CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
+_CLASSES = np.uint64(hash_bytes(_CLASS, 0, len(_CLASS)))
+_ENOUGH = 256
+"""Events of which a sample tells more than the kind of a key."""
+
+
+@compiled
+def add_posting(index: IndexArrays, kind: int, key: np.uint64, group: int, row: int, posted: int) -> int:
+    """Put a group in front of those that have its key; how many postings there are then."""
+    place = index.keys[find_key(index, key)]
+    posting = index.postings[posted]
+    posting.group = group
+    posting.row = row
+    posting.following = place.head
+    place.key = key
+    fence()  # who reads meanwhile, in another process, finds a posting only when it is whole
+    place.head = posted
+    place.count += 1
+    index.uses[kind] = 1
+    add_to_filter(index, key)
+    return posted + 1
+
+
+@compiled
+def mark_key(index: IndexArrays, kind: int, key: np.uint64, group: int, posted: int) -> int:
+    """Have a key in the table, if only for its own sake."""
+    if index.keys[find_key(index, key)].head >= 0:
+        return posted
+    return add_posting(index, kind, key, group, 0, posted)
+
+
+@compiled
+def has_posting(index: IndexArrays, group: int, key: np.uint64) -> bool:
+    """Is the group, the last that came, under the key already? An IN may name one constant twice."""
+    place = index.keys[find_key(index, key)]
+    return place.head >= 0 and index.postings[place.head].group == group
+
+
+@compiled
+def key_cost(index: IndexArrays, kind: int, key: np.uint64, one: np.uint64) -> int:
+    """What it costs to be found under a key: how often events have it, and who is there already."""
+    place = index.keys[find_key(index, key)]
+    crowd = int(place.count) if place.head >= 0 else 0
+    if kind <= SUBJECT and index.sampled[0] >= _ENOUGH:
+        return estimate_frequency(index, key) * (crowd + 1)
+    frequency = 1
+    if kind == PREDICATE_OBJECT and one == _CLASSES:
+        frequency = 1_000
+    elif kind in (PREDICATE, OBJECT, SUBJECT):
+        frequency = 10_000
+    elif kind == PREFIX or kind >= RELATED:
+        frequency = 10
+    elif kind == HEADER:
+        frequency = 100_000
+    elif kind == EVERYTHING:
+        frequency = 1_000_000
+    return frequency * (crowd + 1)
+
+
+@compiled
+def slot_hash(index: IndexArrays, program: int, group: int, row: int, place: int) -> np.uint64:
+    slot, name = index.places[3 * row + place].slot, index.places[3 * row + place].number
+    return index.constants[constant_index(index, program, group, slot, name)].hash
+
+
+@compiled
+def rehash(index: IndexArrays, old: Records) -> None:
+    """Put the keys of an old table into a new one."""
+    for place in range(len(old)):
+        if old[place].head >= 0:
+            key = old[place].key
+            there = index.keys[find_key(index, key)]
+            there.key = key
+            there.head = old[place].head
+            there.count = old[place].count
+            add_to_filter(index, key)
+
+
+# Hinting: the access keys that filters make. Compiled.
+
+_ESCAPE = 92
+
+
+@compiled
+def add_hint_postings(index: IndexArrays, program: int, group: int, choice: int, posted: int) -> int:
+    """Put a group under all keys of a choice; how many postings there are then."""
+    first = index.programs[program].first_hint
+    for hint in range(first, first + index.programs[program].hints):
+        kind, key = hint_key(index, program, group, hint)
+        if index.hints[hint].choice == choice and not has_posting(index, group, key):
+            posted = add_posting(index, kind, key, group, index.hints[hint].row, posted)
+            posted = mark_hint(index, kind, program, group, hint, posted)
+    return posted
+
+
+@compiled
+def choice_cost(index: IndexArrays, program: int, group: int, choice: int) -> int:
+    """What it costs to be found under all keys of a choice."""
+    total = 0
+    first = index.programs[program].first_hint
+    for hint in range(first, first + index.programs[program].hints):
+        if index.hints[hint].choice == choice:
+            kind, key = hint_key(index, program, group, hint)
+            total += key_cost(index, kind, key, np.uint64(0))
+    return total
+
+
+@compiled
+def hint_key(index: IndexArrays, program: int, group: int, hint: int) -> tuple[int, np.uint64]:
+    """The key that a hint makes; that of the predicate alone where it makes none: its text is too short, has escapes,
+    or is a number that is not read here."""
+    row = index.programs[program].first_row + index.hints[hint].row
+    predicate = slot_hash(index, program, group, row, 1)
+    constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
+    way = index.hints[hint].way
+    if way == HINT_EQUAL:
+        return PREDICATE_OBJECT, key_of(PREDICATE_OBJECT, predicate, constant.hash)
+    if way == HINT_NUMBER and constant.kind == NUMBER:
+        return VALUE, value_key(predicate, constant.value)
+    if way >= RELATIONS:
+        kind = RELATED + way - RELATIONS
+        return kind, key_of(kind, predicate, constant.hash)
+    length = min(LONGEST_PREFIX, constant.length - 2)
+    if way == HINT_PREFIX and length > 0 and has_no_escapes(index.pool, constant.start + 1, length):
+        beginning = hash_bytes(index.pool, constant.start + 1, constant.start + 1 + length)
+        return PREFIX, key_of(PREFIX, predicate, beginning)
+    return PREDICATE, key_of(PREDICATE, predicate, predicate)
+
+
+@compiled
+def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int, posted: int) -> int:
+    """Mark the predicate of a hint, for those who look keys up: only then is more than hashes of terms made."""
+    row = index.programs[program].first_row + index.hints[hint].row
+    predicate = slot_hash(index, program, group, row, 1)
+    if kind == PREFIX:
+        constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
+        index.uses[KINDS + min(LONGEST_PREFIX, constant.length - 2)] = 1
+        return mark_key(index, HAS_PREFIX, key_of(HAS_PREFIX, predicate, predicate), group, posted)
+    if kind == VALUE:
+        # Numbers of events that are not read here may be any.
+        unclear = key_of(VALUE, predicate, UNREAD_NUMBER)
+        if not has_posting(index, group, unclear):
+            posted = add_posting(index, VALUE, unclear, group, index.hints[hint].row, posted)
+        return mark_key(index, HAS_VALUE, key_of(HAS_VALUE, predicate, predicate), group, posted)
+    if kind >= RELATED:
+        return mark_key(index, HAS_RELATION, key_of(HAS_RELATION, predicate, np.uint64(kind)), group, posted)
+    return posted
+
+
+@compiled
+def has_no_escapes(data: Bytes, start: int, length: int) -> bool:
+    """Are there no escapes in these bytes?"""
+    for place in range(start, start + length):  # noqa: SIM110 (numba knows no generators)
+        if data[place] == _ESCAPE:
+            return False
+    return True
+
+
+_VARIABLE = int(SlotKind.VARIABLE)
+_CROWD = 1
+"""Groups that a key of one quad has at most, before others are put under keys of two."""
+_QUOTE, _ANGLE, _BACKSLASH = 34, 60, 92
+
+
+@compiled
+def describe_constants(pool: Bytes, constants: Records, first: int, stop: int) -> None:
+    """Fill in what follows from the texts of constants."""
+    for each in range(first, stop):
+        start = constants[each].start
+        end = start + constants[each].length
+        constants[each].hash = hash_bytes(pool, start, end)
+        constants[each].kind = OTHER
+        constants[each].value = 0.0
+        if end == start:
+            continue
+        if pool[start] == _ANGLE:
+            constants[each].kind = IRI
+        elif pool[end - 1] == _QUOTE:
+            constants[each].kind = STRING
+        else:
+            state, value = parse_number(pool, start, end)
+            kind = NUMBER
+            if state != DECIDED:
+                state, value = parse_instant(pool, start, end)
+                kind = INSTANT
+            if state == DECIDED:
+                constants[each].kind = kind
+                constants[each].value = value
+
+
+@compiled
+def link_groups(index: IndexArrays, first: int, stop: int, posted: int) -> int:
+    """Put groups under the access key that is cheapest, or under all of a choice of keys, and let their signatures say
+    what they need. There are so many postings, and then as many as it says."""
+    for group in range(first, stop):
+        program = index.groups[group].program
+        signature = np.uint64(0)
+        best_row, best_kind, best_key, best_cost, best_choice = 0, EVERYTHING, np.uint64(0), 1 << 62, -1
+        next_kind, next_key, next_cost = EVERYTHING, np.uint64(0), 1 << 62
+        for row in range(index.programs[program].rows):
+            kind, one, other = _row_key(index, program, group, row)
+            key = key_of(kind, one, other)
+            if kind in (PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE):
+                signature |= bit_of(key)
+            if kind == PREDICATE_OBJECT:
+                signature |= bit_of(key_of(PREDICATE, one, one))
+            elif kind == SUBJECT_PREDICATE:
+                signature |= bit_of(key_of(PREDICATE, other, other))
+            cost = key_cost(index, kind, key, one)
+            if cost < best_cost:
+                next_kind, next_key, next_cost = best_kind, best_key, best_cost
+                best_row, best_kind, best_key, best_cost = row, kind, key, cost
+            elif cost < next_cost and key != best_key:
+                next_kind, next_key, next_cost = kind, key, cost
+        index.groups[group].signature = signature
+        first_hint = index.programs[program].first_hint
+        for hint in range(first_hint, first_hint + index.programs[program].hints):
+            cost = choice_cost(index, program, group, index.hints[hint].choice)
+            if cost < best_cost:
+                best_cost, best_choice = cost, index.hints[hint].choice
+        if best_choice < 0:
+            pairs = best_kind <= SUBJECT_PREDICATE and next_kind <= SUBJECT_PREDICATE
+            if pairs and _is_crowded(index, best_key):
+                key = key_of(pair_kind(best_kind, next_kind), best_key, next_key)
+                posted = add_posting(index, pair_kind(best_kind, next_kind), key, group, best_row, posted)
+                second = key_of(SECOND, next_key, next_key)
+                posted = mark_key(index, SECOND, second, group, posted)
+                best_kind, best_key = FIRST, key_of(FIRST, best_key, best_key)
+            posted = add_posting(index, best_kind, best_key, group, best_row, posted)
+            continue
+        posted = add_hint_postings(index, program, group, best_choice, posted)
+    return posted
+
+
+@compiled
+def _is_crowded(index: IndexArrays, key: np.uint64) -> bool:
+    place = index.keys[find_key(index, key)]
+    return place.head >= 0 and place.count >= _CROWD
+
+
+@compiled
+def _row_key(index: IndexArrays, program: int, group: int, row: int) -> tuple[int, np.uint64, np.uint64]:
+    """The kind of key that the constants of a row make, and their hashes."""
+    number_ = index.programs[program].first_row + row
+    header = index.places[3 * number_].header
+    if header < 0:
+        return HEADER, np.uint64(-header), slot_hash(index, program, group, number_, 2)
+    subject = index.places[3 * number_].slot != _VARIABLE
+    predicate = index.places[3 * number_ + 1].slot != _VARIABLE
+    object_ = index.places[3 * number_ + 2].slot != _VARIABLE
+    if predicate and object_:
+        return (
+            PREDICATE_OBJECT,
+            slot_hash(index, program, group, number_, 1),
+            slot_hash(index, program, group, number_, 2),
+        )
+    if predicate and subject:
+        return (
+            SUBJECT_PREDICATE,
+            slot_hash(index, program, group, number_, 0),
+            slot_hash(index, program, group, number_, 1),
+        )
+    for slot, kind in ((1, PREDICATE), (2, OBJECT), (0, SUBJECT)):
+        if (slot == 1 and predicate) or (slot == 2 and object_) or (slot == 0 and subject):
+            one = slot_hash(index, program, group, number_, slot)
+            return kind, one, one
+    return EVERYTHING, np.uint64(0), np.uint64(0)
+
+
+# Rolls: how many members a group has, and what is easiest to pass of their thresholds.
+
+
+@compiled
+def add_members(groups: Records, numbers: Int32, bounds: np.ndarray, above: bool) -> None:
+    """One member more for each number; a threshold that is easier to pass than the others counts for all."""
+    for each in range(len(numbers)):
+        group = groups[numbers[each]]
+        group.bound = min(group.bound, bounds[each]) if above else max(group.bound, bounds[each])
+        group.members += 1
+
+
+@compiled
+def remove_members(groups: Records, ended: Records) -> None:
+    """One member less for each that has ended."""
+    for each in range(len(ended)):
+        groups[ended[each].group].members -= 1

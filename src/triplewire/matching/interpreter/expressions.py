@@ -1,0 +1,341 @@
+"""Compiles expressions into functions of a solution, once for each query: logic, tests, functions, ontology
+operators.
+
+None is a SPARQL error. An expression that the interpreter does not know raises `NotInterpretable` when it is
+compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from triplewire.matching.interpreter import arithmetic, functions
+from triplewire.matching.interpreter.arithmetic import compare_order, effective_boolean, equals, same_term
+from triplewire.matching.interpreter.functions import CASTS, compile_regex
+from triplewire.matching.interpreter.runs import (
+    ExpressionFunction,
+    InterpreterRun,
+    NotInterpretable,
+    OperatorFunction,
+    Row,
+    RowLayout,
+    TestFunction,
+)
+from triplewire.matching.interpreter.values import TermValue, Undecided, boolean_value, parse_term, term_text
+from triplewire.model.terms import parse_literal
+from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Operator, Param, Var
+from triplewire.sparql.compiler.functions import ONTOLOGY_FUNCTIONS, REFLEXIVE
+from triplewire.sparql.entailment.owl_rl import ClosureRow as Said
+
+# Logic: `&&` and `||` with the errors that SPARQL wants. None is an error.
+
+
+def and_tests(tests: Sequence[TestFunction]) -> TestFunction:
+    """One that is false decides, whatever the others are."""
+    return _combine_tests(tests, deciding=False)
+
+
+def or_tests(tests: Sequence[TestFunction]) -> TestFunction:
+    """One that is true decides."""
+    return _combine_tests(tests, deciding=True)
+
+
+def _combine_tests(tests: Sequence[TestFunction], *, deciding: bool) -> TestFunction:
+    def found(run: InterpreterRun, row: Row) -> bool | None:
+        result: bool | None = not deciding
+        unsure = None
+        for test in tests:
+            try:
+                held = test(run, row)
+            except Undecided as error:
+                if run.left < 0:
+                    raise
+                unsure = error
+                continue
+            if held is deciding:
+                return deciding
+            if held is None:
+                result = None
+        if unsure is not None:
+            raise unsure
+        return result
+
+    return found
+
+
+# Ontologies: what they say of names, looked up for one term at a time.
+#
+# What stands in the rows is told in `sparql.compile.ontologies`. None is an error: what is no IRI is neither in a
+# relation nor not.
+
+
+class OntologyRows:
+    """All that is loaded, as rows of relation, lower and upper term. To look things up they are made into a set when
+    something is first sought: 40 MB for as many rows as there may be, which whoever asks for no ontology does without.
+    """
+
+    def __init__(self, rows: Sequence[Said] = ()) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _known(self) -> frozenset[Said]:
+        return frozenset(self._rows)
+
+    def say(self, relation: str, lower: str, upper: str) -> bool:
+        return (relation, lower, upper) in self._known
+
+
+def relation_test(relation: str, lower: ExpressionFunction, upper: ExpressionFunction) -> TestFunction:
+    """Whether two names are in a relation."""
+    reflexive = REFLEXIVE[relation]
+
+    def found(run: InterpreterRun, row: Row) -> bool | None:
+        one, other = _iri_text(lower(run, row)), _iri_text(upper(run, row))
+        if one is None or other is None:
+            return None
+        return (reflexive and one == other) or run.known.say(relation, one, other)
+
+    return found
+
+
+def property_test(
+    subject: ExpressionFunction, property_: ExpressionFunction, object_: ExpressionFunction
+) -> TestFunction:
+    """Whether a subject has an object for a property."""
+
+    def found(run: InterpreterRun, row: Row) -> bool | None:
+        one, name, other = _iri_text(subject(run, row)), _iri_text(property_(run, row)), object_(run, row)
+        if one is None or name is None:
+            return None
+        if other is None:
+            raise Undecided
+        return run.known.say(name, one, term_text(other))
+
+    return found
+
+
+def _iri_text(given: TermValue | None) -> str | None:
+    """The term of an IRI."""
+    if given is None:
+        return None
+    if given.family is None and (given.text or "").startswith("<"):
+        raise Undecided
+    return term_text(given) if given.family is Family.IRI else None
+
+
+_NUMERIC = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
+
+
+@dataclass(frozen=True)
+class ExpressionCompiler:
+    """Makes the functions. Raises Unknown for what it does not know."""
+
+    slots: RowLayout
+    exists: Callable[[Operator], OperatorFunction]
+    """What finds the solutions of a pattern in EXISTS."""
+
+    def value(self, expression: Expression) -> ExpressionFunction:
+        match expression:
+            case Var(name):
+                place = self.slots.place(expression)
+                return _read_computed(place) if name in self.slots.made else _read_stored(place)
+            case Const() | Param():
+                return _read_stored(self.slots.place(expression))
+            case Exists():
+                return _as_value(self.test(expression))
+            case Apply("if", (condition, yes, no)):
+                return _if_value(self.test(condition), self.value(yes), self.value(no))
+            case Apply("coalesce", args):
+                return _coalesce([self.value(each) for each in args])
+            case Apply(op) if op in _TESTS:
+                return _as_value(self.test(expression))
+            case Apply(op, args):
+                return _call(_function(op, len(args)), [self.value(each) for each in args])
+
+    def test(self, expression: Expression) -> TestFunction:
+        """The effective boolean value."""
+        match expression:
+            case Apply("&&", args):
+                return and_tests([self.test(each) for each in args])
+            case Apply("||", args):
+                return or_tests([self.test(each) for each in args])
+            case Apply("!", (inner,)):
+                return _not_test(self.test(inner))
+            case Apply("bound", (inner,)):
+                return _bound_test(self.value(inner))
+            case Exists(inner):
+                return _exists_test(self.exists(inner))
+            case Apply("in", (left, *members)):
+                return self._among(left, members)
+            case Apply("not in", (left, *members)):
+                return _not_test(self._among(left, members))
+            case Apply("regex", (given, Const(pattern), *flags)):
+                return self._regex(given, pattern, flags)
+            case Apply(op, (left, right)) if op in _BINARY_TESTS:
+                return _binary_test(_BINARY_TESTS[op], self.value(left), self.value(right))
+            case Apply(op, (inner,)) if op in _UNARY_TESTS:
+                return _unary_test(_UNARY_TESTS[op], self.value(inner))
+            case Apply(op, (lower, upper)) if op in REFLEXIVE:
+                return relation_test(op, self.value(lower), self.value(upper))
+            case Apply("has", (subject, property_, object_)):
+                return property_test(self.value(subject), self.value(property_), self.value(object_))
+            case Apply(op) if op in _TESTS:
+                raise NotInterpretable(expression)
+        return _unary_test(effective_boolean, self.value(expression))
+
+    def _among(self, left: Expression, members: list[Expression]) -> TestFunction:
+        """An error on the left is one, even where there is nothing to compare it with."""
+        value = self.value(left)
+        if not members:
+            return _unary_test(lambda given: None if given is None else False, value)
+        return or_tests([_binary_test(equals, value, self.value(each)) for each in members])
+
+    def _regex(self, given: Expression, pattern: str, flags: list[Expression]) -> TestFunction:
+        words = [parse_literal(each.term) for each in (Const(pattern), *flags) if isinstance(each, Const)]
+        search = (
+            None if len(words) <= len(flags) else compile_regex(words[0].lexical, "".join(w.lexical for w in words[1:]))
+        )
+        if search is None or any(each.language or not each.datatype.endswith("#string") for each in words):
+            raise NotInterpretable(pattern)
+
+        def found(fact: TermValue | None) -> bool | None:
+            words = functions.string_and_tag(fact)
+            return None if words is None else search(words[0])
+
+        return _unary_test(found, self.value(given))
+
+
+def _read_stored(place: int) -> ExpressionFunction:
+    def found(_: InterpreterRun, row: Row) -> TermValue | None:
+        term = row[place]
+        return None if term is None else parse_term(term)
+
+    return found
+
+
+def _read_computed(place: int) -> ExpressionFunction:
+    def found(run: InterpreterRun, row: Row) -> TermValue | None:
+        term = row[place]
+        return None if term is None else run.made.get(term) or parse_term(term)
+
+    return found
+
+
+def _as_value(test: TestFunction) -> ExpressionFunction:
+    return lambda run, row: boolean_value(test(run, row))
+
+
+def _not_test(test: TestFunction) -> TestFunction:
+    def found(run: InterpreterRun, row: Row) -> bool | None:
+        held = test(run, row)
+        return None if held is None else not held
+
+    return found
+
+
+def _bound_test(value: ExpressionFunction) -> TestFunction:
+    return lambda run, row: value(run, row) is not None
+
+
+def _exists_test(operate: OperatorFunction) -> TestFunction:
+    return lambda run, row: bool(operate(run, row))
+
+
+def _unary_test(test: Callable[[TermValue | None], bool | None], value: ExpressionFunction) -> TestFunction:
+    return lambda run, row: test(value(run, row))
+
+
+def _binary_test(
+    test: Callable[[TermValue | None, TermValue | None], bool | None],
+    left: ExpressionFunction,
+    right: ExpressionFunction,
+) -> TestFunction:
+    return lambda run, row: test(left(run, row), right(run, row))
+
+
+def _if_value(condition: TestFunction, yes: ExpressionFunction, no: ExpressionFunction) -> ExpressionFunction:
+    def found(run: InterpreterRun, row: Row) -> TermValue | None:
+        held = condition(run, row)
+        return None if held is None else yes(run, row) if held else no(run, row)
+
+    return found
+
+
+def _coalesce(values: list[ExpressionFunction]) -> ExpressionFunction:
+    return lambda run, row: next((each for value in values if (each := value(run, row)) is not None), None)
+
+
+def _call(function: Callable[..., TermValue | None], values: list[ExpressionFunction]) -> ExpressionFunction:
+    return lambda run, row: function(*[value(run, row) for value in values])
+
+
+def _is(*families: Family) -> Callable[[TermValue | None], bool | None]:
+    """For IRIs and blank nodes, which all terms surely are or are not."""
+    return lambda given: None if given is None else given.family in families
+
+
+def _is_numeric(given: TermValue | None) -> bool | None:
+    found = arithmetic.as_number(given)
+    return None if given is None else found is not None
+
+
+def _is_literal(given: TermValue | None) -> bool | None:
+    return None if given is None else given.family not in (Family.IRI, Family.BLANK)
+
+
+def _differs(left: TermValue | None, right: TermValue | None) -> bool | None:
+    same = equals(left, right)
+    return None if same is None else not same
+
+
+_UNARY_TESTS: Mapping[str, Callable[[TermValue | None], bool | None]] = {
+    "isiri": _is(Family.IRI),
+    "isblank": _is(Family.BLANK),
+    "isliteral": _is_literal,
+    "isnumeric": _is_numeric,
+}
+_BINARY_TESTS: Mapping[str, Callable[[TermValue | None, TermValue | None], bool | None]] = {
+    "=": equals,
+    "!=": _differs,
+    **{op: partial(compare_order, op) for op in ("<", "<=", ">", ">=")},
+    "sameterm": same_term,
+    "contains": partial(functions.test_strings, lambda text, part: part in text),
+    "strstarts": partial(functions.test_strings, str.startswith),
+    "strends": partial(functions.test_strings, str.endswith),
+    "langmatches": functions.lang_matches,
+}
+_TESTS = frozenset(
+    {*_UNARY_TESTS, *_BINARY_TESTS, *ONTOLOGY_FUNCTIONS, "regex", "&&", "||", "!", "bound", "in", "not in"}
+)
+
+_FUNCTIONS: Mapping[tuple[str, int], Callable[..., TermValue | None]] = {
+    ("+", 1): arithmetic.unary_plus,
+    ("-", 1): arithmetic.negate,
+    **{(op, 2): partial(arithmetic.calculate, op) for op in "+-*/"},
+    **{(way, 1): partial(arithmetic.round_number, way) for way in ("abs", "ceil", "floor", "round")},
+    ("str", 1): functions.str_value,
+    ("lang", 1): functions.lang,
+    ("datatype", 1): functions.datatype,
+    ("strlen", 1): functions.strlen,
+    ("ucase", 1): partial(functions.map_string, str.upper),
+    ("lcase", 1): partial(functions.map_string, str.lower),
+    **{
+        (name, 1): partial(functions.date_part, name)
+        for name in ("year", "month", "day", "hours", "minutes", "seconds")
+    },
+    **{(name, 1): cast for name, cast in CASTS.items()},
+    ("strbefore", 2): functions.str_before,
+    ("strafter", 2): functions.str_after,
+    ("substr", 2): lambda given, start: functions.substr(given, start, None, counting=False),
+    ("substr", 3): partial(functions.substr, counting=True),
+}
+
+
+def _function(op: str, count: int) -> Callable[..., TermValue | None]:
+    if op == "concat":
+        return lambda *given: functions.concat([*given])
+    if (op, count) not in _FUNCTIONS:
+        raise NotInterpretable(op)
+    return _FUNCTIONS[op, count]

@@ -1,0 +1,344 @@
+"""SPARQL functions of strings, dates, casts and regular expressions.
+
+None is a SPARQL error. Where characters are counted or changed only ASCII is decided; a regular expression is taken
+only
+if it means the same to Python and to RE2 and cannot take long on the text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+from triplewire.matching.interpreter.arithmetic import (
+    NUMERIC,
+    as_number,
+    double_number,
+    effective_boolean,
+    exact_number,
+    integer_number,
+)
+from triplewire.matching.interpreter.values import (
+    DECIMAL,
+    FALSE,
+    FLOATING,
+    FRACTION,
+    INTEGER,
+    TRUE,
+    WHOLE,
+    TermValue,
+    Undecided,
+    boolean_value,
+    computed_text,
+    lexical_form,
+    string_value,
+)
+from triplewire.model.terms import XSD
+from triplewire.sparql.algebra import Family
+from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex
+
+# None is an error. Where characters are counted or changed, only those of ASCII are known.
+
+_STRINGS = frozenset({Family.STRING, Family.TAGGED})
+TaggedString = tuple[str, str | None]
+
+
+def string_and_tag(given: TermValue | None) -> TaggedString | None:
+    """The text and the tag of a string; None for anything else."""
+    if given is None or given.family not in _STRINGS:
+        if given is not None and given.family is None and not (given.text or "").endswith(">"):
+            raise Undecided
+        return None
+    return lexical_form(given), given.tag
+
+
+def plain_string(given: TermValue | None) -> str | None:
+    """The text of a string without a tag."""
+    found = string_and_tag(given)
+    return found[0] if found is not None and found[1] is None else None
+
+
+def str_value(given: TermValue | None) -> TermValue | None:
+    if given is None or given.family is Family.BLANK:
+        return None
+    return string_value(lexical_form(given))
+
+
+def lang(given: TermValue | None) -> TermValue | None:
+    if given is None or given.family in (Family.IRI, Family.BLANK):
+        return None
+    if given.family is None and given.datatype is None:
+        raise Undecided
+    return string_value(given.tag or "")
+
+
+def datatype(given: TermValue | None) -> TermValue | None:
+    if given is None or given.family in (Family.IRI, Family.BLANK):
+        return None
+    if given.datatype is None:
+        raise Undecided
+    return TermValue(Family.IRI, f"<{given.datatype}>", given.datatype)
+
+
+def test_strings(test: Callable[[str, str], bool], left: TermValue | None, right: TermValue | None) -> bool | None:
+    """A test of two strings whose tags, if there are any, are compatible."""
+    one, other = string_and_tag(left), string_and_tag(right)
+    if one is None or other is None or (other[1] is not None and one[1] != other[1]):
+        return None
+    return test(one[0], other[0])
+
+
+def str_before(given: TermValue | None, part: TermValue | None) -> TermValue | None:
+    return _split_string(given, part, lambda text, found: text.partition(found)[0] if found else "")
+
+
+def str_after(given: TermValue | None, part: TermValue | None) -> TermValue | None:
+    return _split_string(given, part, lambda text, found: text.partition(found)[2] if found else text)
+
+
+def _split_string(given: TermValue | None, part: TermValue | None, cut: Callable[[str, str], str]) -> TermValue | None:
+    """With the tag where the part was found; the empty string without it where not."""
+    one, other = string_and_tag(given), string_and_tag(part)
+    if one is None or other is None or (other[1] is not None and one[1] != other[1]):
+        return None
+    return string_value(cut(one[0], other[0]), one[1]) if other[0] in one[0] else string_value("")
+
+
+def strlen(given: TermValue | None) -> TermValue | None:
+    found = string_and_tag(given)
+    return None if found is None else integer_number(len(_require_ascii(found[0])))
+
+
+def map_string(change: Callable[[str], str], given: TermValue | None) -> TermValue | None:
+    found = string_and_tag(given)
+    return None if found is None else string_value(change(_require_ascii(found[0])), found[1])
+
+
+def concat(given: list[TermValue | None]) -> TermValue | None:
+    """In the language of all of them, if they share one."""
+    found = [string_and_tag(each) for each in given]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    tags = {tag for _, tag in known}
+    return string_value("".join(text for text, _ in known), tags.pop() if len(tags) == 1 else None)
+
+
+def substr(
+    given: TermValue | None, start: TermValue | None, count: TermValue | None, *, counting: bool
+) -> TermValue | None:
+    """By whole positions; what lies outside of the string is not there."""
+    found = string_and_tag(given)
+    first = _whole_number(start)
+    length = _whole_number(count) if counting else 0
+    if found is None or first is None or length is None:
+        return None
+    text, tag = _require_ascii(found[0]), found[1]
+    here = max(first, 1)
+    return string_value(text[here - 1 : max(first + length, here) - 1] if counting else text[here - 1 :], tag)
+
+
+def lang_matches(given: TermValue | None, wanted: TermValue | None) -> bool | None:
+    """By basic filtering: the range is the tag or starts it, at a hyphen; `*` is any tag."""
+    tag, span = plain_string(given), plain_string(wanted)
+    if tag is None or span is None:
+        return None
+    tag, span = _require_ascii(tag).lower(), _require_ascii(span).lower()
+    if span == "*":
+        return tag != ""
+    return tag == span or (span != "" and tag.startswith(f"{span}-"))
+
+
+def _whole_number(given: TermValue | None) -> int | None:
+    found = as_number(given)
+    if found is None:
+        return None
+    if found.rough or not found.number.is_integer() or abs(found.number) > 1e9:
+        raise Undecided
+    return int(found.number)
+
+
+def _require_ascii(text: str) -> str:
+    if not text.isascii():
+        raise Undecided
+    return text
+
+
+# Dates: the parts of a time or date, in its own time zone.
+
+_PLACES = {
+    "year": slice(0, 4),
+    "month": slice(5, 7),
+    "day": slice(8, 10),
+    "hours": slice(11, 13),
+    "minutes": slice(14, 16),
+}
+_OF_DAYS = ("year", "month", "day")
+_ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}")
+
+
+def date_part(name: str, given: TermValue | None) -> TermValue | None:
+    """YEAR to SECONDS. The parts of the day are those of times only; seconds are decimals."""
+    if given is None:
+        return None
+    if given.family is None:
+        raise Undecided
+    if given.family is not Family.DATETIME and not (given.family is Family.DATE and name in _OF_DAYS):
+        return None
+    lexical = lexical_form(given)
+    if name == "seconds":
+        return exact_number(Decimal(_ZONE.split(lexical[17:])[0]), DECIMAL)
+    return exact_number(Decimal(lexical[_PLACES[name]]), WHOLE)
+
+
+# Casts: the constructors of XML Schema's types. None is an error.
+
+_TRUTHS = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
+_NEAR = (1e-4, 1e15)
+"""Doubles between these are written without an exponent."""
+
+
+def to_string(given: TermValue) -> TermValue | None:
+    """The canonical form of numbers and booleans, the text of all else but blank nodes."""
+    if given.family is Family.BLANK:
+        return None
+    if given.family is Family.BOOLEAN:
+        return string_value("true" if given.truth else "false")
+    if given.family in NUMERIC:
+        return string_value(computed_text(given).split('"')[1])
+    if given.family is None:
+        raise Undecided
+    return string_value(lexical_form(given))
+
+
+def to_boolean(given: TermValue) -> TermValue | None:
+    if given.family is Family.BOOLEAN or given.family in NUMERIC:
+        return boolean_value(effective_boolean(given))
+    return _TRUTHS.get(_trim(given) or "")
+
+
+def to_integer(given: TermValue) -> TermValue | None:
+    """What is behind the point is cut off."""
+    if given.family is Family.EXACT and given.exact is not None:
+        return exact_number(Decimal(math.trunc(given.exact)), WHOLE)
+    if given.family is Family.DOUBLE and not given.rough:
+        return exact_number(Decimal(math.trunc(given.number)), WHOLE)
+    read = _read_digits(given, INTEGER.fullmatch)
+    return None if read is None else exact_number(Decimal(read), WHOLE)
+
+
+def to_decimal(given: TermValue) -> TermValue | None:
+    if given.family is Family.EXACT and given.exact is not None:
+        return exact_number(given.exact, DECIMAL)
+    if given.family is Family.DOUBLE and not given.rough and _NEAR[0] <= abs(given.number) < _NEAR[1]:
+        return exact_number(Decimal(repr(given.number)), DECIMAL)
+    read = _read_digits(given, FRACTION.fullmatch)
+    return None if read is None else exact_number(Decimal(read), DECIMAL)
+
+
+def to_double(given: TermValue) -> TermValue | None:
+    if given.family in NUMERIC:
+        return double_number(given.number, rough=given.rough)
+    read = _read_digits(given, FLOATING.fullmatch)
+    return None if read is None else double_number(float(read))
+
+
+def _read_digits(given: TermValue, fits: Callable[[str], object]) -> str | None:
+    """The digits of a boolean or of a string of plain form; None for what is surely no number."""
+    if given.family in NUMERIC:
+        raise Undecided
+    if given.family is Family.BOOLEAN:
+        return "1" if given.truth else "0"
+    lexical = _trim(given)
+    if lexical is None or fits(lexical):
+        return lexical
+    if any(each.isdigit() for each in lexical) or lexical.strip("+-").lower() in ("inf", "infinity", "nan"):
+        raise Undecided
+    return None
+
+
+def _trim(given: TermValue) -> str | None:
+    """The text of a string, without the blanks around it, which XML Schema does not see."""
+    found = plain_string(given)
+    if found is None and given.family is None:
+        raise Undecided
+    return None if found is None else found.strip(" \t\n\r")
+
+
+_CASTS: Mapping[str, Callable[[TermValue], TermValue | None]] = {
+    "string": to_string,
+    "boolean": to_boolean,
+    "integer": to_integer,
+    "decimal": to_decimal,
+    "double": to_double,
+}
+
+
+def _propagate_error(cast: Callable[[TermValue], TermValue | None]) -> Callable[[TermValue | None], TermValue | None]:
+    return lambda given: None if given is None else cast(given)
+
+
+CASTS: Mapping[str, Callable[[TermValue | None], TermValue | None]] = {
+    f"<{XSD}{name}>": _propagate_error(cast) for name, cast in _CASTS.items()
+}
+"""By the name that the algebra gives them."""
+
+
+# Patterns: regular expressions that mean the same to Python and to RE2, on text on which they cannot take long.
+
+_LITERALS = r"[A-Za-z0-9 _\-,:;/=@#%&!~<>'\"]"
+_PART = re.compile(
+    rf"{_LITERALS}|\\[.\-+*?()\[\]{{}}|^$]|[.^$(|)]"
+    r"|(?P<often>[*+]\??|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}\??)|(?P<once>\?\??)"
+    r"|\[\^?(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9 _.,:;/=@])+\]"
+)
+_STEPS = 20_000
+"""Ways to try a pattern on a text, but for what follows."""
+_OPTIONAL = 6
+"""Parts that may be left out, or have an alternative: each doubles the ways. With them it is some 10 ms at worst."""
+
+RegexTest = Callable[[str], bool]
+
+
+@lru_cache(maxsize=1024)
+def compile_regex(pattern: str, flags: str) -> RegexTest | None:
+    """The test whether a text has a match; None for a pattern that is not surely known. The test is `Undecided` on
+    text that is."""
+    try:
+        translate_regex(pattern, flags, "re2")
+    except InvalidPattern:
+        return None
+    if flags not in ("", "i") or (degree := _degree(pattern)) is None:
+        return None
+    found = re.compile(_anchor_end(pattern), re.IGNORECASE if flags else 0)
+
+    def search(text: str) -> bool:
+        if not (text.isascii() and text.isprintable()) or len(text) ** degree > _STEPS:
+            raise Undecided
+        return found.search(text) is not None
+
+    return search
+
+
+def _degree(pattern: str) -> int | None:
+    """With texts of length n it takes about n to the power of this; None where a part is not known. What is repeated
+    is one character: to repeat a group may take for ever."""
+    at, often, optional = 0, 0, 0
+    while at < len(pattern):
+        part = _PART.match(pattern, at)
+        if part is None or (pattern[at - 1 : at] == ")" and pattern[at - 2 : at - 1] != "\\" and part.lastgroup):
+            return None
+        often += part.lastgroup == "often"
+        optional += part.lastgroup == "once" or part[0] == "|"
+        at = part.end()
+    if optional > _OPTIONAL:
+        return None
+    return often + (0 if pattern.startswith("^") and "|" not in pattern else 1)
+
+
+def _anchor_end(pattern: str) -> str:
+    """With `$` as the very end, which Python also finds before a last line break."""
+    return re.sub(r"(\\.|\[[^\]]*\])|\$", lambda found: found[1] or r"\Z", pattern)

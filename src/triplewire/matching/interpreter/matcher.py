@@ -1,0 +1,203 @@
+"""The interpreter: decides a few pairs of event and subscription without a database engine, where planning a query
+would cost more.
+
+Nothing is guessed. A shape with parts that it does not know has no interpreted query, and a pair that it cannot
+decide
+with certainty is left to the evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from triplewire.access.sights import Sight
+from triplewire.config.limits import SINGLE_STEPS, SOLUTIONS
+from triplewire.matching.interpreter.modifiers import Terms, tabulate_solutions
+from triplewire.matching.interpreter.operators import OperatorCompiler
+from triplewire.matching.interpreter.patterns import match_conjunction
+from triplewire.matching.interpreter.runs import (
+    InitialRows,
+    InterpreterRun,
+    NotInterpretable,
+    OntologyFacts,
+    ParsedEvent,
+    Row,
+    RowLayout,
+)
+from triplewire.matching.interpreter.values import Undecided
+from triplewire.matching.shapes import Shape
+from triplewire.model import MATCHES, Subscription
+from triplewire.model.events import MATCHED_COLUMNS
+from triplewire.sparql import Conjunction, Query
+from triplewire.sparql.algebra import Select
+from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.queries import ensure_recursion_limit
+from triplewire.sparql.traversal import find_parameters
+
+# What is not known of a shape shows when it is made (`single_of` gives None), what is not known of a pair when that is
+# looked at (`solve` gives None). Nothing is guessed: both are then for the evaluator.
+
+
+class PairResult(NamedTuple):
+    """What a row of `MATCHES` says of a pair. One that does not match has none of it."""
+
+    matched: bool
+    solutions: list[int] | None = None
+    terms: list[str | None] | None = None
+
+
+NO_MATCH = PairResult(False)
+MATCH = PairResult(True)
+
+Found = TypeVar("Found")
+Solving: TypeAlias = Callable[[InterpreterRun, Row], PairResult]
+
+
+@dataclass(frozen=True)
+class InterpretedQuery:
+    """The query of a shape as a function. Safe for threads as long as events are not shared between them."""
+
+    solving: Solving
+    seeds: InitialRows
+    stream: int | None
+    """The constant that names the stream of the event, if one does."""
+
+    def solve(
+        self, event: ParsedEvent, constants: Sequence[str], ontologies: OntologyFacts | None = None
+    ) -> PairResult | None:
+        """What the evaluator would say of the event and the subscription with these constants; None where that is not
+        surely known, or too much work, or needs ontologies that are not given."""
+        try:
+            if not event.whole:
+                return None
+            if self.stream is not None and event.header(STREAM_PREDICATE.term)[0][2] != constants[self.stream]:
+                return NO_MATCH
+            return self.solving(InterpreterRun(event, SINGLE_STEPS, ontologies), self.seeds.seed(constants))
+        except Undecided:
+            return None
+
+
+def interpret_shape(shape: Shape) -> InterpretedQuery | None:
+    """The query of a shape, made ready; None for one that has parts which are not known here."""
+    ensure_recursion_limit()
+    slots = RowLayout.of(shape.query)
+    try:
+        solving = (
+            _compile_query(slots, shape, shape.query)
+            if isinstance(shape.query, Query)
+            else _compile_conjunction(slots, shape, shape.query)
+        )
+    except NotInterpretable:
+        return None
+    stream = None
+    if isinstance(shape.query, Query) and shape.stream:
+        stream = max(find_parameters(shape.query), default=-1) + 1
+    return InterpretedQuery(solving, InitialRows(slots), stream)
+
+
+def _compile_conjunction(slots: RowLayout, shape: Shape, query: Conjunction) -> Solving:
+    take = match_conjunction(slots, query)
+
+    def solving(run: InterpreterRun, row: Row) -> PairResult:
+        found = take(run, row)
+        if not found or not shape.solutions:
+            return MATCH if found else NO_MATCH
+        _check_count(found)
+        return PairResult(True, solutions=[*chain.from_iterable(found)])
+
+    return solving
+
+
+def _compile_query(slots: RowLayout, shape: Shape, query: Query) -> Solving:
+    operators = OperatorCompiler(slots)
+    if not (shape.solutions and query.form == "select"):
+        operate = operators.made(query.where)
+        return lambda run, row: MATCH if operate(run, row) else NO_MATCH
+    select = query.where
+    if not isinstance(select, Select):
+        raise NotInterpretable(query)
+    tabulate = tabulate_solutions(slots, select, operators.made(select.inner), operators.expressions.value)
+    order = [select.projection.index(name) for name in query.projection]
+
+    def solving(run: InterpreterRun, row: Row) -> PairResult:
+        found = _check_count(tabulate(run, row))
+        told = sorted([(rank, *(terms[place] for place in order)) for rank, terms in found], key=_nothing_last)
+        return PairResult(True, terms=[*chain.from_iterable(told)]) if told else NO_MATCH
+
+    return solving
+
+
+def _check_count(found: list[Found]) -> list[Found]:
+    """The evaluator knows what to tell of more."""
+    if len(found) > SOLUTIONS:
+        raise Undecided
+    return found
+
+
+def _nothing_last(terms: Terms) -> list[tuple[bool, str]]:
+    """As DuckDB sorts lists."""
+    return [(term is None, term or "") for term in terms]
+
+
+# Batches: the pairs of event and subscription that are few enough to be looked at one by one.
+
+Pair: TypeAlias = tuple[int, Subscription]
+"""The place of an event in its batch, and a subscription."""
+NO_MATCHES: pa.Table = MATCHES.empty_table()
+
+
+class InterpreterBatch:
+    """A batch of `ENTRIES`, with the ontologies that hold for all of them, or what is in sight of it. Events are taken
+    apart when they are first asked for, once for all shapes."""
+
+    def __init__(self, entries: pa.Table, ontologies: OntologyFacts | None = None, sight: Sight | None = None) -> None:
+        self._ontologies = ontologies
+        self._sight = sight
+        self._columns = [(name, entries.column(name)) for name in MATCHED_COLUMNS]
+        self._events = dict[int, ParsedEvent | None]()
+
+    def decide(self, pairs: Sequence[Pair], single: InterpretedQuery | None) -> tuple[pa.Table, list[Pair]]:
+        """The matches among some pairs, all of one shape, as a `MATCHES` table sorted by position and subscription; and
+        the pairs that are left to the evaluator: all, where the shape has no `Single`. Whether a subscription holds at
+        the position of an event is not looked at."""
+        if single is None or not pairs:
+            return NO_MATCHES, [*pairs]
+        found, left = list[tuple[int, int, PairResult]](), list[Pair]()
+        for pair in pairs:
+            event, subscription = self._event(pair[0]), pair[1]
+            if event is None:
+                continue
+            rows = single.solve(event, subscription.constants, self._ontologies)
+            if rows is None:
+                left.append(pair)
+            elif rows.matched:
+                found.append((event.position, subscription.since, rows))
+        return _table(found), left
+
+    def _event(self, place: int) -> ParsedEvent | None:
+        """None for one that is out of sight."""
+        if place not in self._events:
+            entry = {name: column[place].as_py() for name, column in self._columns}
+            if self._sight is not None:
+                entry["text"] = self._sight.redacted(entry["stream"], entry["event"], entry["text"])
+            self._events[place] = None if entry["text"] is None else ParsedEvent(entry)
+        return self._events[place]
+
+
+def _table(found: Sequence[tuple[int, int, PairResult]]) -> pa.Table:
+    if not found:
+        return NO_MATCHES
+    ordered = sorted(found, key=lambda each: each[:2])
+    made = {
+        "position": [each[0] for each in ordered],
+        "subscription": [each[1] for each in ordered],
+        "solutions": [each[2].solutions for each in ordered],
+        "terms": [each[2].terms for each in ordered],
+    }
+    none = [None] * len(ordered)
+    return pa.table([pa.array(made.get(field.name, none), field.type) for field in MATCHES], schema=MATCHES)

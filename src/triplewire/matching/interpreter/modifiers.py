@@ -1,0 +1,252 @@
+"""Solution modifiers: GROUP BY and aggregates, ORDER BY, projection, DISTINCT and slices.
+
+A value of None among those that are aggregated, or as a result, is a SPARQL error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from triplewire.matching.interpreter.arithmetic import (
+    as_number,
+    average_numbers,
+    integer_number,
+    order_key,
+    sum_numbers,
+)
+from triplewire.matching.interpreter.runs import (
+    ExpressionFunction,
+    InterpreterRun,
+    NotInterpretable,
+    OperatorFunction,
+    Row,
+    RowLayout,
+)
+from triplewire.matching.interpreter.values import TermValue, Undecided, lexical_form, string_value, term_text
+from triplewire.sparql.algebra import Aggregate, Expression, Family, Group, Select
+from triplewire.sparql.traversal import bound_variables, mentioned_variables
+
+Terms = tuple[str | None, ...]
+
+
+def select_solutions(
+    slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+) -> OperatorFunction:
+    """The solutions of a SELECT inside of a query, with nothing but what it projects."""
+    places = [slots.variable(name) for name in select.projection]
+    tabulate = tabulate_solutions(slots, select, operate, value)
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        rows = []
+        for _, terms in tabulate(run, row):
+            made = row.copy()
+            for place, term in zip(places, terms, strict=True):
+                made[place] = term
+            rows.append(made)
+        return rows
+
+    return found
+
+
+def tabulate_solutions(
+    slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+) -> Callable[[InterpreterRun, Row], list[tuple[str, Terms]]]:
+    """For each solution its rank, which is empty where there is no order, and the terms of the projection."""
+    places = [slots.variable(name) for name in select.projection]
+    ways = _SortKeys([(value(each.expression), each.descending) for each in select.order])
+    if select.distinct and not all(
+        mentioned_variables(each.expression) <= {*select.projection} for each in select.order
+    ):
+        raise NotInterpretable(select)
+    sliced = select.limit is not None or select.offset > 0
+    end = None if select.limit is None else select.offset + select.limit
+
+    def found(run: InterpreterRun, row: Row) -> list[tuple[str, Terms]]:
+        rows = [(each, tuple([each[place] for place in places])) for each in operate(run, row)]
+        if select.distinct:
+            rows = [*{terms: (each, terms) for each, terms in rows}.values()]
+        if ways.given:
+            ranked = ways.ranked(run, rows, sliced)
+            return [(f"{rank:09}", terms) for rank, (_, terms) in enumerate(ranked, start=1)][select.offset : end]
+        told = [terms for _, terms in rows]
+        if sliced:
+            told = sorted(told, key=_nothing_first)[select.offset : end]
+        return [("", terms) for terms in told]
+
+    return found
+
+
+@dataclass(frozen=True)
+class _SortKeys:
+    """What solutions are ordered by, each with whether it is the other way round."""
+
+    given: Sequence[tuple[ExpressionFunction, bool]]
+
+    def ranked(self, run: InterpreterRun, rows: Sequence[tuple[Row, Terms]], sliced: bool) -> list[tuple[Row, Terms]]:
+        """What is equal stands by its text. Where that leaves open what a slice takes, so do we."""
+        values = [[value(run, row) for value, _ in self.given] for row, _ in rows]
+        order = sorted(range(len(rows)), key=lambda at: [_text(run, each) for each in values[at]])
+        for number in reversed(range(len(self.given))):
+            keys = [order_key(each[number]) for each in values]
+            order.sort(key=keys.__getitem__, reverse=self.given[number][1])
+        ranked = [rows[at] for at in order]
+        if sliced and len({terms for _, terms in rows}) > 1:
+            self._check(run, values, rows)
+        return ranked
+
+    def _check(
+        self, run: InterpreterRun, values: Sequence[Sequence[TermValue | None]], rows: Sequence[tuple[Row, Terms]]
+    ) -> None:
+        seen = dict[tuple[str, ...], Terms]()
+        for each, (_, terms) in zip(values, rows, strict=True):
+            if seen.setdefault(tuple([_text(run, value) for value in each]), terms) != terms:
+                raise Undecided
+
+
+def _text(run: InterpreterRun, given: TermValue | None) -> str:
+    return run.written(given) or ""
+
+
+def _nothing_first(terms: Terms) -> list[tuple[bool, str]]:
+    return [(term is not None, term or "") for term in terms]
+
+
+# Aggregates: the set functions of SPARQL over the values of a group. None among them, or as a result, is an error.
+
+GroupValues = Sequence[TermValue | None]
+
+
+def count_values(given: GroupValues) -> TermValue | None:
+    """Errors are passed over."""
+    return integer_number(sum(each is not None for each in given))
+
+
+def _numeric(function: Callable[[list[TermValue]], TermValue]) -> Callable[[GroupValues], TermValue | None]:
+    """SUM and AVG: an error if one of the group is no number."""
+
+    def made(given: GroupValues) -> TermValue | None:
+        found = [each for value in given if (each := as_number(value)) is not None]
+        return function(found) if len(found) == len(given) else None
+
+    return made
+
+
+def _extreme(choose: Callable[..., tuple[object, str, TermValue]]) -> Callable[[GroupValues], TermValue | None]:
+    """MIN and MAX: one of the terms, as it is; of equal ones by their text."""
+
+    def made(given: GroupValues) -> TermValue | None:
+        known = [each for each in given if each is not None]
+        if not known or len(known) < len(given):
+            return None
+        if len(known) == 1:
+            return known[0]
+        keyed = [(order_key(each), term_text(each), each) for each in known]
+        return choose(keyed, key=lambda each: each[:2])[2]
+
+    return made
+
+
+def _sample(given: GroupValues) -> TermValue | None:
+    """The least by its text."""
+    return min((each for each in given if each is not None), key=term_text, default=None)
+
+
+def group_concat(given: GroupValues, separator: str) -> TermValue | None:
+    """The order of a group is nowhere said, so that only what is the same in any is known."""
+    if any(each is None or each.family is Family.BLANK for each in given):
+        return None
+    found = [lexical_form(each) for each in given if each is not None]
+    if len(set(found)) > 1:
+        raise Undecided
+    return string_value(separator.join(found))
+
+
+AGGREGATES: Mapping[str, Callable[[GroupValues], TermValue | None]] = {
+    "count": count_values,
+    "sum": _numeric(sum_numbers),
+    "avg": _numeric(average_numbers),
+    "min": _extreme(min),
+    "max": _extreme(max),
+    "sample": _sample,
+}
+
+
+def distinct_values(given: GroupValues) -> GroupValues:
+    """Each value once, by its text; all errors are one."""
+    return [*{None if each is None else term_text(each): each for each in given}.values()]
+
+
+# Groups: GROUP BY and the set functions over each group.
+
+AggregateFunction: TypeAlias = Callable[[InterpreterRun, Sequence[Row]], TermValue | None]
+"""The value of a set function over the solutions of a group."""
+
+
+def group_solutions(
+    slots: RowLayout, group: Group, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+) -> OperatorFunction:
+    """One solution for each group, or, without keys, for all."""
+    keys = [(slots.variable(name), value(each)) for name, each in group.keys]
+    names = [*bound_variables(group.inner), *(name for name, _ in group.keys)]
+    whole = [slots.variable(name) for name in names if not name.startswith(("_:", "."))]
+    overs = [(slots.variable(name), _compile_aggregate(each, value, whole)) for name, each in group.aggregates]
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        groups: dict[tuple[str | None, ...], list[Row]] = {} if keys else {(): []}
+        for each in operate(run, row):
+            made = _add_keys(run, each, keys)
+            groups.setdefault(tuple([made[place] for place, _ in keys]), []).append(made)
+        return [_make_row(run, row, keys, overs, key, rows) for key, rows in groups.items()]
+
+    return found
+
+
+def _add_keys(run: InterpreterRun, row: Row, keys: Sequence[tuple[int, ExpressionFunction]]) -> Row:
+    made = row.copy()
+    for place, value in keys:
+        made[place] = run.written(value(run, made))
+    return made
+
+
+def _make_row(
+    run: InterpreterRun,
+    row: Row,
+    keys: Sequence[tuple[int, ExpressionFunction]],
+    overs: Sequence[tuple[int, AggregateFunction]],
+    key: Sequence[str | None],
+    rows: Sequence[Row],
+) -> Row:
+    made = row.copy()
+    for (place, _), term in zip(keys, key, strict=True):
+        made[place] = term
+    for place, over in overs:
+        made[place] = run.written(over(run, rows))
+    return made
+
+
+def _compile_aggregate(
+    aggregate: Aggregate, value: Callable[[Expression], ExpressionFunction], whole: Sequence[int]
+) -> AggregateFunction:
+    if aggregate.argument is None:
+        if not aggregate.distinct:
+            return lambda _, rows: integer_number(len(rows))
+        return lambda _, rows: integer_number(len({tuple([row[place] for place in whole]) for row in rows}))
+    argument = value(aggregate.argument)
+    function = _aggregate_function(aggregate)
+    once = distinct_values if aggregate.distinct else _all
+    return lambda run, rows: function(once([argument(run, row) for row in rows]))
+
+
+def _all(given: GroupValues) -> GroupValues:
+    return given
+
+
+def _aggregate_function(aggregate: Aggregate) -> Callable[[GroupValues], TermValue | None]:
+    if aggregate.op == "group_concat":
+        return partial(group_concat, separator=aggregate.separator)
+    if aggregate.op not in AGGREGATES:
+        raise NotInterpretable(aggregate)
+    return AGGREGATES[aggregate.op]

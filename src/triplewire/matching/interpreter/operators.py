@@ -1,0 +1,330 @@
+"""Compiles the operators of the SPARQL algebra into functions from one solution to many, once for each query.
+
+A join goes on from each solution of one side where that is the same; otherwise both sides are evaluated and joined.
+An
+operator that the interpreter does not know raises `NotInterpretable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from triplewire.matching.interpreter.expressions import ExpressionCompiler
+from triplewire.matching.interpreter.modifiers import group_solutions, select_solutions
+from triplewire.matching.interpreter.patterns import match_bag, match_path, match_pattern
+from triplewire.matching.interpreter.runs import (
+    ExpressionFunction,
+    InterpreterRun,
+    NotInterpretable,
+    OperatorFunction,
+    Row,
+    RowLayout,
+    TestFunction,
+)
+from triplewire.sparql.algebra import (
+    Apply,
+    Bag,
+    Basic,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Negated,
+    Operator,
+    Pattern,
+    Reach,
+    Repeat,
+    Select,
+    Union,
+    Values,
+    Var,
+)
+from triplewire.sparql.paths import translate_path
+from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
+
+# Joins of two lists of solutions, where neither side can go on from the other.
+
+
+def join_solutions(
+    left: OperatorFunction, right: OperatorFunction, shared: Sequence[int], places: Sequence[int]
+) -> OperatorFunction:
+    """All pairs of compatible solutions. `shared` are the places that both may bind, `places` all of the right."""
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        ones = left(run, row)
+        others = right(run, row) if ones else []
+        run.spend(len(ones) * len(others))
+        return [
+            _merge_rows(one, other, places) for one in ones for other in others if are_compatible(one, other, shared)
+        ]
+
+    return found
+
+
+def left_join_solutions(
+    left: OperatorFunction,
+    right: OperatorFunction,
+    shared: Sequence[int],
+    places: Sequence[int],
+    tests: Sequence[TestFunction],
+) -> OperatorFunction:
+    """Every solution of the left, with each compatible one of the right for which the tests hold, or alone."""
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        ones = left(run, row)
+        others = right(run, row) if ones else []
+        run.spend(len(ones) * len(others))
+        rows = list[Row]()
+        for one in ones:
+            pairs = (_merge_rows(one, other, places) for other in others if are_compatible(one, other, shared))
+            rows += [pair for pair in pairs if all(test(run, pair) for test in tests)] or [one]
+        return rows
+
+    return found
+
+
+def subtract_solutions(left: OperatorFunction, right: OperatorFunction, shared: Sequence[int]) -> OperatorFunction:
+    """The solutions of the left with which none of the right is compatible and has a variable in common."""
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        ones = left(run, row)
+        others = right(run, row) if ones else []
+        run.spend(len(ones) * len(others))
+        return [one for one in ones if not any(_removes(one, other, shared) for other in others)]
+
+    return found
+
+
+def are_compatible(one: Row, other: Row, shared: Sequence[int]) -> bool:
+    """Do they agree on what both bind?"""
+    for place in shared:
+        here, there = one[place], other[place]
+        if here is not None and there is not None and here != there:
+            return False
+    return True
+
+
+def _removes(one: Row, other: Row, shared: Sequence[int]) -> bool:
+    common = any(one[place] is not None and other[place] is not None for place in shared)
+    return common and are_compatible(one, other, shared)
+
+
+def _merge_rows(one: Row, other: Row, places: Sequence[int]) -> Row:
+    made = one.copy()
+    for place in places:
+        if made[place] is None:
+            made[place] = other[place]
+    return made
+
+
+_SERIALS = count()
+
+
+@dataclass(frozen=True)
+class OperatorCompiler:
+    """Makes the functions. Raises Unknown for what it does not know.
+
+    `stored` is said inside of GRAPH. Inside of EXISTS, what is `substituted` are the values of a solution; operators on
+    which it would make a difference when these are put in are not known there.
+    """
+
+    slots: RowLayout
+    stored: bool = False
+    substituted: bool = False
+
+    @property
+    def expressions(self) -> ExpressionCompiler:
+        return ExpressionCompiler(self.slots, replace(self, substituted=True).made)
+
+    def made(self, operator: Operator) -> OperatorFunction:
+        match operator:
+            case Basic(patterns):
+                return _chain([match_pattern(self.slots, each, stored=self.stored) for each in patterns])
+            case Reach(path=Repeat()):
+                return match_path(self.slots, operator)
+            case Reach(path=Negated() as path):
+                return self.made(_expand_negated(operator, path))
+            case Reach():
+                return self.made(translate_path(operator, _fresh_variable))
+            case Join(left, right):
+                return self._join(left, right)
+            case LeftJoin(left, right, conditions):
+                return self._optional(left, right, conditions)
+            case Union(left, right):
+                return _union(self.made(left), self.made(right))
+            case Filter(inner, conditions):
+                return _filter_all(self.made(inner), [self.expressions.test(each) for each in conditions])
+            case Values(names, rows):
+                return _values([self.slots.variable(name) for name in names], rows)
+            case Graph(name, inner):
+                return _graph(replace(self, stored=True).made(inner), self.slots.place(name))
+        return self._alone(operator)
+
+    def _alone(self, operator: Operator) -> OperatorFunction:
+        """What knows nothing of the values around it."""
+        if self.substituted:
+            raise NotInterpretable(operator)
+        match operator:
+            case Bag(elements=elements):
+                return match_bag(self.slots, operator, [self.expressions.test(each) for each in elements])
+            case Minus(left, right):
+                shared = sorted(map(self.slots.variable, bound_variables(left) & bound_variables(right)))
+                return subtract_solutions(self.made(left), self.made(right), shared) if shared else self.made(left)
+            case Extend(inner, name, expression):
+                return _extend(self.made(inner), self.slots.variable(name), self.expressions.value(expression))
+            case Group(inner):
+                return group_solutions(self.slots, operator, self.made(inner), self.expressions.value)
+            case Select(inner):
+                return select_solutions(self.slots, operator, self.made(inner), self.expressions.value)
+        raise NotInterpretable(operator)
+
+    def _join(self, left: Operator, right: Operator) -> OperatorFunction:
+        """One side goes on from each solution of the other where it may; otherwise both are held together."""
+        if _can_chain(right):
+            return _chain([self.made(left), self.made(right)])
+        if _can_chain(left):
+            return _chain([self.made(right), self.made(left)])
+        return join_solutions(self.made(left), self.made(right), *self._places(left, right))
+
+    def _optional(self, left: Operator, right: Operator, conditions: Sequence[Expression]) -> OperatorFunction:
+        tests = [self.expressions.test(each) for each in conditions]
+        first, second = self.made(left), self.made(right)
+        if _can_chain(right):
+            return _optional(first, second, tests)
+        return left_join_solutions(first, second, *self._places(left, right), tests)
+
+    def _places(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
+        """The variables that both may bind, and all of the right."""
+        names = bound_variables(right)
+        shared = sorted(map(self.slots.variable, bound_variables(left) & names))
+        return shared, sorted(map(self.slots.variable, names))
+
+
+def _can_chain(operator: Operator) -> bool:
+    """Is it the same whether a solution is put in before or held against it after?"""
+    match operator:
+        case Basic() | Values() | Reach() | Bag():
+            return True
+        case Join(left, right) | Union(left, right):
+            return _can_chain(left) and _can_chain(right)
+        case Graph(_, inner):
+            return _can_chain(inner)
+        case Filter(inner, conditions):
+            plain = not any(isinstance(part, Exists) for part in iterate_parts(conditions))
+            used = frozenset[str]().union(*(mentioned_variables(each) for each in conditions))
+            return plain and used <= certain_variables(inner) and _can_chain(inner)
+    return False
+
+
+def _fresh_variable() -> Var:
+    """A variable that is nowhere else."""
+    return Var(f".path{next(_SERIALS)}")
+
+
+def _expand_negated(given: Reach, path: Negated) -> Operator:
+    ways = list[Operator]()
+    for excluded, start, end in (
+        (path.forward, given.subject, given.object),
+        (path.backward, given.object, given.subject),
+    ):
+        if excluded is not None:
+            step = _fresh_variable()
+            ways.append(Filter(Basic((Pattern(start, step, end),)), (Apply("not in", (step, *excluded)),)))
+    return ways[0] if len(ways) == 1 else Union(ways[0], ways[1])
+
+
+def _chain(operates: Sequence[OperatorFunction]) -> OperatorFunction:
+    """Each goes on from the solutions of the one before it."""
+    if len(operates) == 1:
+        return operates[0]
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        rows = [row]
+        for operate in operates:
+            rows = operate(run, rows[0]) if len(rows) == 1 else [made for each in rows for made in operate(run, each)]
+            if not rows:
+                break
+        return rows
+
+    return found
+
+
+def _union(left: OperatorFunction, right: OperatorFunction) -> OperatorFunction:
+    return lambda run, row: [*left(run, row), *right(run, row)]
+
+
+def _filter_all(operate: OperatorFunction, tests: Sequence[TestFunction]) -> OperatorFunction:
+    if len(tests) == 1:
+        return _filter_by(operate, tests[0])
+    made = operate
+    for test in tests:
+        made = _filter_by(made, test)
+    return made
+
+
+def _filter_by(operate: OperatorFunction, test: TestFunction) -> OperatorFunction:
+    return lambda run, row: [each for each in operate(run, row) if test(run, each)]
+
+
+def _optional(left: OperatorFunction, right: OperatorFunction, tests: Sequence[TestFunction]) -> OperatorFunction:
+    """OPTIONAL, where the right goes on from each solution of the left."""
+    more = _filter_all(right, tests)
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        return [made for each in left(run, row) for made in more(run, each) or (each,)]
+
+    return found
+
+
+def _extend(operate: OperatorFunction, place: int, value: ExpressionFunction) -> OperatorFunction:
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        rows = []
+        for each in operate(run, row):
+            made = each.copy()
+            made[place] = run.written(value(run, each))
+            rows.append(made)
+        return rows
+
+    return found
+
+
+def _values(places: Sequence[int], stated: Sequence[Sequence[str | None]]) -> OperatorFunction:
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        run.spend(len(stated))
+        rows = []
+        for terms in stated:
+            made = row.copy()
+            for place, term in zip(places, terms, strict=True):
+                if made[place] is None:
+                    made[place] = term
+                elif term is not None and made[place] != term:
+                    break
+            else:
+                rows.append(made)
+        return rows
+
+    return found
+
+
+def _graph(operate: OperatorFunction, place: int) -> OperatorFunction:
+    """GRAPH: there is one, the event's own."""
+
+    def found(run: InterpreterRun, row: Row) -> list[Row]:
+        rows, graph = [], run.event.graph
+        for each in operate(run, row):
+            if each[place] is None:
+                made = each.copy()
+                made[place] = graph
+                rows.append(made)
+            elif each[place] == graph:
+                rows.append(each)
+        return rows
+
+    return found

@@ -1,0 +1,185 @@
+"""An interpreter run: one subscription on one parsed event, with a budget of steps.
+
+A solution is a list of terms: one place for each variable, None where it is unbound, and one for each constant, so
+that
+patterns and expressions need not tell them apart. A list is never changed once it is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+from triplewire.matching.interpreter.values import TermValue, Undecided, term_text
+from triplewire.model.terms import XSD
+from triplewire.sparql.algebra import Const, Expression, Extend, Group, Node, Param, Var
+from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.traversal import iterate_parts
+
+# Events as they are looked at one by one: taken apart once, for all subscriptions.
+
+Quad: TypeAlias = tuple[str, str, str, int]
+"""Subject, predicate, object, and its number."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ParsedEvent:
+    """One event, given as a row of an `ENTRIES` table. Not safe for threads: what is asked for is kept."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self._entry = entry
+        self.position: int = entry["position"]
+        self.graph = f"<{entry['event']}>"
+        lines = entry["text"].split("\n")
+        self.quads: list[Quad] = [(*_triple(line), number) for number, line in enumerate(lines)]
+        self.whole = len(set(lines)) == len(lines)
+        """Whether no triple comes twice: otherwise solutions would be counted in another way."""
+        self.by: dict[str, list[Quad]] = {}
+        for quad in self.quads:
+            self.by.setdefault(quad[1], []).append(quad)
+
+    def header(self, predicate: str) -> Sequence[Quad]:
+        """The triple that is made of a header, if the event has it."""
+        if predicate not in self._headers:
+            self._headers[predicate] = self._headed(predicate)
+        return self._headers[predicate]
+
+    @cached_property
+    def _headers(self) -> dict[str, Sequence[Quad]]:
+        return {}
+
+    def _headed(self, predicate: str) -> Sequence[Quad]:
+        name, number = HEADER_PREDICATES[predicate]
+        value = self._entry[name]
+        if value is None:
+            return ()
+        term = _moment(value) if name in ("time", "received") else _name(value)
+        return ((self.graph, predicate, term, number),)
+
+
+def _triple(line: str) -> tuple[str, str, str]:
+    subject, predicate, obj = line.split("\t")
+    return subject, predicate, obj
+
+
+def _name(value: str) -> str:
+    if '"' in value or "\\" in value or not value.isprintable():
+        raise Undecided
+    return f'"{value}"'
+
+
+def _moment(microseconds: int) -> str:
+    """As DuckDB writes it: a fraction without zeros at its end."""
+    try:
+        at = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError as error:
+        raise Undecided from error
+    written = at.replace(tzinfo=None).isoformat()
+    return f'"{written.rstrip("0") if "." in written else written}Z"^^<{XSD}dateTime>'
+
+
+# A solution is a list of terms: one place for each variable, None where it has no value, and one for each constant, so
+# that patterns and expressions need not tell them apart. Lists are never changed once they are handed on.
+
+Row: TypeAlias = list[str | None]
+
+
+class OntologyFacts(Protocol):
+    """What ontologies say."""
+
+    def say(self, relation: str, lower: str, upper: str) -> bool:
+        """Whether two terms are in a relation, or in that of a property."""
+
+
+class InterpreterRun:
+    """The event, the steps that are left, what ontologies say if that is known, and the numbers that were computed and
+    written, by their text."""
+
+    __slots__ = ("event", "left", "made", "ontologies")
+
+    def __init__(self, event: ParsedEvent, steps: int, ontologies: OntologyFacts | None = None) -> None:
+        self.event = event
+        self.left = steps
+        self.ontologies = ontologies
+        self.made = dict[str, TermValue]()
+
+    @property
+    def known(self) -> OntologyFacts:
+        if self.ontologies is None:
+            raise Undecided
+        return self.ontologies
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise Undecided
+
+    def written(self, given: TermValue | None) -> str | None:
+        """The text of a value as a solution holds it."""
+        if given is None:
+            return None
+        text = term_text(given)
+        if given.rough:
+            self.made[text] = given
+        return text
+
+
+OperatorFunction: TypeAlias = Callable[[InterpreterRun, Row], list[Row]]
+"""The solutions of an operator that are compatible with one that is given, each with what that binds."""
+ExpressionFunction: TypeAlias = Callable[[InterpreterRun, Row], TermValue | None]
+"""The value of an expression; None is an error."""
+TestFunction: TypeAlias = Callable[[InterpreterRun, Row], bool | None]
+
+
+class NotInterpretable(Exception):
+    """A query that has parts which are not known here."""
+
+
+@dataclass
+class RowLayout:
+    """Where variables and constants lie in a solution."""
+
+    places: dict[Var | Const | Param, int] = field(default_factory=dict)
+    made: frozenset[str] = frozenset()
+    """Variables that may hold what was computed."""
+
+    @classmethod
+    def of(cls, query: object) -> RowLayout:
+        names = set[str]()
+        for part in iterate_parts(query):
+            if isinstance(part, Extend):
+                names.add(part.name)
+            elif isinstance(part, Group):
+                names |= {name for name, _ in (*part.keys, *part.aggregates)}
+        return cls(made=frozenset(names))
+
+    def place(self, node: Node) -> int:
+        """A parameter is the same whatever family it is known to be of."""
+        key = Param(node.index) if isinstance(node, Param) else node
+        return self.places.setdefault(key, len(self.places))
+
+    def variable(self, name: str) -> int:
+        return self.place(Var(name))
+
+    def leaf(self, node: Expression) -> int:
+        if not isinstance(node, Var | Const | Param):
+            raise NotInterpretable(node)
+        return self.place(node)
+
+
+class InitialRows:
+    """The empty solution, with the constants in their places. Made when all places are known."""
+
+    def __init__(self, slots: RowLayout) -> None:
+        self._empty: Row = [each.term if isinstance(each, Const) else None for each in slots.places]
+        self._params = [(place, each.index) for each, place in slots.places.items() if isinstance(each, Param)]
+
+    def seed(self, constants: Sequence[str]) -> Row:
+        row = self._empty.copy()
+        for place, index in self._params:
+            row[place] = constants[index]
+        return row

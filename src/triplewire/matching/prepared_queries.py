@@ -1,0 +1,337 @@
+"""Prepared queries: texts that differ only in constants are parsed once.
+
+A text is cut into its skeleton and its constants. For a new skeleton the text is lifted as it is, and again with
+other
+constants of the same kinds in place of its own: constants that come out as constants of the shape, and leave the
+shape
+unchanged, are parameters. All others, such as predicates and regular expressions, belong to the key under which the
+shape is cached. A later text with the same key needs no parser: its constants are filled in.
+
+`lift` may look at the family of a constant, and at whether two constants are equal, and at nothing else of them;
+both are
+checked against the cached recipe, and where they differ the text is lifted as it is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from triplewire.config import limits
+from triplewire.matching.canonical_form import canonical_form
+from triplewire.matching.shape_requests import ANY_EVENT, QuerySkeleton, ShapeRequest, cut_request, restrict_query
+from triplewire.matching.shapes import LiftedShape, lift
+from triplewire.matching.visibility import restrict_to_visible
+from triplewire.model.errors import TriplewireError, Unsupported
+from triplewire.model.terms import is_iri
+from triplewire.sparql import Apply, Const, Family, Node, Pattern, Query, Var, family_of, parse_query
+from triplewire.sparql.algebra import Extend, Graph, Group, Reach, Select, Values
+from triplewire.sparql.traversal import iterate_parts
+
+# Instances: a query with terms in the place of some of its variables.
+
+
+def substitute_terms(query: Query, terms: Mapping[str, str]) -> Query:
+    """The query with each of these variables replaced by its term; none of them is in its results any more.
+
+    Raises Unsupported where a variable is given a value by the query itself, or where its term cannot stand.
+    """
+    if not terms:
+        return query
+    for part in iterate_parts(query):
+        for name in _assigned_variables(part):
+            if name in terms:
+                raise Unsupported(f"${name} where the query gives it a value", hint="a parameter has its value already")
+    made: Query = _substitute(query, terms)
+    for part in iterate_parts(made):
+        _check_nodes(part)
+    return made
+
+
+def _assigned_variables(part: object) -> Iterator[str]:
+    """The variables to which a part of the algebra gives values by itself; of those that it asks for, BOUND."""
+    match part:
+        case Extend(name=name):
+            yield name
+        case Values(names=names):
+            yield from names
+        case Group(keys=keys, aggregates=aggregates):
+            yield from (name for name, _ in (*keys, *aggregates))
+        case Apply("bound", (Var(name),)):
+            yield name
+
+
+def _substitute(part: Any, terms: Mapping[str, str]) -> Any:  # noqa: ANN401 - a part of the algebra, of its own type
+    if isinstance(part, Var):
+        return Const(terms[part.name]) if part.name in terms else part
+    if isinstance(part, tuple):
+        return tuple(_substitute(each, terms) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    made = replace(part, **{field.name: _substitute(getattr(part, field.name), terms) for field in fields(part)})
+    if isinstance(made, Select | Query):
+        return replace(made, projection=tuple(name for name in made.projection if name not in terms))
+    return made
+
+
+def _check_nodes(part: object) -> None:
+    for place, node in _resource_nodes(part):
+        if isinstance(node, Const) and not is_iri(node.term):
+            raise Unsupported(f"{node.term} as {place}", hint="only an IRI can be one")
+
+
+def _resource_nodes(part: object) -> Iterator[tuple[str, Node | None]]:
+    """The nodes of a part of the algebra that can be no literals, and what each of them is."""
+    match part:
+        case Pattern(subject, predicate, _, graph):
+            yield from (("a subject", subject), ("a predicate", predicate), ("a graph", graph))
+        case Reach(subject, _, _, graph):
+            yield from (("a subject", subject), ("a graph", graph))
+        case Graph(name):
+            yield "a graph", name
+
+
+# A text is cut into its skeleton and its constants. For a skeleton that is new the text is lifted as it is, and again
+# with other constants of the same kinds in the place of its own: constants that come out as constants of the shape,
+# and
+# leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to the
+# key
+# under which the shape is remembered. A later text with the same key needs no parser: its constants are filled in.
+#
+# `lift` may look at a constant's family, and at whether two constants are equal, and at nothing else of them; both are
+# held against what is remembered, and where they differ the text is lifted as it is.
+
+
+def build_query(asked: ShapeRequest) -> Query:
+    """The query that is asked, with all that narrows it. Raises SparqlSyntax or Unsupported."""
+    query = asked.query or ANY_EVENT
+    if asked.form is not None:
+        query = asked.form.query([term for _, term in asked.values])
+    elif asked.text is not None:
+        query = substitute_terms(parse_query(asked.text), dict(asked.values))
+    return restrict_query(query, asked.narrowing, solutions=asked.solutions)
+
+
+def lift_request(asked: ShapeRequest) -> LiftedShape:
+    """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported.
+
+    Queries that mean the same up to the names of variables and the order of patterns have the same shape.
+    """
+    return lift_query_as(build_query(asked), asked)
+
+
+def lift_query_as(query: Query, asked: ShapeRequest) -> LiftedShape:
+    """The same of a query that stands for what is asked."""
+    query, sight = restrict_to_visible(query, asked.sight)
+    made = lift(canonical_form(query, solutions=asked.solutions), solutions=asked.solutions)
+    return made if sight is None else replace(made, shape=replace(made.shape, sight=sight))
+
+
+class Parameterized(Protocol):
+    """A query taken apart: what is left of it without its constants, and these."""
+
+    @property
+    def shape(self) -> Hashable: ...
+
+    @property
+    def constants(self) -> tuple[str, ...]: ...
+
+    def of(self, constants: tuple[str, ...]) -> Self:
+        """The same with others."""
+
+
+Made = TypeVar("Made", bound=Parameterized)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """How a constant of the shape is made of a hole of the cut; without one it is always `before`."""
+
+    hole: int | None
+    before: str
+    after: str = ""
+
+    def fill(self, cores: Sequence[str]) -> str:
+        return self.before if self.hole is None else self.before + cores[self.hole] + self.after
+
+
+@dataclass(frozen=True)
+class _Recipe(Generic[Made]):
+    """Makes what is lifted of the constants that a text has."""
+
+    real: Made
+    slots: tuple[_Slot, ...]
+    families: tuple[Family | None, ...]
+    """Of constants whose family their text does not show."""
+    equal: tuple[int, ...]
+    fixed: frozenset[str]
+    """The terms that stand in the shape itself."""
+
+    def filled(self, cores: Sequence[str]) -> Made | None:
+        """None if the constants are not like those that the recipe was made of."""
+        constants = tuple([slot.fill(cores) for slot in self.slots])
+        alike = _equal(constants) == self.equal and self.fixed.isdisjoint(constants)
+        return self.real.of(constants) if alike and _families(constants) == self.families else None
+
+
+class PreparedQueries(Generic[Made]):
+    """Remembers what was lifted, by key. Any thread may use it.
+
+    `known` is asked whether `make` may look at a term that ends so: such a one is no constant like others.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[ShapeRequest], Made],
+        size: int = limits.REMEMBERED_SKELETONS,
+        known: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._make = make
+        self._size = size
+        self._known = known
+        self._turn = Lock()
+        self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
+        """For each skeleton the sets of holes that were found not to be parameters."""
+        self._recipes: OrderedDict[Hashable, _Recipe[Made]] = OrderedDict()
+
+    def lift(self, asked: ShapeRequest) -> Made:
+        """What `make` would give."""
+        if asked.query is not None or _is_unsuitable(asked.text or ""):
+            return self._make(asked)
+        pieces = cut_request(asked) if self._known is None else cut_request(asked).shutting(self._known)
+        recipe = self._remembered(pieces)
+        if recipe is None:
+            return self._learned(asked, pieces)
+        return recipe.filled(pieces.cores) or self._make(asked)
+
+    def _remembered(self, pieces: QuerySkeleton) -> _Recipe[Made] | None:
+        with self._turn:
+            for kept in self._choices.get(pieces.skeleton, ()):
+                found = self._recipes.get(_key(pieces, kept))
+                if found is not None:
+                    self._choices.move_to_end(pieces.skeleton)
+                    self._recipes.move_to_end(_key(pieces, kept))
+                    return found
+        return None
+
+    def _learned(self, asked: ShapeRequest, pieces: QuerySkeleton) -> Made:
+        real = self._make(asked)
+        found, recipe = _RecipeSearch(self._make, pieces, real).outcome()
+        self._remember(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
+        return real
+
+    def _remember(self, pieces: QuerySkeleton, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
+        with self._turn:
+            others = [each for each in self._choices.get(pieces.skeleton, ()) if each != kept]
+            self._choices[pieces.skeleton] = (kept, *others[: limits.SKELETON_CHOICES - 1])
+            self._recipes[_key(pieces, kept)] = recipe
+            for remembered in (self._choices, self._recipes):
+                while len(remembered) > self._size:
+                    remembered.popitem(last=False)
+
+
+class PreparedShapes(PreparedQueries[LiftedShape]):
+    """Remembers shapes of subscriptions."""
+
+    def __init__(
+        self,
+        make: Callable[[ShapeRequest], LiftedShape] = lift_request,
+        size: int = limits.REMEMBERED_SKELETONS,
+        known: Callable[[str], bool] | None = None,
+    ) -> None:
+        super().__init__(make, size, known)
+
+
+@dataclass(frozen=True)
+class _RecipeSearch(Generic[Made]):
+    """Finds out what becomes of other constants in the holes of a cut."""
+
+    make: Callable[[ShapeRequest], Made]
+    pieces: QuerySkeleton
+    real: Made
+
+    def outcome(self) -> tuple[frozenset[int], _Recipe[Made]]:
+        """The holes that may be filled with anything of their kind, all at once, and what that makes."""
+        holes = frozenset(self.pieces.open)
+        for choice in (self._together, self._alone):
+            found = choice(holes) if holes else frozenset()
+            recipe = self._recipe(found)
+            if found and recipe is not None:
+                return found, recipe
+        return frozenset(), self._made(tuple(_Slot(None, each) for each in self.real.constants))
+
+    def _together(self, holes: frozenset[int]) -> frozenset[int]:
+        """Those whose change reaches constants when all are changed."""
+        changed = self._changed(holes)
+        slots = [self._slot(each, holes) for each in changed.constants] if changed else []
+        return self._alike(holes, slots)
+
+    def _alone(self, holes: frozenset[int]) -> frozenset[int]:
+        """Those whose change reaches constants, and nothing else, when only they are changed."""
+        if len(holes) > limits.SKELETON_HOLES:
+            return frozenset()
+        return frozenset(each for each in holes if self._recipe(frozenset({each})) is not None)
+
+    def _recipe(self, holes: frozenset[int]) -> _Recipe[Made] | None:
+        """How the constants are made of these holes; None if they decide anything else, or one of them nothing."""
+        changed = self._changed(holes)
+        if changed is None or changed.shape != self.real.shape:
+            return None
+        slots = tuple(self._slot(each, holes) for each in changed.constants)
+        filled = tuple(slot.fill(self.pieces.cores) for slot in slots)
+        return self._made(slots) if self._alike(holes, slots) == holes and filled == self.real.constants else None
+
+    def _made(self, slots: tuple[_Slot, ...]) -> _Recipe[Made]:
+        constants = self.real.constants
+        fixed = _terms(self.real.shape) if any(slot.hole is not None for slot in slots) else frozenset()
+        return _Recipe(self.real, slots, _families(constants), _equal(constants), fixed)
+
+    def _alike(self, holes: frozenset[int], slots: Sequence[_Slot]) -> frozenset[int]:
+        """The holes of the slots, and those that hold the same."""
+        others = self.pieces.others
+        used = {others[slot.hole] for slot in slots if slot.hole is not None}
+        return frozenset(each for each in holes if others[each] in used)
+
+    def _changed(self, holes: Collection[int]) -> Made | None:
+        try:
+            return self.make(self.pieces.changed(holes))
+        except TriplewireError:
+            return None
+
+    def _slot(self, constant: str, holes: Collection[int]) -> _Slot:
+        for hole in sorted(holes):
+            before, found, after = constant.partition(self.pieces.others[hole])
+            if found and self.pieces.fits(hole, before, after):
+                return _Slot(hole, before, after)
+        return _Slot(None, constant)
+
+
+def _key(pieces: QuerySkeleton, kept: Sequence[int]) -> Hashable:
+    return pieces.skeleton, kept, tuple([pieces.cores[each] for each in kept]), pieces.equal
+
+
+def _equal(terms: Sequence[str]) -> tuple[int, ...]:
+    """For each the first that is equal to it; nothing where all differ."""
+    return () if len(set(terms)) == len(terms) else tuple(map(terms.index, terms))
+
+
+def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
+    return tuple([_family(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
+
+
+_family = lru_cache(maxsize=limits.REMEMBERED_SKELETONS)(family_of)
+
+
+def _terms(shape: object) -> frozenset[str]:
+    found = list(iterate_parts(shape))
+    rows = (term for part in found if isinstance(part, Values) for row in part.rows for term in row)
+    return frozenset((*(part.term for part in found if isinstance(part, Const)), *(term for term in rows if term)))
+
+
+def _is_unsuitable(text: str) -> bool:
+    """Whether a text is too long, or may have escapes that are read before it is cut into tokens."""
+    return len(text) > limits.REMEMBERED_QUERY_CHARACTERS or "\\u" in text or "\\U" in text

@@ -1,0 +1,149 @@
+"""Visibility in matching: how a subscription is matched for a subscriber that may see only a part of each event.
+
+```
+patterns alone, each with a predicate ── one hidden ────────────────▶ never has a solution
+                                      ├─ all visible, no class hidden ▶ the same query: the index decides it
+                                      └─ all visible, a class hidden: the index decides it on events without that class
+anything else ──────────────────────────────────────────────────────▶ matched by the evaluator on the visible part
+```
+
+Streams and graphs are not looked at here: an event that a subscriber may not see is not delivered, whatever it
+matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.access.scopes import EVERYTHING
+from triplewire.access.sights import TRIPLE_TERM, Sight
+from triplewire.kernels.compiler import Flags
+from triplewire.matching.index.arrays import text_buffers
+from triplewire.matching.shape_requests import EventSelector, restrict_query
+from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, to_conjunction
+from triplewire.sparql.algebra import Filter, Select
+from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.construct import construct_to_select
+
+_NOWHERE = EventSelector(stream=("",))
+"""Events of a stream without a name: there are none."""
+
+
+def restrict_to_visible(query: Query, sight: Sight | None) -> tuple[Query, Sight | None]:
+    """The question to ask in the place of a query, so that it has the solutions that the query has on what is in sight:
+    of whole events, or, where there is a sight, of what that leaves of them."""
+    inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
+    if inside is None or inside.leaves_events:
+        return query, None
+    flat = to_conjunction(construct_to_select(query) if query.form == "construct" else query)
+    stored = () if flat is None else tuple(each for each in flat.patterns if header_column(each) is None)
+    if any(_never_matches(each, inside) for each in stored):
+        return restrict_query(query, _NOWHERE, solutions=True), None
+    if flat is None or not stored or not all(map(_has_predicate, stored)):
+        return query, inside
+    if not inside.classes.is_all:
+        return query, replace(inside, predicates=EVERYTHING)
+    return _exclude_triple_terms(query, flat, stored), None
+
+
+def redact_entries(entries: pa.Table, sight: Sight | None) -> pa.Table:
+    """What of a table of entries is in sight: rows are left out, and texts shortened."""
+    if sight is None or not entries.num_rows:
+        return entries
+    entries = _visible_entries(entries, sight)
+    concerned = _rows_with_hidden(entries["text"], sight)
+    if concerned is not None and not concerned:
+        return entries
+    texts = entries["text"].to_pylist()
+    rows = range(len(texts)) if concerned is None else concerned
+    left = {row: sight.visible(texts[row]) for row in rows}
+    changed = {row: text for row, text in left.items() if text is not texts[row]}
+    if not changed:
+        return entries
+    told = [changed.get(row, text) for row, text in enumerate(texts)]
+    place = entries.schema.get_field_index("text")
+    made = entries.set_column(place, pa.field("text", pa.string()), pa.array(told, pa.string()))
+    gone = [text is None for text in changed.values()]
+    shown = made.filter(pc.is_valid(made["text"])) if any(gone) else made
+    return shown.cast(entries.schema)
+
+
+def find_redacted(texts: pa.ChunkedArray, sight: Sight) -> Flags:
+    """Which events may have something that is out of sight."""
+    found, rows = np.zeros(len(texts), np.bool_), _rows_with_hidden(texts, sight)
+    found[slice(None) if rows is None else rows] = True
+    return found
+
+
+def _visible_entries(entries: pa.Table, sight: Sight) -> pa.Table:
+    """Those whose stream and graph are."""
+    if not sight.streams.is_all:
+        names = pc.unique(entries["stream"]).to_pylist()
+        seen = [each for each in names if each in sight.streams]
+        if len(seen) < len(names):
+            entries = entries.filter(pc.is_in(entries["stream"], pa.array(seen, pa.string())))
+    if not sight.graphs.is_all:
+        mask = [f"<{each}>" in sight.graphs for each in entries["event"].to_pylist()]
+        entries = entries if all(mask) else entries.filter(pa.array(mask, pa.bool_()))
+    return entries
+
+
+def _rows_with_hidden(texts: pa.ChunkedArray, sight: Sight) -> list[int] | None:
+    """Rows of which something may be out of sight; None where all may be of such."""
+    if sight.leaves_events:
+        return []
+    if sight.marks is None:
+        return None
+    starts, data = text_buffers(texts)
+    text = data.tobytes()
+    return sorted({row for mark in sight.marks for row in _rows_containing(mark.encode(), starts, text)})
+
+
+def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[int]:
+    """The texts in which a mark stands. All are looked through at once, which is quicker than text by text."""
+    stop = int(starts[-1])
+    place = data.find(mark, int(starts[0]), stop)
+    while place >= 0:
+        row = int(np.searchsorted(starts, place, "right")) - 1
+        if place + len(mark) <= starts[row + 1]:
+            yield row
+            place = data.find(mark, int(starts[row + 1]), stop)
+        else:
+            place = data.find(mark, place + 1, stop)
+
+
+def _never_matches(pattern: Pattern, sight: Sight) -> bool:
+    """Does no quad in sight match it?"""
+    hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in sight.predicates
+    return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))
+
+
+def _has_predicate(pattern: Pattern) -> bool:
+    return isinstance(pattern.predicate, Const)
+
+
+def _exclude_triple_terms(query: Query, flat: Conjunction, stored: Sequence[Pattern]) -> Query:
+    """The query, without those solutions in which an object is a triple term."""
+    conditions = tuple(_is_term(each) for each in _object_variables(flat, stored))
+    if not conditions:
+        return query
+    if isinstance(query.where, Select):
+        return replace(query, where=replace(query.where, inner=Filter(query.where.inner, conditions)))
+    return replace(query, where=Filter(query.where, conditions))
+
+
+def _object_variables(flat: Conjunction, stored: Sequence[Pattern]) -> Iterator[Var]:
+    """Variables that stand for objects alone; what stands elsewhere, too, is an IRI."""
+    elsewhere = {node for each in flat.patterns for node in (each.subject, each.predicate, each.graph)}
+    yield from dict.fromkeys(
+        each.object for each in stored if isinstance(each.object, Var) and each.object not in elsewhere
+    )
+
+
+def _is_term(variable: Var) -> Expression:
+    return Apply("||", (Apply("isiri", (variable,)), Apply("isliteral", (variable,))))

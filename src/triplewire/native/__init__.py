@@ -1,1 +1,0 @@
-"""Native: Python that becomes machine code, and what such code is made of."""

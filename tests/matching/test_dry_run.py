@@ -1,0 +1,89 @@
+"""Rehearsals: what a subscription would have matched of the last hour."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from triplewire.config import limits
+from triplewire.matching.dry_run import DryRun, run_dry
+from triplewire.model import Kind, format_position
+from triplewire.model.errors import Unsupported
+from triplewire.sparql import parse_query
+from triplewire.testing import KINDS, Twin, publication, twin
+from triplewire.testing.events import EXAMPLE
+
+ABOVE = f"SELECT ?o {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
+
+
+def rehearsed(stores: Twin, sparql: str = ABOVE, kind: Kind = Kind.SIGNAL) -> DryRun:
+    return run_dry(parse_query(sparql), kind, stores.log, stores.clock)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> None:
+    with twin(kind) as stores:
+        stores.log.append([publication(8, 9)])
+        stores.clock.advance(3601)
+        stores.log.append([publication(*range(10, 14))])
+        stores.registry.put([("other", "x", {})])
+        stores.clock.advance(3599)
+        stores.log.append([publication(1, 7, 3)])
+        found = rehearsed(stores)
+    assert (found.matched, found.looked_at, found.complete) == (5, 7, True)
+    value = json.loads(json.dumps(found.value()))
+    assert [each["event"] for each in value["examples"]] == [f"{EXAMPLE}event/{number}" for number in (7, 13, 12)]
+    assert value["examples"][0]["position"] == format_position(9)
+    assert value["examples"][0]["stream"] == "test"
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize(
+    ("sparql", "tier"),
+    [
+        (f"ASK {{ ?o <{EXAMPLE}result> ?v FILTER(STRLEN(STR(?v)) < 2 && ?v > 6) }}", "evaluator"),
+        (ABOVE, "index"),
+        (f"ASK {{ ?o <{EXAMPLE}result> ?v OPTIONAL {{ ?o <{EXAMPLE}unit> ?u }} FILTER(?v > 6) }}", "evaluator"),
+        (f"CONSTRUCT {{ ?o <{EXAMPLE}high> ?v }} WHERE {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}", "index"),
+    ],
+)
+def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) -> None:
+    with twin("memory") as stores:
+        stores.log.append([publication(5, 6, 7)])
+        found = rehearsed(stores, sparql, kind)
+    value = found.value()
+    assert (value["matched"], value["of"], value["tier"]) == (1, 3, tier)
+    six = '"6"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    assert value["shape"]["constants"][-1] == six
+    index = value["plan"]["index"]
+    assert (None if index is None else index["threshold"]) == (f"greater {six}" if tier == "index" else None)
+    assert f"<{EXAMPLE}result>" in value["plan"]["algebra"]
+    assert value["plan"]["sql"].startswith("SELECT")
+
+
+def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RETROSPECT_POSITIONS", 4)
+    with twin("memory") as stores:
+        stores.log.append([publication(*range(10))])
+        found = rehearsed(stores)
+    assert (found.matched, found.looked_at, found.complete) == (3, 4, False)
+
+
+def test_it_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REHEARSAL_SECONDS", -1.0)
+    with twin("memory") as stores:
+        stores.log.append([publication(7)])
+        found = rehearsed(stores)
+    assert (found.matched, found.looked_at, found.complete) == (0, 0, False)
+
+
+def test_nothing_was_published() -> None:
+    with twin("memory") as stores:
+        found = rehearsed(stores)
+    assert (found.matched, found.looked_at, found.complete, found.examples) == (0, 0, True, ())
+
+
+def test_what_cannot_be_made_is_not_rehearsed() -> None:
+    with twin("memory") as stores, pytest.raises(Unsupported, match="DESCRIBE"):
+        rehearsed(stores, "DESCRIBE <urn:x>")
