@@ -1,5 +1,6 @@
 """`bench continuous`: workloads are what they say, and what is counted beside the engine is right, by two ways of
-counting that have nothing in common with it."""
+counting that have nothing in common with it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from tests.ongoing import brute
-from tests.ongoing.oracle import Asked, Published, Triple
+from tests.continuous import brute
+from tests.continuous.oracle import Asked, Published, Triple
 from triplewire.bench import continuous_paths as paths
 from triplewire.bench.continuous_conjunctions import (
     Constant,

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from triplewire.access import EVERYONE, Policy, Principal, parse_policy
+from triplewire.continuous.join_network.layout import SLOTS
+from triplewire.continuous.structures import STRUCTURE
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.inquiries import Inquiry
 from triplewire.control.queries import Queries
@@ -24,8 +26,6 @@ from triplewire.model.errors import (
     Unsupported,
 )
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain
-from triplewire.ongoing.network.arrays import SLOTS
-from triplewire.ongoing.structures import STRUCTURE
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.security import PolicyListeners, PolicyStore
 from triplewire.storage.registry.subscriptions import QUERY

@@ -6,7 +6,7 @@ from tests.conformance.engines.answers import answer
 from tests.conformance.engines.spark import Spark
 from tests.conformance.results import Answer
 from tests.differential.data import Data
-from triplewire.query import spark
+from triplewire.spark import query_engine
 from triplewire.sparql import compile_query, parse_query
 
 
@@ -16,4 +16,4 @@ class OnSpark(Spark):
 
     def ask(self, text: str) -> Answer:
         compiled = compile_query(parse_query(text), "spark")
-        return answer(compiled, spark.run(self._session, compiled))
+        return answer(compiled, query_engine.run_query(self._session, compiled))

@@ -22,7 +22,7 @@ from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.model import Event
 from triplewire.model.terms import TW, XSD
-from triplewire.query import spark
+from triplewire.spark import query_engine
 from triplewire.sparql import compile_query, parse_query, to_sql
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
@@ -39,7 +39,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for name, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
-    spark.configure(made)
+    query_engine.configure_session(made)
     yield made
     made.stop()
 
@@ -76,11 +76,11 @@ def test_a_query_reads_the_files_that_it_needs(
     session: SparkSession, lake: Snapshot, where: str, found: set[str], files: int
 ) -> None:
     compiled = compile_query(parse_query(f"SELECT ?x {{ {where} }}"), "spark")
-    placed, scanned = spark.pruned(session, compiled, lake)
-    assert set(spark.run(session, placed).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
+    placed, scanned = query_engine.prune_query(session, compiled, lake)
+    assert set(query_engine.run_query(session, placed).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
     assert len(scanned.files) == files
-    whole, _ = spark.pruned(session, replace(compiled, readings=()), lake)
-    assert set(spark.run(session, whole).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
+    whole, _ = query_engine.prune_query(session, replace(compiled, readings=()), lake)
+    assert set(query_engine.run_query(session, whole).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
 
 
 @pytest.mark.parametrize("order", ["none", "prefix", "reversed"])
@@ -110,6 +110,8 @@ def test_both_engines_see_the_same(session: SparkSession, tmp_path: Path, case: 
         "SELECT * { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s a ?c } } } ORDER BY ?p LIMIT 2",
     ):
         query = parse_query(text)
-        theirs, _ = spark.pruned(session, compile_query(query, "spark", steady=True), found, sight)
+        theirs, _ = query_engine.prune_query(session, compile_query(query, "spark", steady=True), found, sight)
         ours = duck.batches(compile_query(query, "duckdb", steady=True), found, QueryLimits(), sight)
-        assert spark.run(session, theirs).to_pylist() == [row for batch in ours for row in batch.to_pylist()]
+        assert query_engine.run_query(session, theirs).to_pylist() == [
+            row for batch in ours for row in batch.to_pylist()
+        ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.ongoing.network.runs import Run
-from tests.ongoing.oracle import Asked
-from triplewire.ongoing.learners import Program
+from tests.continuous.join_network.runs import Run
+from tests.continuous.oracle import Asked
+from triplewire.continuous.planner import NetworkProgram
 
 QUERIES = [
     Asked((("?a", "<urn:p>", "?b"), ("?b", "<urn:q>", "?c")), "FILTER(?c > 3)", ("a", "c")),
@@ -16,7 +16,7 @@ QUERIES = [
 
 def test_a_program_is_read_as_it_was_written() -> None:
     program = Run(QUERIES).program
-    found = Program.from_bytes(program.to_bytes())
+    found = NetworkProgram.from_bytes(program.to_bytes())
     assert (found.version, found.scopes, found.depth) == (program.version, program.scopes, program.depth)
     assert found.speech.kinds == program.speech.kinds
     written = {**program.plan._asdict(), "numbers": program.speech.numbers, "tails": program.speech.tails}

@@ -17,7 +17,7 @@ from triplewire.compose.twins import open_stores, pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Erasure
 from triplewire.model.clock import SystemClock
-from triplewire.pipeline.ports import Stores
+from triplewire.spark.jobs.ports import ErasableStores
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
 from triplewire.storage.log.ports import OutboxChunk
@@ -102,7 +102,7 @@ class DeadlyLog:
         return getattr(self.log, name)
 
 
-def stores(settings: Settings, point: str) -> Stores:
+def stores(settings: Settings, point: str) -> ErasableStores:
     opened = open_stores(settings)
     deadly = DeadlyLog(SqliteLog(settings.log, SystemClock()))
     return replace(opened, log=deadly) if point == "before-erasure" else opened

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from tests.ongoing.oracle import Asked, Key, Published, Triple, expected
+from tests.continuous.oracle import Asked, Key, Published, Triple, expected
 from tests.processes.hearing import LOOK_SECONDS
 from tests.processes.test_crashes import edge, faulty_pipeline
 from triplewire.bench.broker import free_port

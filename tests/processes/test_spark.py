@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.docs import pages
 from tests.processes.hearing import LOOK_SECONDS
-from tests.spark.sessions import program
+from tests.spark.dataframes.sessions import program
 from triplewire.client import Client
 from triplewire.compose.up import Up
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from triplewire.compose.house import lake_house
-from triplewire.pipeline.tasks import run
+from triplewire.spark.jobs.workers import run_tasks
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.maintenance import MaintenanceProgress, compact
 from triplewire.storage.lake.rebalancing import rebalance
@@ -31,7 +31,7 @@ def keep_house(spark: SparkSession, table: Path, say: Callable[[str], None]) -> 
     """Until nothing is left to do."""
     made = lake_house(table)
     tasks = spark.sparkContext.defaultParallelism
-    house = replace(made, run=partial(run, spark), tasks=tasks, told=_Told(say))
+    house = replace(made, run=partial(run_tasks, spark), tasks=tasks, told=_Told(say))
     began = time.perf_counter()
     compact(house)
     compacted = time.perf_counter()

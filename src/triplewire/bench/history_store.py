@@ -16,10 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from triplewire.bench.machine import usage
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
-from triplewire.pipeline.costs import Costs
-from triplewire.pipeline.queries import Work, start_store
-from triplewire.pipeline.session import start_session
-from triplewire.pipeline.warmup import warm
+from triplewire.spark.jobs.application import warm_up
+from triplewire.spark.jobs.streaming import JobContext, start_store
+from triplewire.spark.jobs.workers import CpuCosts
+from triplewire.spark.session import start_session
 from triplewire.storage.lake.ports import Lake
 from triplewire.storage.log.ports import LogRetention, MeasuredLog, Publication
 
@@ -75,7 +75,7 @@ class Ingest:
 class Store:
     """The query as it runs in the pipeline, up to the gate."""
 
-    work: Work
+    work: JobContext
     query: StreamingQuery
     gate: Path
 
@@ -118,9 +118,9 @@ def store(settings: Settings, first: int) -> Iterator[Store]:
     spark = start_session("triplewire bench history", settings.master, settings.driver_memory)
     ports, gate = pipeline_ports(settings), settings.data.absolute() / "gate"
     gated = replace(ports, open_log=partial(_gated, ports.open_log, first, gate))
-    work = Work(spark, gated, settings.checkpoints, Costs.of(spark.sparkContext))
+    work = JobContext(spark, gated, settings.checkpoints, CpuCosts.of(spark.sparkContext))
     try:
-        warm(spark, gated, work.costs)
+        warm_up(spark, gated, work.costs)
         started = Store(work, start_store(work, settings.store_interval), gate)
         started._wait(first)
         yield started

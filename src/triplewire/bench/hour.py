@@ -26,9 +26,9 @@ from triplewire.bench.machine import description, reference_ms
 from triplewire.compose.house import lake_house, rules
 from triplewire.config import Settings, limits
 from triplewire.model.clock import ManualClock, SystemClock
-from triplewire.pipeline.housekeeper import Housekeeper
-from triplewire.pipeline.session import start_session
-from triplewire.pipeline.tasks import run as run_tasks
+from triplewire.spark.jobs.maintenance import LakeMaintenance
+from triplewire.spark.jobs.workers import run_tasks
+from triplewire.spark.session import start_session
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import TaskRunner, fresh_files
 from triplewire.storage.lake.ports import Snapshot
@@ -104,7 +104,7 @@ class Hour:
         # Beginning with the time as it is: files of the disk have it, too.
         self._clock = ManualClock(SystemClock().now())
         house = replace(lake_house(self._table), run=runner, tasks=tasks)
-        self._turns = Turns(Housekeeper(house, rules(settings), self._clock), self._clock)
+        self._turns = Turns(LakeMaintenance(house, rules(settings), self._clock), self._clock)
         self._commits = Commits(self._table, plan.rate, self._clock)
         self._day = day(plan.rate)
         self._questions = questions(self._day, plan.rate)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from triplewire.config import limits
 from triplewire.model.clock import Clock
-from triplewire.pipeline.housekeeper import Housekeeper
+from triplewire.spark.jobs.maintenance import LakeMaintenance
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Spent:
 class Turns:
     """One turn at a time, in a thread. The next begins as long after it, by the clock, as in the pipeline."""
 
-    def __init__(self, keeper: Housekeeper, clock: Clock) -> None:
+    def __init__(self, keeper: LakeMaintenance, clock: Clock) -> None:
         self.keeper = keeper
         self.spent = Spent()
         self._clock = clock

@@ -14,7 +14,7 @@ from triplewire.bench.match_paths import BASE
 from triplewire.bench.match_workloads import Workload
 from triplewire.config.limits import BLOCK_EVENTS
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
-from triplewire.pipeline.blocks import BLOCKS, packed, unpacked
+from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
 
 BEGAN = 1_794_816_000_000_000
 """The time of the first event, in microseconds; each is a millisecond after the one before."""
@@ -34,7 +34,7 @@ class Entries:
 
     def texts(self, count: int) -> list[str]:
         """Of the first so many, or of a group of rows where that is less."""
-        first = next(unpacked(pq.ParquetFile(self._files[0]).iter_batches(1)))
+        first = next(unpack_blocks(pq.ParquetFile(self._files[0]).iter_batches(1)))
         texts: list[str] = first["text"].slice(0, count).to_pylist()
         return texts
 
@@ -42,7 +42,7 @@ class Entries:
         """So many, evenly spread."""
         names = ["position", "stream", "event", "text"]
         blocks = (batch for file in self._files for batch in pq.ParquetFile(file).iter_batches(1))
-        table = pa.concat_tables(entries.select(names) for entries in unpacked(blocks))
+        table = pa.concat_tables(entries.select(names) for entries in unpack_blocks(blocks))
         chosen = range(0, len(self), max(1, len(self) // count))[:count]
         columns = (table[name].take(pa.array(chosen, pa.int64())).to_pylist() for name in names)
         return [Sampled(*row) for row in zip(*columns, strict=True)]
@@ -68,7 +68,7 @@ def write(workload: Workload, numbers: range, before: int, directory: Path, part
             for start in range(first, last, BLOCK_EVENTS):
                 group = range(start, min(last, start + BLOCK_EVENTS))
                 table = _table(workload, [numbers[each] for each in group], before + 1 + start)
-                for block in packed(table.select(MATCHED_COLUMNS)):
+                for block in pack_table(table.select(MATCHED_COLUMNS)):
                     writer.write_batch(block)
     return Entries(directory, numbers, before)
 

@@ -14,7 +14,7 @@ from triplewire.bench.match_workloads import Chosen
 from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Subscription
-from triplewire.pipeline.ports import Ports
+from triplewire.spark.jobs.ports import JobPorts
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
 from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
@@ -32,7 +32,7 @@ class Standing(Sequence[Subscription]):
     first: int
     """The position of the first; the others follow without a gap."""
     shapes: int
-    ports: Ports
+    ports: JobPorts
 
     @property
     def last(self) -> int:

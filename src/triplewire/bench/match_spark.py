@@ -17,11 +17,11 @@ from triplewire.bench.machine import usage
 from triplewire.bench.match_entries import Entries
 from triplewire.config import Settings
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.pipeline.blocks import BLOCKS, unpacked
-from triplewire.pipeline.costs import Costs
-from triplewire.pipeline.match import collected, matched
-from triplewire.pipeline.ports import Ports
-from triplewire.pipeline.session import start_session
+from triplewire.spark.jobs.exchange import BLOCKS, unpack_blocks
+from triplewire.spark.jobs.match import collect_matches, match_blocks
+from triplewire.spark.jobs.ports import JobPorts
+from triplewire.spark.jobs.workers import CpuCosts
+from triplewire.spark.session import start_session
 
 MASTER = "local[2]"
 CORES = 2
@@ -34,9 +34,9 @@ class Engine:
 
     spark: SparkSession
 
-    def match(self, entries: Entries, ports: Ports) -> tuple[float, pa.Table]:
+    def match(self, entries: Entries, ports: JobPorts) -> tuple[float, pa.Table]:
         """The seconds until all matches of the entries have come to the driver, and the matches."""
-        return _timed(lambda: collected(matched(self._frame(entries), ports, self._costs)))
+        return _timed(lambda: collect_matches(match_blocks(self._frame(entries), ports, self._costs)))
 
     def pass_on(self, entries: Entries) -> float:
         """The seconds that Spark takes to do the same without matching anything."""
@@ -53,8 +53,8 @@ class Engine:
         return usage([psutil.Process().pid]).memory
 
     @cached_property
-    def _costs(self) -> Costs:
-        return Costs.of(self.spark.sparkContext)
+    def _costs(self) -> CpuCosts:
+        return CpuCosts.of(self.spark.sparkContext)
 
     def _frame(self, entries: Entries) -> DataFrame:
         return self.spark.read.schema(from_arrow_schema(BLOCKS)).parquet(str(entries.directory))
@@ -92,5 +92,5 @@ def _timed(work: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
 
 
 def _dropped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for entries in unpacked(batches):
+    for entries in unpack_blocks(batches):
         yield from entries.select(["position"]).slice(0, 0).to_batches()

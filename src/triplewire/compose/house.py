@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from triplewire.config import Settings
-from triplewire.pipeline.housekeeper import Rules
-from triplewire.pipeline.session import start_session
-from triplewire.pipeline.tasks import run
+from triplewire.spark.jobs.maintenance import MaintenanceRules
+from triplewire.spark.jobs.workers import run_tasks
+from triplewire.spark.session import start_session
 from triplewire.storage.lake.balance import parse_balance
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, MaintenanceProgress, hold_maintenance_lock
@@ -23,10 +23,10 @@ def lake_house(table: Path) -> MaintenanceContext:
     return MaintenanceContext(DeltaLake(table), table, ZoneLayoutStore(table.parent / "zones"))
 
 
-def rules(settings: Settings) -> Rules:
+def rules(settings: Settings) -> MaintenanceRules:
     """Raises InputError for settings that make no sense."""
     retention = LakeRetention.parsed(settings.keep, settings.keep_bytes)
-    return Rules(retention, parse_balance(settings.balance), settings.travel_hours)
+    return MaintenanceRules(retention, parse_balance(settings.balance), settings.travel_hours)
 
 
 @contextmanager
@@ -38,6 +38,6 @@ def keeping_house(settings: Settings, told: Callable[[MaintenanceProgress], None
         try:
             tasks = spark.sparkContext.defaultParallelism
             made = lake_house(table)
-            yield MaintenanceContext(made.lake, table, made.maps, partial(run, spark), tasks, told)
+            yield MaintenanceContext(made.lake, table, made.maps, partial(run_tasks, spark), tasks, told)
         finally:
             spark.stop()

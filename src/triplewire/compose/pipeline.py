@@ -11,8 +11,8 @@ from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.config.logs import configure_logging
 from triplewire.model.clock import SystemClock
-from triplewire.pipeline.application import Application
-from triplewire.pipeline.ports import Ports
+from triplewire.spark.jobs.application import PipelineApplication
+from triplewire.spark.jobs.ports import JobPorts
 
 
 def run_pipeline(settings: Settings) -> None:
@@ -20,11 +20,13 @@ def run_pipeline(settings: Settings) -> None:
     run_application(settings, pipeline_ports(settings))
 
 
-def run_application(settings: Settings, ports: Ports) -> None:
+def run_application(settings: Settings, ports: JobPorts) -> None:
     """The same over any twins."""
     configure_logging(settings.log_format, "pipeline")
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     house = lake_house(settings.lake.absolute())
-    Application(settings, ports, SystemClock(), replace(house, lake=ports.open_lake()), rules(settings)).run(stop)
+    PipelineApplication(settings, ports, SystemClock(), replace(house, lake=ports.open_lake()), rules(settings)).run(
+        stop
+    )

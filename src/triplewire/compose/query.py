@@ -42,12 +42,12 @@ def spark_history(settings: Settings) -> HistoryExecutor:
     """Answers everything. The session holds itself to the memory that it was given."""
     from triplewire.history.executor import HistoryExecutor, QueryCompiler
     from triplewire.history.requests import QueryLimits
-    from triplewire.pipeline.session import start_session
-    from triplewire.query.spark_engine import Spark
+    from triplewire.spark.query_engine import SparkEngine
+    from triplewire.spark.session import start_session
     from triplewire.storage.lake.delta import DeltaLake
 
     session = start_session("triplewire-queries", settings.master, settings.driver_memory)
-    engine = Spark(session, _tally(settings))
+    engine = SparkEngine(session, _tally(settings))
     compiler = QueryCompiler("spark", settings.services, _ontologies(settings))
     return HistoryExecutor(DeltaLake(settings.lake), engine, QueryLimits.from_settings(settings), compiler=compiler)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from triplewire.compose.guards import open_log
 from triplewire.config import Settings
+from triplewire.continuous.state import StateGenerations
+from triplewire.continuous.windows.static_data import PublishedStaticData
 from triplewire.model.clock import SystemClock
-from triplewire.ongoing.windows.backgrounds import History
-from triplewire.pipeline.generations import Generations
-from triplewire.pipeline.ports import Ports, Stores
+from triplewire.spark.jobs.ports import ErasableStores, JobPorts
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LakeEntries
 from triplewire.storage.log.sqlite import SqliteLog
@@ -18,24 +18,24 @@ from triplewire.storage.outbox import SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 
 
-def open_stores(settings: Settings) -> Stores:
+def open_stores(settings: Settings) -> ErasableStores:
     registry = SqliteRegistry(settings.log, SystemClock())
     log = SqliteLog(settings.log, SystemClock())
     outbox, slow, ongoing = map(SqliteOutbox, (settings.outbox, settings.slow_outbox, settings.ongoing_outbox))
-    return Stores(registry, log, outbox, slow, ongoing, Generations(settings.kept))
+    return ErasableStores(registry, log, outbox, slow, ongoing, StateGenerations(settings.kept))
 
 
 def _archive(lake: Path) -> LakeEntries:
     return LakeEntries(DeltaLake(lake))
 
 
-def _background(lake: Path, log: Path) -> History:
-    return History(DeltaLake(lake), open_log(log), SqliteRegistry(log, SystemClock()))
+def _background(lake: Path, log: Path) -> PublishedStaticData:
+    return PublishedStaticData(DeltaLake(lake), open_log(log), SqliteRegistry(log, SystemClock()))
 
 
-def pipeline_ports(settings: Settings) -> Ports:
+def pipeline_ports(settings: Settings) -> JobPorts:
     """The embedded twins, as openers that pickle."""
-    return Ports(
+    return JobPorts(
         open_log=partial(open_log, settings.log.absolute()),
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),

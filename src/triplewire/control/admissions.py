@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from triplewire.access import Policy, Principal, Sight, Verb, permit_of, sight_of
 from triplewire.access.owners import principal_of
+from triplewire.continuous.windows.plans import plan_windows
 from triplewire.control.currents import Reads
 from triplewire.model.errors import Forbidden
 from triplewire.model.subscriptions import ContinuousQuery
-from triplewire.ongoing.windows.plans import plan
 
 
 def check(by: Principal, policy: Policy | None, reads: Reads, into: str | None, background: bool) -> None:
@@ -33,7 +33,7 @@ def check(by: Principal, policy: Policy | None, reads: Reads, into: str | None, 
 
 def is_allowed(query: ContinuousQuery, policy: Policy | None) -> bool:
     """Whether its owner may still ask it."""
-    windows = plan(query.text) if query.windowed else None
+    windows = plan_windows(query.text) if query.windowed else None
     reads, background = (query.streams, False) if windows is None else (windows.streams, windows.background)
     try:
         check(principal_of(query.owner), policy, reads, query.into, background)

@@ -13,6 +13,7 @@ from typing import Any
 from triplewire.access import EVERYONE, Policy, Principal, Verb
 from triplewire.access.owners import may_see, owner_of
 from triplewire.config import limits
+from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
 from triplewire.control import admissions, windows
 from triplewire.control.beginnings import Beginnings
 from triplewire.control.currents import Current, Currents, Reads
@@ -32,7 +33,6 @@ from triplewire.model.errors import (
     Unavailable,
 )
 from triplewire.model.subscriptions import ContinuousQuery, query_to_value
-from triplewire.ongoing.structures import STRUCTURE, Structure, grouped
 from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
@@ -170,7 +170,7 @@ class Queries:
         lifted = taken.lifted
         if inquiry.distinct and not lifted.structure.distinct:
             lifted = replace(lifted, structure=replace(lifted.structure, distinct=True))
-        asked = grouped(lifted, streams=inquiry.streams, within=inquiry.within, span=inquiry.span, begins=begins)
+        asked = group_query(lifted, streams=inquiry.streams, within=inquiry.within, span=inquiry.span, begins=begins)
         made = replace(
             query,
             group=asked.group,
@@ -227,12 +227,12 @@ class Queries:
         for each in drafts:
             self._currents.check(each.current)
 
-    def _missing(self, structures: Mapping[str, Structure]) -> Iterator[Entry]:
+    def _missing(self, structures: Mapping[str, QueryStructure]) -> Iterator[Entry]:
         for key, structure in structures.items():
             if key not in self._known and self._registry.get(STRUCTURE, key) is None:
                 yield STRUCTURE, key, structure.to_value()
 
-    def _remember(self, structures: Mapping[str, Structure]) -> None:
+    def _remember(self, structures: Mapping[str, QueryStructure]) -> None:
         if len(self._known) > limits.REMEMBERED_SKELETONS:
             self._known = set()
         self._known |= structures.keys()
@@ -246,7 +246,7 @@ class _Draft:
     reads: Reads
     background: bool = False
     """Whether it reads what is in no window."""
-    structure: Structure | None = None
+    structure: QueryStructure | None = None
 
     @property
     def current(self) -> Current:

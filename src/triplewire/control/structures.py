@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplewire.continuous.join_network.layout import SLOTS
+from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
 from triplewire.matching.prepared_queries import PreparedQueries
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model.errors import Unsupported
-from triplewire.ongoing.network.arrays import SLOTS
-from triplewire.ongoing.structures import Lifted, Structure, lift, structure_of
 from triplewire.sparql.conjunctions import Bind
 from triplewire.sparql.rspql import parse_registration
 from triplewire.sparql.syntax.lexer import SourceText
@@ -19,7 +19,7 @@ from triplewire.sparql.traversal import pattern_variables
 class Taken:
     """A query without its constants, of a form: `select`, `ask` or `construct`; and these."""
 
-    shape: tuple[str, Structure]
+    shape: tuple[str, QueryStructure]
     constants: tuple[str, ...]
 
     @property
@@ -27,8 +27,8 @@ class Taken:
         return self.shape[0]
 
     @property
-    def lifted(self) -> Lifted:
-        return Lifted(self.shape[1], self.constants)
+    def lifted(self) -> LiftedStructure:
+        return LiftedStructure(self.shape[1], self.constants)
 
     def of(self, constants: tuple[str, ...]) -> Taken:
         return Taken(self.shape, constants)
@@ -49,12 +49,12 @@ def _taken(asked: ShapeRequest) -> Taken:
     text = asked.text or ""
     registration = parse_registration(text)
     query = registration.query
-    lifted = lift(structure_of(registration, distinct=False))
+    lifted = lift_constants(query_structure(registration, distinct=False))
     _check(text, query.form, lifted)
     return Taken((query.form, lifted.structure), lifted.constants)
 
 
-def _check(text: str, form: str, lifted: Lifted) -> None:
+def _check(text: str, form: str, lifted: LiftedStructure) -> None:
     """Raises Unsupported for a name of nothing, and for more than a combination of triples can hold."""
     structure = lifted.structure
     if form == "construct" and not structure.template:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
+from triplewire.continuous.windows.plans import WindowPlan, plan_windows
 from triplewire.model.errors import InvalidField, Unsupported
-from triplewire.ongoing.windows.plans import Plan, plan
 from triplewire.sparql.algebra import Dataset
 from triplewire.sparql.rspql import Registration
 from triplewire.sparql.syntax.lexer import SourceText, Token, unsupported
@@ -17,10 +17,10 @@ from triplewire.storage.registry.ports import Registry
 _NAMED = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
 
 
-def planned(text: str, registration: Registration) -> Plan:
+def planned(text: str, registration: Registration) -> WindowPlan:
     """What a query with windows comes to. Raises Unsupported for what it cannot be, with its place."""
     try:
-        return plan(text)
+        return plan_windows(text)
     except Unsupported as error:
         if error.place is not None:
             raise

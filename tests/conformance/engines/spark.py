@@ -9,8 +9,8 @@ from tests.conformance.engines import relations
 from tests.conformance.engines.answers import answer
 from tests.conformance.engines.duckdb import refuse
 from tests.conformance.results import Answer
-from triplewire.pipeline.session import start_session
-from triplewire.query import spark
+from triplewire.spark import query_engine
+from triplewire.spark.session import start_session
 from triplewire.sparql import compile_query, parse_query
 from triplewire.sparql.queries import ensure_recursion_limit
 
@@ -26,7 +26,7 @@ class Spark:
         ensure_recursion_limit()
         self._tables = duckdb.connect(config={"threads": 1})
         self._session = start_session("conformance", "local[2]", "1g")
-        spark.configure(self._session)
+        query_engine.configure_session(self._session)
         self._dataset = Dataset()
         self._make(self._dataset)
 
@@ -48,7 +48,7 @@ class Spark:
     def run(self, text: str, base: str) -> Answer:
         query = relations.scoped(parse_query(text, base), self._dataset)
         compiled = compile_query(query, "spark")
-        return answer(compiled, spark.run(self._session, compiled))
+        return answer(compiled, query_engine.run_query(self._session, compiled))
 
     def close(self) -> None:
         self._session.stop()

@@ -1,0 +1,275 @@
+"""Join partitions: each holds the triples and partial results of some buckets and joins them.
+
+A partition does everything that its own rows allow; rows for other partitions leave it. The router turns events into
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from triplewire.continuous.join_network.kernels import allocate_buffers, join_partials, join_triples, route_events
+from triplewire.continuous.join_network.layout import (
+    ANSWERS,
+    PARTIAL,
+    PROBE,
+    ROWS,
+    NetworkEvents,
+    NetworkPlan,
+    OutputBuffers,
+    StoredRows,
+    answers_to_table,
+    rows_to_table,
+    table_to_rows,
+)
+from triplewire.continuous.join_network.store import RowStore, empty_index
+from triplewire.kernels.compiler import Bytes, Flags, Int32, Records
+
+BUCKETS = 64
+"""Logical places that work is spread over. A station has some of them, so that their number may differ from machine to
+machine while rows stay where they belong."""
+
+_EMPTY_INDEX = empty_index(1)
+
+
+@dataclass(frozen=True)
+class PartitionBuckets:
+    """Which buckets a station has: every so many, from a number on."""
+
+    number: int = 0
+    of: int = 1
+
+    def has(self, rows: Records) -> Flags:
+        """Those that are kept here."""
+        return np.asarray((rows["address"] < 0) | (partition_of(rows["address"], self.of) == self.number))
+
+    def lacks(self, rows: Records) -> Flags:
+        """Those that are kept at other stations, there as well or there alone."""
+        return np.asarray((rows["address"] < 0) | (partition_of(rows["address"], self.of) != self.number)) & (
+            self.of > 1
+        )
+
+
+def partition_of(addresses: Records, stations: int) -> Records:
+    """The station of each address."""
+    found: Records = addresses % BUCKETS % stations
+    return found
+
+
+def split_by_partition(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[tuple[int, pa.Table]]:
+    """Rows by the stations to which they go; what is for everyone goes to all but the one that it comes from."""
+    addresses = rows["address"].to_numpy()
+    where = partition_of(addresses, stations)
+    for station in range(stations):
+        here = (where == station) | (addresses < 0)
+        if station != but and here.any():
+            yield station, rows if here.all() else rows.filter(pa.array(here))
+
+
+@dataclass
+class JoinOutput:
+    """What followed from some rows: rows for other stations, answers, and all that was kept here."""
+
+    leaving: pa.Table
+    answers: pa.Table
+    kept: pa.Table
+
+
+@dataclass
+class _RowBatch:
+    """Rows of one kind with their texts, and the nodes that they wait at."""
+
+    rows: Records
+    text: Bytes
+    numbers: Int32
+
+    def held(self) -> StoredRows:
+        return StoredRows(self.rows, self.numbers, self.text, self.numbers, _EMPTY_INDEX)
+
+    def some(self, which: Flags) -> _RowBatch:
+        return _RowBatch(self.rows[which], self.text, self.numbers[which])
+
+    def table(self) -> pa.Table:
+        return rows_to_table(self.rows, self.text)
+
+
+@dataclass
+class _KernelOutput:
+    """What compiled code gave, piece by piece."""
+
+    batches: list[_RowBatch] = field(default_factory=list)
+    answers: list[pa.Table] = field(default_factory=list)
+
+
+def _locate_ids(ids: Records, sought: Records) -> tuple[Records, Flags]:
+    """Where each of those that are sought is among ids, and whether it is there at all."""
+    if not len(ids):
+        return np.zeros(len(sought), np.int64), np.zeros(len(sought), np.bool_)
+    order = np.argsort(ids, kind="stable")
+    places = order[np.minimum(np.searchsorted(ids[order], sought), len(ids) - 1)]
+    return places, np.asarray(ids[places] == sought)
+
+
+class NodeNumbers:
+    """Ids of nodes and ports as their numbers in a plan."""
+
+    def __init__(self, plan: NetworkPlan) -> None:
+        self._ids = plan.nodes["id"]
+
+    def of(self, rows: Records) -> Int32:
+        """The node of each row; -1 for triples, and for what waits at a node that is there no more."""
+        places, known = _locate_ids(self._ids, rows["id"])
+        return np.where(known & (rows["kind"] == PARTIAL), places, -1).astype(np.int32)
+
+
+class JoinPartition:
+    """Triples and partial results of a ward. A pure function of the rows that it took, and of plans."""
+
+    def __init__(self, plan: NetworkPlan, ward: PartitionBuckets) -> None:
+        self.ward = ward
+        self.triples, self.partials = RowStore(), RowStore()
+        self._out = allocate_buffers(16_384, 1 << 21, 4_096, 1 << 19)
+        self._cuts = np.zeros(8, np.int64)
+        self.adopt(plan)
+
+    def adopt(self, plan: NetworkPlan) -> None:
+        """Go by another plan from now on."""
+        self.plan, self._numbers = plan, NodeNumbers(plan)
+        self.partials.renumber(self._numbers.of(self.partials.rows))
+
+    def take(self, table: pa.Table) -> JoinOutput:
+        """Rows of this ward, new ones: triples meet what waits here, then what waits meets all triples."""
+        fresh = self._batch(*table_to_rows(table))
+        triples, waiting = fresh.some(fresh.rows["kind"] != PARTIAL), [fresh.some(fresh.rows["kind"] == PARTIAL)]
+        found = _KernelOutput()
+        if len(triples.rows):
+            self._meet(join_triples, triples.held(), self.partials.held(), found)
+            triples = triples.some(triples.rows["kind"] != PROBE)
+            self.triples.insert(triples.rows, triples.numbers, triples.text)
+        leaving, kept = list[pa.Table](), [triples.table()]
+        while waiting or found.batches:
+            own = [each.some(self.ward.has(each.rows)) for each in found.batches]
+            leaving += [each.some(self.ward.lacks(each.rows)).table() for each in found.batches]
+            found.batches.clear()
+            for each in [*waiting, *own]:
+                if len(each.rows):
+                    kept.append(each.table())
+                    self._meet(join_partials, each.held(), self.triples.held(), found)
+                    self.partials.insert(each.rows, each.numbers, each.text)
+            waiting = []
+        return JoinOutput(_concat(leaving, ROWS), _concat(found.answers, ANSWERS), _concat(kept, ROWS))
+
+    def restore(self, table: pa.Table) -> None:
+        """Rows that were kept, here or in another process."""
+        batch = self._batch(*table_to_rows(table))
+        waiting = batch.rows["kind"] == PARTIAL
+        for store, which in ((self.triples, ~waiting), (self.partials, waiting)):
+            part = batch.some(which)
+            store.insert(part.rows, part.numbers, part.text)
+
+    def expire(self, position: int, time: int) -> None:
+        """Forget what can be no part of an answer any more, once a position and a time were reached, or what nobody
+        waits for; but not before it is half of all."""
+        for store, known in ((self.triples, self.plan.ports), (self.partials, self.plan.nodes)):
+            rows = store.rows
+            places, found = _locate_ids(known["id"], rows["id"])
+            patient = (
+                (rows["oldest"] > position - known["span"][places]) & (rows["began"] > time - known["within"][places])
+                if len(known)
+                else found
+            )
+            keep = found & patient
+            if 2 * np.count_nonzero(keep) < len(rows):
+                store.keep(keep)
+
+    def crowded(self, limit: int) -> list[int]:
+        """The nodes, by id, at which more wait than a limit."""
+        if self.partials.size <= limit:
+            return []
+        numbers, counts = np.unique(self._numbers.of(self.partials.rows), return_counts=True)
+        return [int(self.plan.nodes["id"][each]) for each in numbers[counts > limit] if each >= 0]
+
+    def heavy(self, limit: int) -> list[int]:
+        """The keys under which more triples lie than a limit, and than a quarter of all that are here."""
+        return self.triples.heavy(max(limit, self.triples.size // 4)) if self.triples.size > limit else []
+
+    def kept(self) -> pa.Table:
+        """All that is kept."""
+        return _concat([rows_to_table(each.rows, each.text) for each in (self.triples, self.partials)], ROWS)
+
+    def _batch(self, rows: Records, text: Bytes) -> _RowBatch:
+        return _RowBatch(rows, text, self._numbers.of(rows))
+
+    def _meet(self, kernel: Callable[..., int], fresh: StoredRows, others: StoredRows, found: _KernelOutput) -> None:
+        def step(first: int, out: OutputBuffers) -> int:
+            return kernel(self.plan, fresh, first, others, out, self._cuts)
+
+        for rows, text, answers, told in drain_kernel(step, len(fresh.rows), self):
+            if len(rows):
+                found.batches.append(self._batch(rows, text))
+            if len(answers):
+                found.answers.append(answers_to_table(answers, told))
+
+    @property
+    def out(self) -> OutputBuffers:
+        return self._out
+
+    @out.setter
+    def out(self, room: OutputBuffers) -> None:
+        self._out = room
+
+
+@dataclass
+class EventRouter:
+    """Lets events in."""
+
+    plan: NetworkPlan
+
+    def __post_init__(self) -> None:
+        self.out = allocate_buffers(65_536, 1 << 23, 4_096, 1 << 19, len(self.plan.ports))
+
+    def seen(self) -> dict[str, int]:
+        """How many triples came in so far, by predicate, as far as some query asks for it."""
+        found: dict[str, int] = {}
+        for port, count in zip(self.plan.ports, self.out.seen.tolist(), strict=True):
+            start, length = int(port["predicate_start"]), int(port["predicate_length"])
+            if length >= 0 and count:
+                name = self.plan.pool[start : start + length].tobytes().decode()
+                found[name] = max(count, found.get(name, 0))
+        return found
+
+    def route(self, entries: NetworkEvents) -> tuple[pa.Table, pa.Table]:
+        """What follows from events: rows, and answers of queries that ask for one triple alone."""
+        found, answered = list[pa.Table](), list[pa.Table]()
+        for rows, text, answers, told in drain_kernel(
+            lambda first, out: route_events(self.plan, entries, first, out), len(entries.position), self
+        ):
+            found.append(rows_to_table(rows, text))
+            answered.append(answers_to_table(answers, told))
+        return _concat(found, ROWS), _concat(answered, ANSWERS)
+
+
+def drain_kernel(
+    step: Callable[[int, OutputBuffers], int], count: int, holder: JoinPartition | EventRouter
+) -> Iterator[tuple[Records, Bytes, Records, Bytes]]:
+    """All that a step gives, as much as there is room for at a time; with more room, where one thing needs it."""
+    done = 0
+    while done < count:
+        out = holder.out
+        out.counts[:] = 0
+        reached = step(done, out)
+        if reached == done:
+            sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.told))
+            holder.out = allocate_buffers(*sizes)._replace(seen=out.seen)
+            continue
+        done = reached
+        rows, size, answers, told = (int(each) for each in out.counts)
+        yield out.rows[:rows].copy(), out.text[:size].copy(), out.answers[:answers].copy(), out.told[:told].copy()
+
+
+def _concat(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *tables])

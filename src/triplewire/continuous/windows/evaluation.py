@@ -1,0 +1,264 @@
+"""Evaluation of window queries in DuckDB: stream tables shared by all windows of a partition, and answers per batch.
+
+A stream is a table of quads with the columns that queries read. Quads that no window needs any more are removed once
+they are many, by rebuilding the table. The original events are kept beside it: a partition is rebuilt from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.allowances import TOO_MUCH, Allowance
+from triplewire.config import limits
+from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
+from triplewire.continuous.windows.panes import StreamTimeline, WindowContent, WindowView
+from triplewire.continuous.windows.plans import WindowPlan
+from triplewire.continuous.windows.static_data import StaticTable
+from triplewire.model.errors import QueryLimit
+from triplewire.model.subscriptions import TimeDomain
+from triplewire.sparql import QUADS, explode, to_sql
+from triplewire.sparql.dialects.duckdb import register_functions
+
+# Contents: what events say, of each stream once for all windows over it.
+#
+# In an engine of the place's own a stream is a table of quads with those columns that queries read. What no window
+# needs
+# any more is taken out when it has become much, by making the table anew. Beside it stand the events as they came: of
+# these a place is made again.
+
+POSITION = "position"
+_TYPES = {
+    POSITION: "BIGINT",
+    "quad": "INTEGER",
+    "object_number": "DOUBLE",
+    **dict.fromkeys(("object_time", "time", "received"), "TIMESTAMP"),
+}
+"""Of columns that hold no text."""
+
+
+def open_engine() -> duckdb.DuckDBPyConnection:
+    """In memory, for one thread; it opens no files."""
+    config: dict[str, Any] = {"threads": 1, "memory_limit": limits.WINDOW_MEMORY, "temp_directory": ""}
+    duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
+    register_functions(duck)
+    return duck
+
+
+class StreamTable:
+    """The events of one stream. Positions only grow."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
+        self._duck, self.table = duck, table
+        self._columns: list[str] = []
+        self._entries = [schema.empty_table()]
+        self.positions = np.empty(0, np.int64)
+        self.sizes = np.empty(0, np.int64)
+
+    @property
+    def rows(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def bytes(self) -> int:
+        """Of the events as they came; the table takes about twice as much."""
+        return sum(each.nbytes for each in self._entries)
+
+    def want(self, columns: Collection[str]) -> None:
+        """Have these columns, too, for events that come from now on: of those before nobody asks for them."""
+        for name in QUADS:
+            if name in columns and name not in self._columns:
+                self._add_column(name)
+
+    def _add_column(self, name: str) -> None:
+        kind = _TYPES.get(name, "VARCHAR")
+        if self._columns:
+            self._duck.execute(f'ALTER TABLE {self.table} ADD COLUMN "{name}" {kind}')
+        else:
+            self._duck.execute(f'CREATE TABLE {self.table} ("{name}" {kind})')
+        self._columns.append(name)
+
+    def add(self, entries: pa.Table, sizes: Int64Array) -> None:
+        """Events in the order of their positions, with the number of quads of each."""
+        names = ", ".join(f'"{name}"' for name in self._columns)
+        # What was erased is still an event, of which nothing is left.
+        self._duck.register("entries", entries.filter(pc.not_equal(entries["text"], "")))
+        self._duck.execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM ({_explode_sql(*self._columns)})")
+        self._duck.unregister("entries")
+        self._entries.append(entries)
+        self.positions = np.concatenate([self.positions, entries[POSITION].to_numpy()])
+        self.sizes = np.concatenate([self.sizes, sizes])
+
+    def entries(self, positions: Int64Array) -> pa.Table:
+        """The events at these positions, as they came."""
+        found = pa.concat_tables(self._entries)
+        return found.filter(pa.array(np.isin(found[POSITION].to_numpy(), positions)))
+
+    def keep(self, positions: Int64Array) -> None:
+        """Forget all others, if they have become many."""
+        kept = np.isin(self.positions, positions)
+        gone = int(self.sizes[~kept].sum())
+        if gone <= max(limits.WINDOW_SLACK_TRIPLES, self.rows // 4):
+            return
+        self._duck.execute(f"CREATE OR REPLACE TABLE {self.table} AS {self.selected(positions, self._columns)}")
+        self._entries = [self.entries(positions).combine_chunks()]
+        self.positions, self.sizes = self.positions[kept], self.sizes[kept]
+
+    def drop(self) -> None:
+        self._duck.execute(f"DROP TABLE {self.table}")
+
+    def selected(self, positions: Int64Array, columns: Iterable[str]) -> str:
+        """The query for some columns of the quads of these events."""
+        names = ", ".join(f'"{name}"' for name in columns)
+        return f"SELECT {names} FROM {self.table} WHERE {self._among(positions)}"
+
+    def _among(self, positions: Int64Array) -> str:
+        if not len(positions):
+            return "false"
+        first, last = int(positions[0]), int(positions[-1])
+        between = f"position BETWEEN {first} AND {last}"
+        here = np.searchsorted(self.positions, [first, last + 1])
+        if here[1] - here[0] == len(positions):
+            return between
+        self._duck.register("chosen", pa.table({POSITION: positions}))
+        return f"{between} AND position IN (SELECT position FROM chosen)"
+
+
+@lru_cache(maxsize=64)
+def _explode_sql(*columns: str) -> str:
+    return to_sql(explode("entries", columns), "duckdb")
+
+
+Row: TypeAlias = tuple[str | None, ...]
+Rows: TypeAlias = tuple[Row, ...]
+
+_LIVE_TABLES = 4
+"""Contents of windows that are tables at the same time: queries with the same windows are asked one after the other."""
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """What a query is asked by: its plan, and what is in no window."""
+
+    plan: WindowPlan
+    backdrop: StaticTable | None = None
+
+
+class WindowEvaluator:
+    """Works in the engine of a place. What was asked in a turn is not asked again in it."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection, stored: Callable[[str], StreamTable]) -> None:
+        self._duck, self._stored = duck, stored
+        self._answers: dict[object, Rows] = {}
+        self._tables: dict[object, str] = {}
+        self._count = 0
+
+    def answer(self, asked: PlannedQuery, view: WindowView) -> Rows:
+        """The solutions, in an order that is always the same. Raises QueryLimit for a query that takes too much, or has
+        too many of them."""
+        sql = asked.plan.sql(view.instant.moment)
+        key = sql, asked.backdrop, view.key
+        if key not in self._answers:
+            self._answers[key] = self._asked(asked, sql, view)
+        return self._answers[key]
+
+    def forget(self) -> None:
+        """The turn is over."""
+        self._answers = {}
+        while self._tables:
+            self._drop()
+
+    def _asked(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
+        try:
+            with Allowance(self._duck, limits.WINDOW_CPU_SECONDS):
+                self._prepare(asked, view)
+                found = self._duck.execute(sql).fetchmany(limits.WINDOW_ROWS + 1)
+        except TOO_MUCH:
+            message = f"it takes more than {limits.WINDOW_CPU_SECONDS:g} s of CPU time, or {limits.WINDOW_MEMORY}"
+            raise QueryLimit(message) from None
+        except duckdb.Error as error:
+            raise QueryLimit(f"the engine does not get through it: {error}") from error
+        if len(found) > limits.WINDOW_ROWS:
+            raise QueryLimit(f"its answer has more than {limits.WINDOW_ROWS} solutions")
+        width = len(asked.plan.names)
+        return tuple(row[:width] for row in found)
+
+    def _prepare(self, asked: PlannedQuery, view: WindowView) -> None:
+        for number, (clause, content) in enumerate(zip(asked.plan.windows, view.contents, strict=True)):
+            table = self._table(asked.plan, clause.stream, content)
+            self._duck.execute(f"CREATE OR REPLACE TEMP VIEW window_{number} AS FROM {table}")
+        if asked.backdrop is not None:
+            asked.backdrop.show()
+
+    def _table(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
+        """A table of what is in a window. It is made anew for each, in the order of positions, so that nothing depends
+        on how the contents came together."""
+        key = stream, plan.columns, content.key
+        table = self._tables.pop(key, None) or self._made_of(plan, stream, content)
+        # The oldest goes first, so that none goes which the same query is about to read.
+        self._tables[key] = table
+        while len(self._tables) > max(_LIVE_TABLES, len(plan.windows)):
+            self._drop()
+        return table
+
+    def _made_of(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
+        self._count += 1
+        table = f"shown_{self._count}"
+        selected = self._stored(stream).selected(content.positions, sorted(plan.columns) or ["position"])
+        only = selected.replace("SELECT", "SELECT DISTINCT", 1) if plan.triples else selected
+        self._duck.execute(f"CREATE TEMP TABLE {table} AS {only}")
+        return table
+
+    def _drop(self) -> None:
+        self._duck.execute(f"DROP TABLE {self._tables.pop(next(iter(self._tables)))}")
+
+
+# Streams: what a place has of one, for all its queries.
+
+
+class WindowedStream:
+    """Its events by both clocks, and what they say."""
+
+    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
+        self.stored = StreamTable(duck, table, schema)
+        self.timelines = {time: StreamTimeline() for time in TimeDomain}
+
+    def add(self, entries: pa.Table, arrivals: Int64Array) -> ArrivedEvents:
+        """Events in the order of their positions, and when each counts as received."""
+        sizes = pc.add(pc.count_substring(entries["text"], "\n"), 1).to_numpy().astype(np.int64)
+        times, received = (entries[name].to_numpy() for name in ("time", "received"))
+        arrived = ArrivedEvents(entries["position"].to_numpy(), sizes, arrivals, times, received)
+        self.stored.add(entries, sizes)
+        for time, timeline in self.timelines.items():
+            timeline.add(arrived.by(time))
+        return arrived
+
+    def keep(self, needed: Iterable[TimedEvents]) -> None:
+        """Forget what nobody needs."""
+        positions = union_positions(needed)
+        self.stored.keep(positions)
+        for timeline in self.timelines.values():
+            timeline.keep(self.stored.positions)
+
+    def kept(self, needed: Iterable[TimedEvents]) -> tuple[pa.Table, list[list[int]]]:
+        """The events that are needed, as they came; and of those that do not count as received when they were, their
+        positions and when they count."""
+        entries = self.stored.entries(union_positions(needed))
+        known = self.timelines[TimeDomain.ARRIVAL].events
+        order = np.argsort(known.positions)
+        places = order[np.searchsorted(known.positions[order], entries["position"].to_numpy())]
+        moved = known.moments[places] != entries["received"].to_numpy()
+        pairs = np.stack([known.positions[places][moved], known.moments[places][moved]], axis=1)
+        return entries, pairs.tolist()
+
+
+def union_positions(needed: Iterable[TimedEvents]) -> Int64Array:
+    """The positions of all of them, each once, in order."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(each.positions for each in needed)]))

@@ -1,0 +1,264 @@
+"""Window partitions: the state partition of some windowed queries and the streams that their windows hold.
+
+A partition is given every batch, also those that bring no events: time goes on with them, and windows close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.continuous.state import BatchContext
+from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
+from triplewire.continuous.windows.evaluation import (
+    POSITION,
+    PlannedQuery,
+    WindowedStream,
+    WindowEvaluator,
+    open_engine,
+)
+from triplewire.continuous.windows.plans import WindowPlan, plan_windows
+from triplewire.continuous.windows.results import RESULTS
+from triplewire.continuous.windows.static_data import NoStaticData, StaticData, StaticTable
+from triplewire.continuous.windows.watermarks import ArrivalClock
+from triplewire.continuous.windows.windowed_query import ResultRow, WindowedQuery, WindowProgress, suspension_row
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
+from triplewire.model.errors import InputError, NotFound, QueryLimit
+from triplewire.model.events import drop_opaque_payloads
+from triplewire.model.subscriptions import ContinuousQuery, QueryState
+from triplewire.sparql.queries import ensure_recursion_limit
+from triplewire.storage.registry.ports import RegistryChange
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change
+
+INPUTS = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
+"""What a place takes: the events of its streams."""
+
+_STATE = b"windows"
+_REFUSED = (QueryLimit, NotFound, InputError)
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """What a place keeps: triples and bytes of all streams; of each query, by its id, the triples that are kept for it
+    and the events that were dropped because they came too late."""
+
+    rows: int
+    bytes: int
+    held: Mapping[str, int]
+    dropped: Mapping[str, int]
+
+
+class WindowPartition:
+    """Not safe for threads. A pure function of what it learned, its inputs and its turns, but for queries that take too
+    much time."""
+
+    def __init__(self, background: StaticData | None = None) -> None:
+        ensure_recursion_limit()
+        self._background = background or NoStaticData()
+        self._duck = open_engine()
+        self._streams: dict[str, WindowedStream] = {}
+        self._watches: dict[str, WindowedQuery] = {}
+        self._refused: dict[str, tuple[ContinuousQuery, str]] = {}
+        """Queries that are to be suspended in the next turn, and why."""
+        self._over: dict[str, int] = {}
+        """Queries that were suspended, and where they were registered."""
+        self._arrivals = ArrivalClock()
+        self._upto = 0
+        self._tables = 0
+        self._evaluator = WindowEvaluator(self._duck, lambda name: self._streams[name].stored)
+
+    def close(self) -> None:
+        self._duck.close()
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Those whose events it wants."""
+        return frozenset(self._streams)
+
+    @property
+    def figures(self) -> WindowFigures:
+        stored = [each.stored for each in self._streams.values()]
+        return WindowFigures(
+            sum(each.rows for each in stored),
+            sum(each.bytes for each in stored),
+            {id: each.standing.weight for id, each in self._watches.items()},
+            {id: each.standing.dropped for id, each in self._watches.items()},
+        )
+
+    def due(self, now: int) -> int | None:
+        """When, after a turn at `now`, the next is to come though there are no events; None where nothing depends on
+        it."""
+        times = (each.standing.due(now) for each in self._watches.values())
+        return min((each for each in times if each is not None), default=None)
+
+    def learn(self, changes: Iterable[RegistryChange]) -> None:
+        """What changed in the registry up to the end of the next turn, in order. What is known already may be told
+        again. A query that ends tells nothing more, not even in that turn."""
+        for change in changes:
+            if change.kind == QUERY and change.value is None:
+                self._end(change.key)
+            elif change.kind == QUERY:
+                self._learn(change, query_from_change(change))
+
+    def _learn(self, change: RegistryChange, query: ContinuousQuery) -> None:
+        watch = self._watches.get(query.id)
+        if watch is not None and _is_same_query(query, watch.query):
+            watch.query = query
+        elif self._over.get(query.id) != query.since:
+            self._end(query.id)
+            if query.windowed and query.state is QueryState.ON:
+                self._begin(change, query)
+
+    def _begin(self, change: RegistryChange, query: ContinuousQuery) -> None:
+        try:
+            asked = self._asked(plan_windows(query.text), query)
+        except _REFUSED as error:
+            self._refused[query.id] = query, str(error)
+            return
+        for name in asked.plan.streams:
+            if name not in self._streams:
+                self._streams[name] = WindowedStream(self._duck, self._table("stream"), INPUTS)
+            self._streams[name].stored.want({POSITION, *asked.plan.columns})
+        timelines = {name: self._streams[name].timelines[query.time] for name in asked.plan.streams}
+        self._watches[query.id] = WindowedQuery(change, query, asked, WindowProgress(query, asked.plan, timelines))
+
+    def _asked(self, found: WindowPlan, query: ContinuousQuery) -> PlannedQuery:
+        if not found.background:
+            return PlannedQuery(found)
+        quads = self._background.quads(found.registration.query.dataset, query.since)
+        return PlannedQuery(found, StaticTable.of(self._duck, self._table("background"), quads))
+
+    def _table(self, kind: str) -> str:
+        self._tables += 1
+        return f"{kind}_{self._tables}"
+
+    def _end(self, id: str) -> None:
+        self._refused.pop(id, None)
+        gone = self._watches.pop(id, None)
+        if gone is None:
+            return
+        if gone.asked.backdrop is not None:
+            gone.asked.backdrop.drop()
+        wanted = {name for each in self._watches.values() for name in each.asked.plan.streams}
+        for name in [*self._streams]:
+            if name not in wanted:
+                self._streams.pop(name).stored.drop()
+
+    def take(self, inputs: pa.Table, turn: BatchContext) -> pa.Table:
+        """A `RESULTS` table. Of inputs, the events of its own streams count."""
+        results = list(self._turned(inputs, turn, telling=True))
+        results.sort(key=_result_order)
+        return pa.Table.from_pylist(results, schema=RESULTS)
+
+    def restore(self, inputs: pa.Table, turn: BatchContext) -> None:
+        metadata = inputs.schema.metadata or {}
+        if _STATE in metadata:
+            self._load(inputs, orjson.loads(metadata[_STATE]))
+        else:
+            for _ in self._turned(inputs, turn, telling=False):
+                pass
+
+    def _turned(self, inputs: pa.Table, turn: BatchContext, *, telling: bool) -> Iterator[ResultRow]:
+        arrived = self._arrived(inputs)
+        self._arrivals.advance(turn.now)
+        self._upto = turn.upto
+        for id, (query, reason) in sorted(self._refused.items()):
+            yield self._suspended(id, query, reason, turn)
+        for id, watch in sorted(self._watches.items()):
+            if watch.query.since > turn.upto:
+                # Who makes a place again may know queries before their time.
+                continue
+            try:
+                watch.take(arrived, turn)
+                if telling:
+                    yield from watch.tell(self._evaluator, self._arrivals.reached, turn)
+                else:
+                    watch.pass_by(self._arrivals.reached, turn)
+            except QueryLimit as error:
+                yield self._suspended(id, watch.query, str(error), turn)
+        self._evaluator.forget()
+        for name, needed in self._needed().items():
+            self._streams[name].keep(needed)
+
+    def _arrived(self, inputs: pa.Table) -> dict[str, ArrivedEvents]:
+        """Events of streams that are wanted, by their streams."""
+        wanted = pc.is_in(inputs["stream"], pa.array(sorted(self._streams), pa.string()))
+        entries = drop_opaque_payloads(inputs.filter(wanted)).select(INPUTS.names).sort_by(POSITION)
+        arrivals = self._arrivals.take(entries["received"].to_numpy())
+        return self._added(entries, arrivals)
+
+    def _added(self, entries: pa.Table, arrivals: Int64Array) -> dict[str, ArrivedEvents]:
+        found = {}
+        for name in pc.unique(entries["stream"]).to_pylist():
+            here = pc.equal(entries["stream"], name)
+            found[name] = self._streams[name].add(entries.filter(here), arrivals[here.to_numpy()])
+        return found
+
+    def _suspended(self, id: str, query: ContinuousQuery, reason: str, turn: BatchContext) -> ResultRow:
+        self._end(id)
+        self._over[id] = query.since
+        return suspension_row(query, reason, turn)
+
+    def _needed(self) -> dict[str, list[TimedEvents]]:
+        found: dict[str, list[TimedEvents]] = {name: [] for name in self._streams}
+        for watch in self._watches.values():
+            for name, events in watch.standing.needed():
+                found[name].append(events)
+        return found
+
+    def kept(self) -> pa.Table:
+        parts, moved = [INPUTS.empty_table()], list[list[int]]()
+        for name, needed in self._needed().items():
+            entries, pairs = self._streams[name].kept(needed)
+            parts.append(entries)
+            moved += pairs
+        state = {
+            "upto": self._upto,
+            "arrivals": self._arrivals.reached,
+            "moved": sorted(moved),
+            "over": self._over,
+            "queries": [_query_state(each) for _, each in sorted(self._watches.items())],
+        }
+        table = pa.concat_tables(parts).sort_by(POSITION)
+        return table.replace_schema_metadata({_STATE: orjson.dumps(state)})
+
+    def _load(self, inputs: pa.Table, state: Mapping[str, Any]) -> None:
+        """Be as another place was. Of what was learned before, only later changes stay."""
+        later = [each.change for each in self._watches.values() if each.change.position > state["upto"]]
+        for id in [*self._watches, *self._refused]:
+            self._end(id)
+        self._over, self._upto = dict(state["over"]), state["upto"]
+        self._arrivals = ArrivalClock(state["arrivals"])
+        self.learn(RegistryChange(**each["change"]) for each in state["queries"])
+        positions, arrivals = inputs[POSITION].to_numpy(), inputs["received"].to_numpy().copy()
+        for position, moment in state["moved"]:
+            arrivals[np.searchsorted(positions, position)] = moment
+        self._added(inputs.replace_schema_metadata(None), arrivals)
+        for each in state["queries"]:
+            if watch := self._watches.get(each["change"]["key"]):
+                watch.standing.restore(each["standing"], self._upto)
+        self.learn(later)
+
+
+def _is_same_query(query: ContinuousQuery, known: ContinuousQuery) -> bool:
+    """Is it the same query, of which only something else is said?"""
+    names = ("text", "since", "time", "lateness", "late", "state")
+    return all(getattr(query, name) == getattr(known, name) for name in names)
+
+
+def _query_state(watch: WindowedQuery) -> dict[str, Any]:
+    change = watch.change
+    place = {"position": change.position, "kind": change.kind, "key": change.key, "value": change.value}
+    return {"change": place, "standing": watch.standing.state()}
+
+
+def _result_order(result: ResultRow) -> tuple[bool, int, int, str, int]:
+    """By when windows closed; suspensions come last."""
+    over = result["end"] is None
+    return over, result["end"] or 0, result["at"] or 0, result["query"], result["revision"]

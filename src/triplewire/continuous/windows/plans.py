@@ -1,0 +1,114 @@
+"""Window plans: a query with windows compiled to SQL over its windows and static data.
+
+The edge loads this module to check registrations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from triplewire.model.errors import Unsupported
+from triplewire.model.subscriptions import ReportStrategy
+from triplewire.sparql import (
+    Apply,
+    CompiledQuery,
+    Pattern,
+    Query,
+    Registration,
+    WindowClause,
+    compile_windows,
+    facets_used,
+    parse_registration,
+)
+from triplewire.sparql.algebra import VOLATILE
+from triplewire.sparql.compiler.facets import FACETS
+from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.traversal import iterate_parts, pattern_variables
+
+_NOW = Apply("now", ())
+_TRIPLE = frozenset({"subject", "predicate", "object", *(f"object_{name}" for name in FACETS)})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """What is asked of windows: a SELECT, also where triples are built of its solutions."""
+
+    registration: Registration
+    report: ReportStrategy
+    template: tuple[Pattern, ...] | None
+    """Of a CONSTRUCT."""
+    names: tuple[str, ...]
+    """The variables that a solution has terms for, in order."""
+    compiled: CompiledQuery
+    columns: frozenset[str]
+    """Those of `quads` that it reads."""
+    background: bool
+    """Does it read what is in no window?"""
+    timed: bool
+    """Does it ask what time it is?"""
+
+    @property
+    def windows(self) -> tuple[WindowClause, ...]:
+        return self.registration.windows
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.stream for each in self.windows))
+
+    @property
+    def fresh(self) -> bool:
+        """Does every solution make blank nodes of its own?"""
+        return any(name.startswith("_:") for each in self.template or () for name in pattern_variables(each))
+
+    @property
+    def triples(self) -> bool:
+        """Does it read triples, whatever events they come from? Then each needs to be there only once."""
+        return self.columns <= _TRIPLE
+
+    def sql(self, moment: int) -> str:
+        """The query at a moment, which is now to it."""
+        if not self.timed:
+            return self.compiled.sql
+        return _compile(self.registration, _EPOCH + timedelta(microseconds=moment)).sql
+
+
+@lru_cache(maxsize=512)
+def plan_windows(text: str) -> WindowPlan:
+    """Raises what `parse_registration` raises, and Unsupported for a query without windows, for one that would answer
+    otherwise if it were asked again, and for a CONSTRUCT that never makes a triple."""
+    registration = parse_registration(text)
+    if registration.report is None:
+        raise Unsupported("a query without windows", hint="it is answered by combinations of triples")
+    query = registration.query
+    for each in iterate_parts(query):
+        if isinstance(each, Apply) and each.op in VOLATILE:
+            raise Unsupported(each.op.upper(), hint="what a window answers is the same whenever it is asked")
+    selected = replace(registration, query=_as_select(query))
+    compiled = _compile(selected, _EPOCH)
+    tree = sqlglot.parse_one(compiled.sql, read="duckdb")
+    assert isinstance(tree, exp.Query)
+    return WindowPlan(
+        registration=selected,
+        report=registration.report,
+        template=query.template if query.form == "construct" else None,
+        names=selected.query.projection,
+        compiled=compiled,
+        columns=facets_used(tree),
+        background=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
+        timed=_NOW in iterate_parts(query),
+    )
+
+
+def _as_select(query: Query) -> Query:
+    return replace(construct_to_select(query), dataset=query.dataset) if query.form == "construct" else query
+
+
+def _compile(registration: Registration, now: datetime) -> CompiledQuery:
+    """The same answer byte by byte, however contents came together."""
+    return compile_windows(registration, "duckdb", now=now, steady=True)

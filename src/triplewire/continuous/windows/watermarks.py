@@ -1,0 +1,230 @@
+"""Watermarks: how far arrival time and event time have come, and revisions of windows for late events.
+
+*Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
+event
+became durable later than others that were received after it, the event counts from where time had come to already.
+So
+no event is ever late by arrival.
+
+*Event time* is set by publishers. A watermark follows the greatest of it at a distance, the lateness that the query
+allows. For an idle stream it follows the clock instead, so that its windows close.
+
+A time window is kept for revision as long after its end as the widest window of its query is wide, and no longer
+than
+for `REVISED_WINDOWS` steps. Later events are dropped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from triplewire.config import limits
+from triplewire.continuous.windows.assigners import Instant, Int64Array, TimedEvents
+from triplewire.continuous.windows.panes import TimePane, WindowFiring, WindowView, last_close, next_close
+
+# *Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
+# event
+# became durable later than others that were received after it, the event counts from where time had come to already.
+# So
+# no event is ever late by arrival.
+#
+# *Event time* is what publishers say. A watermark follows the greatest of it at a distance, the lateness that the
+# query
+# allows. Of a stream of which nothing comes any more it follows the clock instead, so that its windows close.
+
+SECOND = 1_000_000
+
+
+class ArrivalClock:
+    """Arrival time of a place, the same for all its queries."""
+
+    def __init__(self, reached: int | None = None) -> None:
+        self.reached = reached
+        """Everything that was received before has been seen."""
+
+    def take(self, received: Int64Array) -> Int64Array:
+        """When events count as received that come next, in the order of their positions."""
+        if not len(received):
+            return received
+        least = received[0] if self.reached is None else self.reached
+        moments: Int64Array = np.maximum(np.maximum.accumulate(received), least)
+        self.reached = int(moments[-1])
+        return moments
+
+    @staticmethod
+    def due(moment: int) -> int:
+        """When it comes to a moment though nothing more does."""
+        return moment + int(limits.WINDOW_GRACE_SECONDS * SECOND)
+
+    def advance(self, now: int) -> None:
+        """At `now` nothing more will come that was received before, but for what is just being made durable."""
+        settled = now - int(limits.WINDOW_GRACE_SECONDS * SECOND)
+        self.reached = settled if self.reached is None else max(self.reached, settled)
+
+
+@dataclass(frozen=True)
+class StreamProgress:
+    """What a watermark goes by, of one stream: the greatest event time, which counts no further than when the event
+    was received, and when the last event was."""
+
+    greatest: int
+    received: int
+
+    @classmethod
+    def of(cls, times: Int64Array, received: Int64Array) -> StreamProgress:
+        return cls(int(np.minimum(times, received).max()), int(received.max()))
+
+    def and_then(self, other: StreamProgress) -> StreamProgress:
+        return StreamProgress(max(self.greatest, other.greatest), max(self.received, other.received))
+
+
+@dataclass
+class Watermark:
+    """Event time of one query: all its windows, over all its streams, close by it."""
+
+    streams: tuple[str, ...]
+    lateness: int
+    begun: int
+    """When the query was registered."""
+    seen: dict[str, StreamProgress] = field(default_factory=dict)
+    reached: int | None = None
+    """None as long as no event came: until then nobody knows in which year the streams are."""
+
+    def see(self, sightings: Mapping[str, StreamProgress]) -> None:
+        for stream, sighting in sightings.items():
+            known = self.seen.get(stream)
+            self.seen[stream] = sighting if known is None else known.and_then(sighting)
+
+    def advance(self, now: int) -> None:
+        found = self._found(now)
+        if found is not None:
+            self.reached = found if self.reached is None else max(self.reached, found)
+
+    def _found(self, now: int) -> int | None:
+        """The least of all streams that are not idle; where all are, the greatest, moved on with the clock."""
+        quiet = now - int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        busy = [name for name in self.streams if self._last(name) >= quiet]
+        if any(name not in self.seen for name in busy):
+            return None
+        if busy:
+            return min(self.seen[name].greatest for name in busy) - self.lateness
+        return max(self._moved(quiet), default=None)
+
+    def _last(self, stream: str) -> int:
+        return self.seen[stream].received if stream in self.seen else self.begun
+
+    def _moved(self, quiet: int) -> Iterable[int]:
+        return (each.greatest + quiet - each.received - self.lateness for each in self.seen.values())
+
+    def due(self, moment: int, now: int) -> int | None:
+        """When, after now, it may come to a moment though nothing more does; None where that is never."""
+        if not self.seen:
+            return None
+        idle = int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        quiet = [self._last(name) + idle + 1 for name in self.streams]
+        passing = min(moment + self.lateness - each.greatest + each.received + idle for each in self.seen.values())
+        return min(each for each in (*quiet, max(passing, *quiet, now + 1)) if each > now)
+
+    def state(self) -> dict[str, Any]:
+        """As JSON."""
+        seen = {name: [each.greatest, each.received] for name, each in self.seen.items()}
+        return {"begun": self.begun, "reached": self.reached, "seen": seen}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.begun, self.reached = state["begun"], state["reached"]
+        self.seen = {name: StreamProgress(*each) for name, each in state["seen"].items()}
+
+
+# Revisions: windows of time that are told again, because something came late that belongs to them.
+#
+# A window is kept for as long after its end as it is wide, or as the widest window of its query is, and no longer than
+# for `REVISED_WINDOWS` steps. What comes later still is dropped.
+
+
+class WindowRevisions:
+    """Of one query, all of whose windows are windows of time."""
+
+    def __init__(self, panes: Sequence[TimePane], *, differences: bool) -> None:
+        """With `differences`, what is told of a window depends on the one before it, too."""
+        self._panes = tuple(panes)
+        self._differences = differences
+        self._closed: list[tuple[Instant, int]] = []
+        """Up to where windows had closed, and up to which position events were known then."""
+        self._told: dict[Instant, tuple[int, int]] = {}
+        """Of what was looked at again: how often, and up to which position events were known the last time."""
+        self._due: set[Instant] = set()
+        steps = [each.sliding.step for each in panes]
+        self._spare = min(max(each.sliding.width for each in panes), limits.REVISED_WINDOWS * min(steps))
+        for each in panes:
+            each.spare = self._spare
+
+    def late(self, pane: TimePane, events: TimedEvents, begun: Instant, closed: Instant) -> None:
+        """Events that come when windows have closed up to an instant; some of them may be late."""
+        sliding = pane.sliding
+        least = max(begun, Instant(closed.moment - self._spare))
+        first = (events.moments // sliding.step + 1) * sliding.step
+        last = (events.moments + sliding.width) // sliding.step * sliding.step
+        late = (first <= last) & (first <= closed.moment) & (last > least.moment - sliding.step)
+        for start, end in np.unique(np.stack([first[late], last[late]], axis=1), axis=0).tolist():
+            self._mark(max(Instant(start - 1), least), min(Instant(end + sliding.step - 1), closed), closed)
+
+    def _mark(self, after: Instant, upto: Instant, closed: Instant) -> None:
+        instant = next_close(self._panes, after)
+        while instant is not None and instant <= upto:
+            self._due.add(instant)
+            instant = next_close(self._panes, instant)
+        if self._differences and instant is not None and instant <= closed:
+            self._due.add(instant)
+
+    def closed(self, instant: Instant, upto: int) -> None:
+        """Windows have closed up to an instant, of all that is known up to a position. Forgets what is over."""
+        least = Instant(instant.moment - self._spare)
+        self._closed = [each for each in self._closed if each[0] > least]
+        if not self._closed or self._closed[-1][0] < instant:
+            self._closed.append((instant, upto))
+        self._told = {each: told for each, told in self._told.items() if each > least}
+        self._due = {each for each in self._due if each > least}
+
+    def showings(self, begun: Instant, upto: int, most: int) -> Iterator[WindowFiring]:
+        """The oldest of those that are due, of all that is known up to a position."""
+        for instant in sorted(self._due)[:most]:
+            revision, known = self._told.get(instant, (0, self._known(instant)))
+            self._due.remove(instant)
+            self._told[instant] = revision + 1, upto
+            (now, before), was = (self._views(instant, begun, each) for each in (upto, known))
+            yield WindowFiring(now, before, revision + 1, was)
+
+    def _views(self, instant: Instant, begun: Instant, upto: int) -> tuple[WindowView, WindowView | None]:
+        earlier = last_close(self._panes, instant)
+        return self.view(instant, upto), self.view(earlier, upto) if earlier > begun else None
+
+    def view(self, instant: Instant, upto: int) -> WindowView:
+        return WindowView(instant, tuple(each.at(instant, upto) for each in self._panes))
+
+    def _known(self, instant: Instant) -> int:
+        """Up to which position events were known when windows closed at an instant."""
+        place = bisect_left(self._closed, instant, key=lambda each: each[0])
+        return self._closed[place][1]
+
+    @property
+    def due(self) -> bool:
+        """Is there anything to be told again?"""
+        return bool(self._due)
+
+    def state(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "closed": [[*instant, upto] for instant, upto in self._closed],
+            "told": [[*instant, *told] for instant, told in self._told.items()],
+            "due": [[*instant] for instant in sorted(self._due)],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._closed = [(Instant(moment, position), upto) for moment, position, upto in state["closed"]]
+        self._told = {Instant(moment, position): (revision, upto) for moment, position, revision, upto in state["told"]}
+        self._due = {Instant(*each) for each in state["due"]}

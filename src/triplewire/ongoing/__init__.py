@@ -1,1 +1,0 @@
-"""Ongoing: questions across events, answered as pieces arrive."""

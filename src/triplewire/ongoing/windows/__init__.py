@@ -1,1 +1,0 @@
-"""Windows: pieces of streams that a query is asked of, one after the other."""

@@ -1,1 +1,0 @@
-"""The pipeline: one Spark application that matches and stores what the log holds."""

@@ -1,1 +1,0 @@
-"""SPARQL over history."""

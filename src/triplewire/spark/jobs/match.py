@@ -1,0 +1,194 @@
+"""The match jobs: events in, matches out, in the main lane and in the slow lane for expensive shapes.
+
+Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch
+ends.
+Shapes that are too expensive move to a query of their own, which delays nobody else.
+
+```
+position        made ───────────────── p, the registry's `lane` ─────────────────▶
+main lane       matches it ──────────▶ │
+slow lane                              │ matches it, as fast as it can ──────────▶
+```
+
+Both lanes may report more than their part of a shape's matches, for the batch that p lies in; neither reports less.
+A
+reader takes those up to p from one and those after it from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.config.limits import BATCH_EVENTS
+from triplewire.matching.bags import make_table
+from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.index.groups import warm_up
+from triplewire.matching.matcher import Matcher
+from triplewire.model import MATCHES
+from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
+from triplewire.spark.jobs.ports import JobPorts
+from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, freeze_heap, hide_pandas
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
+
+# Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch
+# ends.
+
+matchers: dict[Path, Matcher] = {}
+"""Of this worker process, by the directory that they share with other workers."""
+
+
+def match_blocks(blocks: DataFrame, ports: JobPorts, costs: CpuCosts) -> DataFrame:
+    """From a frame of `BLOCKS` to one of blocks of `MATCHES`. A pure function of the entries and of the registry as it
+    was at their positions."""
+    match = partial(_match_partition, ports, costs)
+    return blocks.mapInArrow(match, from_arrow_schema(BLOCKS))
+
+
+def _match_partition(ports: JobPorts, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    hide_pandas()
+    for entries in unpack_blocks(batches):
+        with charge_cpu(costs.kernel):
+            found = match_entries(ports, entries)
+        costs.shapes.add(_worker_matcher(ports).spent())
+        yield from pack_table(found)
+
+
+def collect_matches(blocks: DataFrame) -> pa.Table:
+    """In the driver: all matches of a frame of blocks."""
+    return pa.concat_tables([MATCHES.empty_table(), *unpack_blocks(blocks.toArrow().to_batches())])
+
+
+def match_entries(ports: JobPorts, entries: pa.Table) -> pa.Table:
+    """Those of a batch of `ENTRIES`, in order, each matched against the registry as it was at its position."""
+    matcher = _worker_matcher(ports)
+    before = matcher.learned
+    found = matcher.match(entries)
+    if matcher.learned != before:
+        freeze_heap()
+    return found
+
+
+def _worker_matcher(ports: JobPorts) -> Matcher:
+    """This worker's matcher."""
+    if ports.index_files not in matchers:
+        warm_up()
+        matchers[ports.index_files] = Matcher(ports.open_registry(), ports.index_files)
+        freeze_heap()
+    return matchers[ports.index_files]
+
+
+# The slow lane: shapes that are too expensive are matched by a query of their own, for which nobody else waits.
+#
+# ```
+# position        made ───────────────── p, the registry's `lane` ─────────────────▶
+# main lane       matches it ──────────▶ │
+# slow lane                              │ matches it, as fast as it can ──────────▶
+# ```
+#
+# Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less.
+# Whoever
+# reads them takes those up to p from one and those after it from the other.
+
+slow_matchers: dict[object, SlowLaneMatcher] = {}
+"""Of this worker process, by the way in which their registry is opened."""
+
+
+@dataclass
+class SlowLaneMatcher:
+    """The subscriptions of the slow lane, kept up by registry changes. The evaluator alone matches them: it is
+    complete, and in this lane nobody is in a hurry."""
+
+    registry: Registry
+    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=make_table))
+    shapes: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
+
+    def match(self, entries: pa.Table) -> pa.Table:
+        """Of a batch of `ENTRIES`, in order. An ontology that changes within it holds from there on."""
+        positions = entries["position"].to_numpy()
+        first, last = int(positions[0]), int(positions[-1])
+        changes = self._news(last)
+        marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
+        found, start = [MATCHES.empty_table()], 0
+        for upto in [*marks, last]:
+            self._learn(changes, upto)
+            stop = int(np.searchsorted(positions, upto, "right"))
+            found.append(self.evaluator.match(entries.slice(start, stop - start)))
+            start = stop
+        return pa.concat_tables(found)
+
+    def _news(self, last: int) -> list[RegistryChange]:
+        """What is to be learned. For a shape that is new here that is all there ever was of it: one begins anew."""
+        version = self.evaluator.version
+        changes = self.registry.changes(version, last) if last > version else ()
+        moved = {each.key for each in changes if each.kind == LANE}
+        if moved - self.shapes:
+            self.shapes |= moved
+            self.members, self.evaluator = set(), Evaluator(_making=make_table)
+            changes = self.registry.changes(0, last)
+        return [each for each in changes if self._concerns(each)]
+
+    def _concerns(self, change: RegistryChange) -> bool:
+        if change.kind == SHAPE:
+            return change.key in self.shapes
+        if change.kind != SUBSCRIPTION:
+            return change.kind == ONTOLOGY
+        known = change.key in self.members
+        here = change.value is not None and change.value["shape"] in self.shapes
+        (self.members.add if here else self.members.discard)(change.key)
+        return known or here
+
+    def _learn(self, changes: Iterable[RegistryChange], upto: int) -> None:
+        version = self.evaluator.version
+        if upto <= version:
+            return
+        self.evaluator.apply(
+            [_end_if_moved(each, self.shapes) for each in changes if version < each.position <= upto], upto
+        )
+        self.evaluator.forget(upto - BATCH_EVENTS)
+
+
+def _end_if_moved(change: RegistryChange, shapes: set[str]) -> RegistryChange:
+    """A subscription whose new version is of a shape that is not in this lane has ended here."""
+    left = change.kind == SUBSCRIPTION and change.value is not None and change.value["shape"] not in shapes
+    return RegistryChange(change.position, change.kind, change.key, None) if left else change
+
+
+def match_slow_lane(blocks: DataFrame, open_registry: Callable[[], Registry], costs: CpuCosts) -> DataFrame:
+    """From a frame of `BLOCKS` to one of blocks of `MATCHES`, of the slow lane alone. A pure function of the entries
+    and of the registry as it was at their positions."""
+    return blocks.mapInArrow(partial(_match_slow_partition, open_registry, costs), from_arrow_schema(BLOCKS))
+
+
+def _match_slow_partition(
+    open_registry: Callable[[], Registry], costs: CpuCosts, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    hide_pandas()
+    for entries in unpack_blocks(batches):
+        with charge_cpu(costs.slow):
+            found = _worker_slow_matcher(open_registry).match(entries)
+        yield from pack_table(found)
+
+
+def _worker_slow_matcher(open_registry: Callable[[], Registry]) -> SlowLaneMatcher:
+    key = opener_key(open_registry)
+    if key not in slow_matchers:
+        slow_matchers[key] = SlowLaneMatcher(open_registry())
+        freeze_heap()
+    return slow_matchers[key]
+
+
+def opener_key(opener: Callable[[], Registry]) -> object:
+    """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
+    to its own copy, but its parts are."""
+    return (opener.func, opener.args) if isinstance(opener, partial) else opener

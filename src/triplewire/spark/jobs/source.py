@@ -1,0 +1,225 @@
+"""The log as a streaming source of Spark, plain or with times, and the checkpoints of streaming queries.
+
+Every log is read through its port. The time of a batch is written with its offset before it runs, so that a replayed
+batch runs at the same time; with times a batch may come though nothing was published, because a window is to close.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
+from triplewire.model import MATCHED_COLUMNS
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.spark.jobs.exchange import BLOCKS, pack_table
+from triplewire.spark.jobs.workers import hide_pandas
+from triplewire.storage.log.ports import MeasuredLog
+
+LOG_SOURCE = "triplewire-log"
+
+SMALLEST_PART = 6_000
+"""Positions below which a batch is not cut into parts: a task more costs more than it gains."""
+
+
+@dataclass
+class PositionRange(InputPartition):
+    """The positions p with `after < p <= upto`."""
+
+    after: int
+    upto: int
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How much a batch takes, and how it is cut. Each field is an option of the source."""
+
+    after: int
+    """A query without a checkpoint starts behind this position."""
+    parts: int
+    """Tasks of a batch, at most."""
+    events: int = BATCH_EVENTS
+    size: int = BATCH_TEXT_BYTES
+    """Bytes of text; one event more may begin within them."""
+    pace: float = 0.0
+    """Seconds from one batch to the next, as long as little waits: less than two parts are worth."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Batching:
+        kinds = {"after": int, "parts": int, "events": int, "size": int, "pace": float}
+        return cls(**{name: kind(options[name]) for name, kind in kinds.items()})
+
+
+def log_source(open_log: Callable[[], MeasuredLog]) -> type[DataSource]:
+    """A data source named `triplewire-log` whose rows are `BLOCKS`. Its options are the fields of `Batching`."""
+
+    class LogSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return LOG_SOURCE
+
+        def schema(self) -> StructType:
+            return from_arrow_schema(BLOCKS)
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            hide_pandas()
+            return LogReader(open_log, Batching.of(self.options), SystemClock())
+
+    return LogSource
+
+
+class LogReader(DataSourceStreamReader):
+    """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
+
+    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock) -> None:
+        self._open_log = open_log
+        self._batching = batching
+        self._clock = clock
+        self._last = -math.inf
+        """When a batch was begun, in ticks."""
+        self._log: MeasuredLog | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"position": self._batching.after}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._batching.events)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        self._log = self._log or self._open_log()
+        after = start["position"]
+        upto = min(self._log.head(), after + self._batching.events)
+        if upto <= after or self._is_early(upto - after):
+            return {"position": after}
+        self._last = self._clock.ticks()
+        return {"position": self._log.reach(after, upto, self._batching.size)}
+
+    def _is_early(self, waiting: int) -> bool:
+        """Should more come together first?"""
+        return waiting < 2 * SMALLEST_PART and self._clock.ticks() - self._last < self._batching.pace
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return split_positions(start["position"], end["position"], self._batching.parts)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        hide_pandas()
+        assert isinstance(partition, PositionRange)
+        log, after = self._open_log(), partition.after
+        while after < partition.upto:
+            upto = log.reach(after, partition.upto, BLOCK_BYTES)
+            entries = log.read(after, upto, BLOCK_EVENTS)
+            yield from pack_table(entries.select(MATCHED_COLUMNS))
+            after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else upto
+
+
+def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
+    """The range of positions as at most `parts` ranges of nearly equal length, none of them needlessly small."""
+    count = max(1, min(parts, (upto - after) // SMALLEST_PART))
+    if upto <= after:
+        return []
+    marks = [after + (upto - after) * number // count for number in range(count + 1)]
+    return [PositionRange(first, last) for first, last in pairwise(marks)]
+
+
+# Moments: the log as a stream whose offsets have a time beside the position.
+#
+# The time of a batch is written down with it before it runs, so that a batch that is done again is done at the same
+# time;
+# and a batch may come though nothing was published, because a window is to close.
+
+TIMED_LOG_SOURCE = "triplewire-moments"
+NEVER = 2**62
+
+
+def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[DataSource]:
+    """A data source whose rows are `BLOCKS`. `due` is a file with the time, in microseconds, from which on a batch is
+    to come even if nothing was published."""
+
+    class Moments(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return TIMED_LOG_SOURCE
+
+        def schema(self) -> StructType:
+            return from_arrow_schema(BLOCKS)
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            hide_pandas()
+            return TimedLogReader(open_log, Batching.of(self.options), SystemClock(), due)
+
+    return Moments
+
+
+class TimedLogReader(LogReader):
+    """Offsets are positions and times; neither goes back. What comes after a position was not received before its time,
+    but for what is just being made durable: of a batch that does not take all that is there, it is when the next event
+    was received, however late the batch is. By it windows close."""
+
+    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock, due: Path) -> None:
+        super().__init__(open_log, batching, clock)
+        self._due = due
+
+    def initialOffset(self) -> dict[str, int]:
+        return {**super().initialOffset(), "time": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        # The clock is read first: what was taken in before is in the log when that is looked at, or on its way there.
+        now = self._clock.now()
+        found = super().latestOffset(start, limit)
+        now = max(self._settled(found["position"], now), start["time"])
+        if found["position"] == start["position"] and now < read_due_time(self._due):
+            return start
+        return {**found, "time": now}
+
+    def _settled(self, upto: int, now: int) -> int:
+        assert self._log is not None
+        following = self._log.read(upto, self._log.head(), 1)
+        return min(now, int(following["received"][0].as_py())) if following.num_rows else now
+
+
+def read_due_time(path: Path) -> int:
+    """When a batch is to come, as the last one left word; never, where nobody did."""
+    try:
+        found: Any = json.loads(path.read_text())
+        return int(found)
+    except (FileNotFoundError, ValueError):
+        return NEVER
+
+
+# Checkpoints: what Spark wrote down about a streaming query, read back.
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The directory that Spark keeps for one query."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """The query's identity, the same over restarts. Written before the first batch runs."""
+        return str(json.loads((self.path / "metadata").read_text())["id"])
+
+    def upto(self, batch: int) -> int:
+        """The position at which a batch ends. Spark writes it down before it runs the batch."""
+        return int(self._offset(batch)["position"])
+
+    def time(self, batch: int) -> int:
+        """The time of a batch, where offsets have one."""
+        return int(self._offset(batch)["time"])
+
+    def _offset(self, batch: int) -> dict[str, int]:
+        *_, offset = (self.path / "offsets" / str(batch)).read_text().splitlines()
+        found: dict[str, int] = json.loads(offset)
+        return found

@@ -1,0 +1,48 @@
+"""The store job: events in, data files of the lake out. The driver commits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
+from triplewire.spark.jobs.exchange import unpack_blocks
+from triplewire.spark.jobs.workers import TASK_RESULTS, CpuCosts, charge_cpu, freeze_heap, hide_pandas, pack_results
+from triplewire.storage.lake.data_files import FileWriter
+
+_writers: dict[Path, FileWriter] = {}
+"""Of this worker process, by the table's directory."""
+
+
+def store_blocks(blocks: DataFrame, table: Path, costs: CpuCosts) -> DataFrame:
+    """From a frame of `BLOCKS` to one of `MADE`: data files, each of which was written and waits for its commit."""
+    return blocks.mapInArrow(partial(_store_partition, table, costs), from_arrow_schema(TASK_RESULTS))
+
+
+def _store_partition(table: Path, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    hide_pandas()
+    for entries in gather_tables(unpack_blocks(batches)):
+        if table not in _writers:
+            _writers[table] = FileWriter(table)
+            freeze_heap()
+        with charge_cpu(costs.store):
+            file = _writers[table].write(entries)
+        yield pack_results([file])
+
+
+def gather_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables, put together as long as one file takes them: a task holds no more than that."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        rows, size = sum(each.num_rows for each in held), sum(each.nbytes for each in held)
+        if rows >= FILE_EVENTS or size >= FILE_TEXT_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

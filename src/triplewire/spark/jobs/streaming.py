@@ -1,0 +1,198 @@
+"""Streaming queries over the log: `match`, `match-slow` and `store`, each with a checkpoint of its own.
+
+The cost tracker adds up the CPU time of each shape batch by batch and moves shapes that stay too expensive to the
+slow
+lane. Nothing of it survives a restart: an expensive shape soon is again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.streaming.query import StreamingQuery
+
+from triplewire.config import limits
+from triplewire.config.limits import LANE_BATCH_SECONDS, LANE_BATCHES, LANE_EVENT_SECONDS
+from triplewire.config.tracing import Tracer, now_ns, parse_parents
+from triplewire.model import format_position
+from triplewire.spark.jobs.match import collect_matches, match_blocks, match_slow_lane
+from triplewire.spark.jobs.ports import JobPorts
+from triplewire.spark.jobs.source import Batching, Checkpoint, log_source
+from triplewire.spark.jobs.store import store_blocks
+from triplewire.spark.jobs.workers import CpuCosts, unpack_results
+from triplewire.storage.lake.ports import CommitBatch
+from triplewire.storage.log.ports import Log
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
+
+# Accounts: what each shape costs, batch by batch, and which of them is too expensive to be matched with the others.
+
+
+@dataclass
+class CostTracker:
+    """In the driver. Nothing of it is kept over a restart: whoever is expensive soon is again."""
+
+    _known: dict[str, float] = field(default_factory=dict)
+    """The seconds of each shape since the pipeline began."""
+    _over: dict[str, int] = field(default_factory=dict)
+    """In how many of the last batches, one after the other, a shape was too expensive."""
+
+    def settle(self, seconds: Mapping[str, float], events: int) -> dict[str, float]:
+        """A batch of so many events is done, and these are the CPU seconds of all shapes since the beginning. Gives the
+        shapes that are to be moved, with the seconds that an event takes them."""
+        taken = {shape: total - self._known.get(shape, 0.0) for shape, total in seconds.items()}
+        self._known = dict(seconds)
+        least = max(LANE_BATCH_SECONDS, events * LANE_EVENT_SECONDS)
+        self._over = {shape: self._over.get(shape, 0) + 1 for shape, each in taken.items() if each >= least}
+        return {shape: taken[shape] / max(1, events) for shape, count in self._over.items() if count == LANE_BATCHES}
+
+
+logger = logging.getLogger(__name__)
+
+SLOW_LANE_JOB = "match-slow"
+"""The name of the query of the slow lane."""
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What all queries work with."""
+
+    spark: SparkSession
+    ports: JobPorts
+    checkpoints: Path
+    costs: CpuCosts
+    reached: Counter[str] = field(default_factory=Counter)
+    """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
+    accounts: CostTracker = field(default_factory=CostTracker)
+    traces: Tracer | None = None
+    """Where spans are told; None where nobody hears them."""
+    ongoing: dict[str, object] = field(default_factory=dict)
+    """What is told of continuous queries, as of their last batch."""
+
+    @property
+    def cores(self) -> int:
+        return self.spark.sparkContext.defaultParallelism
+
+    @cached_property
+    def registry(self) -> Registry:
+        return self.ports.open_registry()
+
+    @cached_property
+    def log(self) -> Log:
+        return self.ports.open_log()
+
+    def trace(self, name: str, after: int, upto: int, began: int) -> None:
+        """Tell the traces of events, where there are any, what was done for them in a batch."""
+        if self.traces is None:
+            return
+        entries = self.log.read(after, upto, limits.PAGE_EVENTS)
+        found = parse_parents(entries["extensions"].to_pylist(), limits.TRACED_EVENTS)
+        if found:
+            self.traces.batch(
+                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(upto)}
+            )
+
+
+@dataclass(frozen=True)
+class StreamingJob:
+    """How one query runs: its name, what its batches are, and how often it looks."""
+
+    name: str
+    checkpoint: Checkpoint
+    batching: Batching
+    interval: float
+    """Seconds between two looks; 0 is at once after a batch."""
+    rest: float = 0.01
+    """Seconds after a look that found nothing."""
+
+
+def start_match(work: JobContext, interval: float) -> StreamingQuery:
+    """Every event against every subscription that holds at its position; matches go to the outbox."""
+    ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "match")
+    outbox = cache(ports.open_outbox)
+    done = [outbox("").head()]
+    streaming = StreamingJob("match", checkpoint, Batching(done[0], work.cores), interval)
+
+    def deliver(entries: DataFrame, number: int) -> None:
+        began = now_ns()
+        matches = collect_matches(match_blocks(entries, ports, work.costs))
+        upto = checkpoint.upto(number)
+        outbox(checkpoint.id).write(number, upto, matches)
+        work.trace("match", done[0], upto, began)
+        work.reached.update(matches["limit"].drop_null().to_pylist())
+        move_to_slow_lane(work.registry, work.accounts.settle(work.costs.shapes.value, upto - done[0]))
+        done[0] = upto
+
+    return start_job(work, streaming, deliver)
+
+
+def move_to_slow_lane(registry: Registry, expensive: Mapping[str, float]) -> None:
+    """Move shapes to the slow lane, with what an event costs them. Where they are there already they stay as they are:
+    what was decided at a position holds."""
+    moving = [Lane(shape, cost) for shape, cost in expensive.items() if registry.get(LANE, shape) is None]
+    if moving:
+        logger.warning("too expensive, and matched apart from now on: %s", moving)
+        registry.put([(LANE, each.shape, lane_to_value(each)) for each in moving])
+
+
+def start_slow_lane(work: JobContext, interval: float) -> StreamingQuery | None:
+    """Every event against the subscriptions of the slow lane; None as long as there are none."""
+    ports, checkpoint = work.ports, Checkpoint(work.checkpoints / SLOW_LANE_JOB)
+    lanes = work.registry.list(LANE)
+    if not lanes:
+        return None
+    outbox = cache(ports.open_slow)
+    after = outbox("").head() or lanes[0].position
+    streaming = StreamingJob(SLOW_LANE_JOB, checkpoint, Batching(after, work.cores), interval)
+
+    def deliver(entries: DataFrame, number: int) -> None:
+        matches = collect_matches(match_slow_lane(entries, ports.open_registry, work.costs))
+        outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
+        work.reached.update(matches["limit"].drop_null().to_pylist())
+
+    return start_job(work, streaming, deliver)
+
+
+def start_store(work: JobContext, interval: float) -> StreamingQuery:
+    """Every event into the lake: a commit in every interval, or one after the other as long as much waits. Spark itself
+    begins batches at whole intervals alone, and rests in between however much waits."""
+    ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
+    lake = ports.open_lake()
+    batching = Batching(lake.files().upto, work.cores, limits.STORE_EVENTS, limits.STORE_TEXT_BYTES, interval)
+    streaming = StreamingJob("store", checkpoint, batching, interval=0.0, rest=interval / 4)
+
+    def commit(entries: DataFrame, number: int) -> None:
+        written = unpack_results(store_blocks(entries, ports.lake_files, work.costs))
+        lake.commit(CommitBatch(checkpoint.id, number, checkpoint.upto(number)), written)
+
+    return start_job(work, streaming, commit)
+
+
+def start_job(
+    work: JobContext,
+    streaming: StreamingJob,
+    sink: Callable[[DataFrame, int], None],
+    source: type[DataSource] | None = None,
+) -> StreamingQuery:
+    """Run a query over the log, or over another source."""
+    found = source or log_source(work.ports.open_log)
+    work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
+    work.spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(streaming.rest * 1_000)}ms")
+    work.spark.dataSource.register(found)
+    return (
+        work.spark.readStream.format(found.name())
+        .options(**asdict(streaming.batching))
+        .load()
+        .writeStream.queryName(streaming.name)
+        .option("checkpointLocation", str(streaming.checkpoint.path))
+        .trigger(processingTime=f"{round(streaming.interval * 1_000)} milliseconds")
+        .foreachBatch(sink)
+        .start()
+    )

@@ -1,0 +1,25 @@
+"""Blocks: what goes into them comes out, in pieces that are small enough."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from triplewire.config import limits
+from triplewire.spark.jobs import exchange
+from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
+
+
+@pytest.mark.parametrize("most", [1, 400, limits.BLOCK_BYTES])
+def test_tables_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(exchange, "BLOCK_BYTES", most)
+    table = pa.table({"position": range(50), "text": ["x" * size for size in range(50)]})
+    batches = list(pack_table(table))
+    assert all(batch.schema == BLOCKS and batch.num_rows == 1 for batch in batches)
+    parts = list(unpack_blocks(batches))
+    assert pa.concat_tables(parts).equals(table)
+    assert all(part.num_rows == 1 or part.nbytes <= most for part in parts)
+
+
+def test_nothing_is_no_block() -> None:
+    assert list(pack_table(pa.table({"position": pa.array([], pa.int64())}))) == []

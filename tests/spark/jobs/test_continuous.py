@@ -1,0 +1,293 @@
+"""The driver's books: whatever happens between batches, answers are those of an engine that we did not write."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame
+
+from tests.continuous.join_network.runs import query_of
+from tests.continuous.oracle import Asked, Bindings, Key, Published, Triple, expected
+from tests.continuous.strategies import quads
+from tests.spark.jobs.frames import Account, Frame, one_process
+from triplewire.config import limits
+from triplewire.continuous.state import BatchContext, StateChangelog
+from triplewire.continuous.windows.static_data import NoStaticData
+from triplewire.model import END, ErasureScope, Event, LimitReached
+from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
+from triplewire.spark.jobs import continuous as module
+from triplewire.spark.jobs import join_stage, window_stage
+from triplewire.spark.jobs.continuous import ContinuousDriver, ContinuousOptions
+from triplewire.spark.jobs.exchange import pack_table
+from triplewire.spark.jobs.streaming import JobContext
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.erasure import ErasureReceipt, request_entries
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change, request_renewal
+from triplewire.testing import twin
+
+EX = "http://example.org/"
+CHAIN = Asked((("?s", f"<{EX}knows>", "?t"), ("?t", f"<{EX}in>", "?u"), ("?u", f"<{EX}says>", "?v")))
+ASKED = [
+    replace(CHAIN, patterns=CHAIN.patterns[:2]),
+    CHAIN,
+    replace(CHAIN, patterns=CHAIN.patterns[:2], told=("s",), distinct=True),
+    replace(CHAIN, patterns=CHAIN.patterns[:2], span=3),
+]
+RUN = "run"
+
+
+class World:
+    """Log, registry and books; batches end where they are told to."""
+
+    def __init__(self, path: Path, patch: pytest.MonkeyPatch, stations: int = 2) -> None:
+        self._stores = twin("memory")
+        stores = self._stores.__enter__()
+        self.log, self.registry, self.clock = stores.log, stores.registry, stores.clock
+        ports = SimpleNamespace(open_log=lambda: self.log, open_archive=lambda: None, open_background=NoStaticData)
+        costs = SimpleNamespace(ongoing=Account())
+        self._work = cast(
+            "JobContext",
+            SimpleNamespace(
+                spark=one_process(patch), ports=ports, registry=self.registry, log=self.log, costs=costs, ongoing={}
+            ),
+        )
+        self._course = ContinuousOptions(path, stations, spread=True, interval=0.1)
+        self.books = ContinuousDriver(self._work, self._course)
+        self.published: list[Published] = []
+        self.rows: list[dict[str, object]] = []
+        self.events: list[Event] = []
+        self.queries: list[ContinuousQuery] = []
+        self.begins: list[int] = []
+        self.batch = self.upto = 0
+
+    def register(self, wish: Asked, begins: int | None = None) -> None:
+        query, structure = query_of(wish, str(len(self.queries)))
+        if begins is not None:
+            query = replace(query, begins=begins, group=cast("int", query.group) + 1 + len(self.queries))
+        assert structure.value is not None
+        self.registry.put([(structure.kind, structure.key, structure.value), (QUERY, query.id, query_to_value(query))])
+        made = self.registry.get(QUERY, query.id)
+        assert made is not None
+        self.queries.append(query_from_change(made))
+        self.begins.append(self.queries[-1].since if begins is None else begins - 1)
+
+    def publish(self, *chosen: Triple) -> None:
+        event = Event(f"urn:e:{len(self.published)}", "\n".join(map("\t".join, chosen)))
+        ((position,),) = self.log.append([Publication("s", [event])])
+        self.published.append(Published(position, chosen))
+
+    def run(self, times: int = 1) -> None:
+        """A batch with all that is new, done so many times, of which only the last comes to its end."""
+        start, turn = self.upto, BatchContext(self.batch, self.log.head(), self.clock.now())
+        if turn.upto == start:
+            return
+        for _ in range(times):
+            entries = self.log.read(start, turn.upto, 1_000)
+            frame = Frame([*pack_table(entries)], [])
+            outcome = self.books.joins(RUN, cast("DataFrame", frame), turn, start)
+            events = [event for _, event in self.books.windows(RUN, cast("DataFrame", frame), turn, start)]
+        self.books.forget(RUN)
+        self.events += events
+        self.rows += outcome.matches.to_pylist()
+        self.batch, self.upto = self.batch + 1, turn.upto
+
+    def restart(self) -> None:
+        """The driver and all workers are lost."""
+        forget()
+        self.books = ContinuousDriver(self._work, self._course)
+
+    def told(self, number: int) -> Counter[Bindings]:
+        """What a query was told in all, wherever."""
+        query, found = self.queries[number], Counter[Bindings]()
+        for row in self.rows:
+            if row["group"] == query.group and cast("float", row["value"]) > self.begins[number]:
+                terms = zip(query.variables, cast("list[str]", row["terms"])[1:], strict=True)
+                found[tuple(sorted(terms))] += 1
+        return found
+
+    def right(self, number: int, wish: Asked) -> Counter[Bindings]:
+        later = [each for each in self.published if each.position > self.begins[number]]
+        found: Counter[Key] = expected([wish], later)
+        return Counter({key: sum(count for (_, _, each), count in found.items() if each == key) for _, _, key in found})
+
+
+def forget() -> None:
+    """What workers had."""
+    for kept in (join_stage._partitions, join_stage._programs, window_stage._partitions, window_stage._changes):
+        kept.clear()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(tmp_path, monkeypatch)
+    forget()
+
+
+KNOWS, IN, SAYS, OTHER = (
+    (f"<{EX}{one}>", f"<{EX}{how}>", f"<{EX}{other}>")
+    for one, how, other in (("a", "knows", "b"), ("b", "in", "c"), ("c", "says", "a"), ("c", "knows", "b"))
+)
+steps = st.one_of(
+    st.lists(st.sampled_from([KNOWS, IN, SAYS, OTHER]) | quads, min_size=1, max_size=3, unique=True),
+    st.sampled_from(["batch", "batch", "twice", "restart", "renew", "reorder"]),
+    st.tuples(st.integers(0, len(ASKED) - 1), st.booleans()),
+)
+
+
+# A set is told of what has all its pieces after its query, though others were there.
+@example([[KNOWS], (2, False), [KNOWS, IN]], 1)
+# A query that looks back comes last in a batch in which an order is decided again.
+@example([[KNOWS], "batch", "reorder", [IN], (0, True)], 1)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, min_size=5, max_size=30), st.sampled_from([1, 2]))
+def test_answers_are_the_same_whatever_comes_between(chosen: Sequence[object], stations: int) -> None:
+    """Queries that come and look back, batches that are done again, restarts, state that is made anew, and orders that
+    are decided again."""
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "REORDER_BATCHES", 1)
+        patch.setattr(limits, "REORDER_COUNTED", END)
+        world, wishes = World(Path(directory), patch, stations), list[Asked]()
+        world.register(ASKED[0])
+        wishes.append(ASKED[0])
+        for step in [*chosen, "batch"]:
+            _take(world, wishes, step, patch)
+        for number, wish in enumerate(wishes):
+            assert world.told(number) == world.right(number, wish), (number, wish)
+    forget()
+
+
+def _take(world: World, wishes: list[Asked], step: object, patch: pytest.MonkeyPatch) -> None:
+    match step:
+        case "batch" | "twice":
+            world.run(2 if step == "twice" else 1)
+        case "restart":
+            world.restart()
+        case "renew":
+            request_renewal(world.registry)
+        case "reorder":
+            patch.setattr(limits, "REORDER_COUNTED", 0)
+            patch.setattr(limits, "REORDER_TIMES", 1.0)
+        case (int() as number, bool() as back):
+            wishes.append(ASKED[number])
+            world.register(ASKED[number], 1 if back and not ASKED[number].distinct else None)
+        case list():
+            world.publish(*step)
+
+
+def chained(name: str) -> list[Triple]:
+    return [(f"<{EX}{name}>", f"<{EX}knows>", f"<{EX}t>"), (f"<{EX}t>", f"<{EX}in>", f"<{EX}u>")]
+
+
+def test_what_is_made_anew_lies_elsewhere_and_the_old_goes(world: World, tmp_path: Path) -> None:
+    world.register(ASKED[0])
+    first, second = chained("a")
+    world.publish(first)
+    world.run()
+    assert [each.name for each in (tmp_path / "state").iterdir()] == [RUN]
+    request_renewal(world.registry)
+    made = world.log.head()
+    world.run(2)
+    assert [each.name for each in (tmp_path / "state").iterdir() if any(each.iterdir())] == [f"{RUN}@{made}"]
+    assert json.loads((tmp_path / "decisions.json").read_text())["made"] == made
+    world.restart()
+    world.publish(second)
+    world.run()
+    assert world.told(0) == world.right(0, ASKED[0])
+    assert world.told(0).total() == 1
+
+
+def test_a_set_that_remembers_too_much_is_suspended_and_told_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ONCE_ANSWERS", 2)
+    world.register(ASKED[2])
+    world.register(ASKED[0])
+    for name in "abc":
+        world.publish(*chained(name))
+    world.run()
+    assert _state(world, 0) is QueryState.SUSPENDED
+    assert _state(world, 1) is QueryState.ON
+    (row,) = [each for each in world.rows if each["limit"] is not None]
+    assert (row["subscription"], row["limit"]) == (world.queries[0].since, LimitReached.STATE)
+    world.publish(*chained("d"))
+    world.run()
+    assert world.told(0).total() == 3
+    assert world.told(1) == world.right(1, ASKED[0])
+
+
+def test_a_query_at_which_too_much_waits_is_suspended_and_told_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ONGOING_ROWS", 3)
+    world.register(ASKED[0])
+    for name in "abcdefgh":
+        world.publish(chained(name)[0])
+    world.run()
+    assert _state(world, 0) is QueryState.SUSPENDED
+    (row,) = world.rows
+    assert (row["position"], row["limit"]) == (world.upto, LimitReached.STATE)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_windows_that_are_made_anew_have_nothing_of_what_is_erased(
+    restarted: bool, world: World, tmp_path: Path
+) -> None:
+    window = "REGISTER RSTREAM <out> AS SELECT ?s FROM NAMED WINDOW <urn:w> ON <s> [RANGE PT10S STEP PT10S]"
+    text = f"{window} WHERE {{ WINDOW <urn:w> {{ ?s <{EX}knows> ?t }} }}"
+    query = ContinuousQuery("w", text, into="out", variables=("s",), created=world.clock.now())
+    world.registry.put([(QUERY, "w", query_to_value(query))])
+    for name in ("secret", "known"):
+        world.publish(chained(name)[0])
+    world.run()
+    assert _kept(tmp_path, "secret")
+    receipt = ErasureReceipt("x", ErasureScope.EVENT, "", world.clock.now())
+    world.registry.put(request_entries(receipt, "urn:e:0"))
+    request_renewal(world.registry)
+    world.run(2)
+    assert not _kept(tmp_path, "secret")
+    assert _kept(tmp_path, "known")
+    if restarted:
+        world.restart()
+    world.clock.advance(20)
+    request_renewal(world.registry)
+    world.run()
+    (event,) = world.events
+    assert "known" in event.text
+    assert "secret" not in event.text
+
+
+def _kept(path: Path, name: str) -> list[Path]:
+    """The ledgers that have it."""
+    tables = {each: StateChangelog(each.parent).get(_moment(each)) for each in path.rglob("*.arrow")}
+    return [each for each, table in tables.items() if f"{EX}{name}>" in str(table.to_pydict())]
+
+
+def _moment(path: Path) -> tuple[int, int]:
+    batch, number = path.stem.split("-")
+    return int(batch), int(number)
+
+
+def _state(world: World, number: int) -> QueryState:
+    found = world.registry.get(QUERY, str(number))
+    assert found is not None
+    return query_from_change(found).state
+
+
+def test_a_frame_of_tests_moves_rows_as_one_of_spark_does() -> None:
+    batch, seen = pa.record_batch({"place": [1, 0, 1], "n": [1, 2, 3]}), list[tuple[int, int]]()
+
+    def see(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        seen.append((Frame.task, sum(each.num_rows for each in batches)))
+        return []
+
+    Frame([batch], [batch]).repartitionById(2, "place").mapInArrow(see, None)
+    assert seen == [(0, 2), (1, 4)]

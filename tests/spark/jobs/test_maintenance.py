@@ -1,0 +1,128 @@
+"""The housekeeper does what is due, when it is due, and nothing that fails ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.storage.lake.test_compaction import Grown
+from triplewire.config import limits
+from triplewire.model.clock import ManualClock
+from triplewire.spark.jobs.maintenance import LakeMaintenance, MaintenanceRules
+from triplewire.storage.lake.balance import BalanceSettings
+from triplewire.storage.lake.maintenance import hold_maintenance_lock
+from triplewire.storage.lake.retention import LakeRetention
+
+
+@pytest.fixture
+def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
+    monkeypatch.setattr(limits, "FRESH_FILES", 3)
+    monkeypatch.setattr(limits, "FILE_QUADS", 8)
+    return Grown(tmp_path)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+def keeper(grown: Grown, clock: ManualClock, rules: MaintenanceRules | None = None) -> LakeMaintenance:
+    return LakeMaintenance(grown.house, rules or MaintenanceRules(balance=BalanceSettings(zones=2, smallest=8)), clock)
+
+
+def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> None:
+    kept = keeper(grown, clock)
+    for _ in range(2):
+        grown.append(4)
+        kept.turn()
+    assert kept.state()["fresh"] == 2
+    grown.append(4)
+    kept.turn()
+    state = kept.state()
+    assert (state["fresh"], state["quads"], state["moved"]) == (0, 24, 24)
+    assert len(grown.house.zones(grown.lake.files()).zones) == 2
+
+
+def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
+    kept = keeper(grown, clock, MaintenanceRules(LakeRetention.parsed(["1h"])))
+    grown.append(4)
+    kept.turn()
+    assert kept.state()["quads"] == 8
+    clock.advance(limits.RETAIN_SECONDS)
+    kept.turn()
+    assert kept.state()["quads"] == 0
+
+
+def test_a_checkpoint_is_written_when_there_were_many_commits(
+    grown: Grown, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_COMMITS", 2)
+    kept = keeper(grown, clock)
+    grown.append(1)
+    grown.append(1)
+    kept.turn()
+    assert (grown.house.table / "_delta_log" / "_last_checkpoint").exists()
+
+
+def test_what_nobody_reads_goes(grown: Grown, clock: ManualClock) -> None:
+    kept = keeper(grown, clock, MaintenanceRules(hours=0))
+    for _ in range(3):
+        grown.append(4)
+    kept.turn()
+    clock.advance(limits.VACUUM_SECONDS)
+    kept.turn()
+    there = {str(path.relative_to(grown.house.table)) for path in grown.house.table.rglob("quads-*.parquet")}
+    assert there == {each.path for each in grown.lake.files().files}
+
+
+def test_while_another_keeps_house_it_waits(grown: Grown, clock: ManualClock) -> None:
+    kept = keeper(grown, clock)
+    for _ in range(3):
+        grown.append(4)
+    with hold_maintenance_lock(grown.house.table):
+        kept.turn()
+    assert kept.state()["fresh"] == 3
+    kept.turn()
+    assert kept.state()["fresh"] == 0
+
+
+def test_what_fails_is_told_and_tried_again(grown: Grown, clock: ManualClock) -> None:
+    broken = [True]
+
+    def run(function: Callable[[Any], Iterable[Any]], items: Sequence[Any]) -> list[Any]:
+        if broken:
+            raise OSError("no space left on device")
+        return [made for item in items for made in function(item)]
+
+    grown.house = replace(grown.house, run=run)
+    kept = keeper(grown, clock)
+    for _ in range(3):
+        grown.append(4)
+    with pytest.raises(OSError, match="no space left"):
+        kept.turn()
+    assert kept.state()["error"] == "no space left on device"
+    assert grown.rows().total() == 24
+    broken.clear()
+    kept.turn()
+    assert "error" not in kept.state()
+    assert kept.state()["fresh"] == 0
+
+
+def test_progress_can_be_seen(grown: Grown, clock: ManualClock) -> None:
+    seen: list[Any] = []
+
+    def run(function: Callable[[Any], Iterable[Any]], items: Sequence[Any]) -> list[Any]:
+        seen.append(kept.state())
+        return [made for item in items for made in function(item)]
+
+    grown.house = replace(grown.house, run=run)
+    kept = keeper(grown, clock)
+    for _ in range(3):
+        grown.append(4)
+    kept.turn()
+    assert (seen[0]["work"], seen[0]["done"], seen[0]["of"]) == ("sorting into zones", 0, 24)
+    assert "work" not in kept.state()

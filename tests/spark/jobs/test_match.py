@@ -1,0 +1,89 @@
+"""The `match` transform as a worker runs it, without Spark around it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.matching.subscriptions import registered
+from triplewire.compose.twins import pipeline_ports
+from triplewire.config import Settings
+from triplewire.matching.filters import document_query
+from triplewire.matching.shapes import lift
+from triplewire.model import MATCHED_COLUMNS, Event, Kind, Subscription
+from triplewire.model.terms import RDF_TYPE
+from triplewire.spark.jobs import match
+from triplewire.spark.jobs.ports import JobPorts
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
+from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
+from triplewire.testing import event
+from triplewire.testing.events import EXAMPLE
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_worker() -> Iterator[None]:
+    """A worker keeps what it makes for as long as it lives; this process lets it go."""
+    yield
+    match.matchers.clear()
+    gc.unfreeze()
+
+
+EVERYTHING = f"SELECT * {{ ?o a <{EXAMPLE}Observation> }}"
+
+
+def registration(ports: JobPorts) -> int:
+    changes = registered(0, EVERYTHING)
+    positions = ports.open_registry().put([(each.kind, each.key, each.value) for each in changes])
+    return positions[-1]
+
+
+def batch(ports: JobPorts, after: int) -> pa.Table:
+    log = ports.open_log()
+    log.append([Publication("test", [event(number) for number in range(3)])])
+    return log.read(after, log.head(), 100).select(MATCHED_COLUMNS)
+
+
+def test_a_worker_keeps_its_matcher_from_task_to_task(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    registration(ports)
+    entries = batch(ports, 0)
+    for copy in [pickle.loads(pickle.dumps(ports)) for _ in range(2)]:
+        assert match.match_entries(copy, entries).num_rows == 3
+    assert len(match.matchers) == 1
+
+
+def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    before = batch(ports, 0)
+    assert match.match_entries(ports, before).num_rows == 0
+    made = registration(ports)
+    after = batch(ports, made)
+    found = match.match_entries(ports, after)
+    assert found["position"].to_pylist() == after["position"].to_pylist()
+
+
+def test_an_ontology_that_changes_within_a_batch_holds_from_there_on(tmp_path: Path) -> None:
+    ports = pipeline_ports(Settings(data=tmp_path))
+    registry, log = ports.open_registry(), ports.open_log()
+    asked = document_query({"filter": [{"attribute": RDF_TYPE[1:-1], "op": "@>", "value": "urn:Animal"}]})
+    lifted = lift(asked, solutions=False)
+    made = Subscription("s", None, Kind.SIGNAL, lifted.shape.key, lifted.constants)
+    registry.put([(SHAPE, lifted.shape.key, lifted.shape.to_value()), (SUBSCRIPTION, "s", subscription_to_value(made))])
+    expected = []
+    for superclass in ("urn:Animal", "urn:Plant", None, "urn:Animal"):
+        line = f"<urn:Cat>\t<http://www.w3.org/2000/01/rdf-schema#subClassOf>\t<{superclass}>"
+        loaded = None if superclass is None else ontology_value(LoadedOntology("o", line, 1, 2, 0))
+        registry.put([(ONTOLOGY, "o", loaded)])
+        ((position,),) = log.append([Publication("test", [Event("urn:event", f"<urn:tom>\t{RDF_TYPE}\t<urn:Cat>")])])
+        expected += [position] if superclass == "urn:Animal" else []
+    entries = log.read(0, log.head(), 100).select(MATCHED_COLUMNS)
+    assert match.match_entries(ports, entries)["position"].to_pylist() == expected
+    parts = [match.match_entries(ports, entries.slice(at, 1)) for at in (3, 1, 0, 2)]
+    assert sorted(at for each in parts for at in each["position"].to_pylist()) == expected, "in whatever order"

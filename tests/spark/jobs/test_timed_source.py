@@ -1,0 +1,72 @@
+"""Moments: positions with the times at which batches are done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from triplewire.spark.jobs.source import Batching, TimedLogReader
+from triplewire.testing import publication, twin
+from triplewire.testing.twins import Twin
+
+SECOND = 1_000_000
+
+
+def reader(stores: Twin, path: Path, events: int = 10, pace: float = 0.0) -> TimedLogReader:
+    return TimedLogReader(lambda: stores.log, Batching(0, 1, events, pace=pace), stores.clock, path)
+
+
+def test_a_batch_that_takes_all_has_the_time_of_the_clock(tmp_path: Path) -> None:
+    with twin("memory") as stores:
+        found = reader(stores, tmp_path / "due")
+        stores.log.append([publication(1)])
+        stores.clock.advance(5)
+        end = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
+        assert end == {"position": 1, "time": stores.clock.now()}
+
+
+def test_a_batch_that_is_cut_ends_when_the_next_event_was_received(tmp_path: Path) -> None:
+    """Else windows would close before events that belong to them were read."""
+    with twin("memory") as stores:
+        found, began = reader(stores, tmp_path / "due", events=2), stores.clock.now()
+        for number in range(5):
+            stores.log.append([publication(number)])
+            stores.clock.advance(1)
+        offset, ends = {"position": 0, "time": 0}, []
+        for _ in range(3):
+            offset = found.latestOffset(offset, found.getDefaultReadLimit())
+            ends.append((offset["position"], (offset["time"] - began) / SECOND))
+        assert ends == [(2, 2.0), (4, 4.0), (5, 5.0)]
+
+
+def test_a_batch_that_waits_for_more_does_not_pass_over_what_waits(tmp_path: Path) -> None:
+    due = tmp_path / "due"
+    with twin("memory") as stores:
+        found, began = reader(stores, due, pace=60.0), stores.clock.now()
+        stores.log.append([publication(1)])
+        first = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
+        stores.clock.advance(1)
+        stores.log.append([publication(2)])
+        stores.clock.advance(3)
+        due.write_text(str(began + 2 * SECOND))
+        assert found.latestOffset(first, found.getDefaultReadLimit()) == first
+        due.write_text(str(began + SECOND))
+        assert found.latestOffset(first, found.getDefaultReadLimit()) == {"position": 1, "time": began + SECOND}
+
+
+def test_without_events_a_batch_comes_when_one_is_due_and_not_before(tmp_path: Path) -> None:
+    due = tmp_path / "due"
+    with twin("memory") as stores:
+        found = reader(stores, due)
+        start = {"position": 0, "time": stores.clock.now()}
+        stores.clock.advance(1)
+        assert found.latestOffset(start, found.getDefaultReadLimit()) == start
+        due.write_text(str(stores.clock.now()))
+        assert found.latestOffset(start, found.getDefaultReadLimit()) == {"position": 0, "time": stores.clock.now()}
+
+
+def test_time_does_not_go_back_with_the_clock(tmp_path: Path) -> None:
+    with twin("memory") as stores:
+        found, later = reader(stores, tmp_path / "due"), stores.clock.now() + 9 * SECOND
+        stores.log.append([publication(1)])
+        end = found.latestOffset({"position": 0, "time": later}, found.getDefaultReadLimit())
+        assert end == {"position": 1, "time": later}
