@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from triplewire.codec import JSON_LD, SYNTAXES, TRIG, Syntax, decode, encode
-from triplewire.codec.cloudevents import parse_binary
-from triplewire.codec.wrappings import LASTING, WRAPPINGS, Wrapping, read_cloud
 from triplewire.model import EventHeaders
 from triplewire.model.errors import InputError
+from triplewire.rdf import JSON_LD, SYNTAXES, TRIG, Syntax, decode, encode
+from triplewire.rdf.cloudevents import parse_binary
+from triplewire.rdf.envelopes import ENVELOPES, STREAMING_ENVELOPES, Envelope, decode_cloud_event
 
 Target = Callable[[bytes], object]
 
@@ -24,7 +24,7 @@ def _document(syntax: Syntax, data: bytes) -> None:
     assert len(decode(encode(events, TRIG), TRIG)) == len(events)
 
 
-def _items(wrapping: Wrapping, data: bytes) -> None:
+def _items(wrapping: Envelope, data: bytes) -> None:
     """The first byte says where the rest is torn in two."""
     cutter, where = wrapping.cutter(), data[0] if data else 0
     cuts = [*cutter.feed(data[1 : where + 1]), *cutter.feed(data[where + 1 :]), *cutter.end()]
@@ -40,14 +40,14 @@ def _binary(data: bytes) -> None:
     head, _, body = data.partition(b"\n\n")
     pairs = (line.partition(b":") for line in head.split(b"\n"))
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, _, value in pairs}
-    read_cloud(parse_binary(headers, headers.get("content-type"), body), EventHeaders(), lambda: "urn:uuid:0")
+    decode_cloud_event(parse_binary(headers, headers.get("content-type"), body), EventHeaders(), lambda: "urn:uuid:0")
 
 
 def _name(text: str) -> str:
     return text.lower().replace(" ", "-").replace("/", "-")
 
 
-_WRAPPINGS = dict.fromkeys((*WRAPPINGS, *LASTING))
+_WRAPPINGS = dict.fromkeys((*ENVELOPES, *STREAMING_ENVELOPES))
 
 TARGETS: dict[str, Target] = {
     **{_name(syntax.name): partial(_document, syntax) for syntax in SYNTAXES},

@@ -19,9 +19,9 @@ from triplewire.bench.fanout_links import Link
 from triplewire.bench.fanout_nchan import available
 from triplewire.bench.fanout_servers import Manner
 from triplewire.bench.fanout_streams import Stream
-from triplewire.codec import decode
-from triplewire.codec.syntaxes import syntax_of
 from triplewire.model.errors import Unavailable
+from triplewire.rdf import decode
+from triplewire.rdf.syntaxes import find_syntax
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 MESSAGES = [b'id: %d\ndata: "sent %d at %d in the rain"\n\n' % (n, n, 1_000 + n) for n in range(20)]
@@ -73,7 +73,7 @@ def test_an_answer_that_is_none_is_refused() -> None:
 def test_an_event_is_one_event_and_tells_its_number(name: str) -> None:
     make, media = KINDS[name]
     body = make(7, 123_456_789, 900)
-    (event,) = decode(body, syntax_of(media))
+    (event,) = decode(body, find_syntax(media))
     assert len(event.quads) >= 3
     assert MARK.findall(body) == [(b"7", b"123456789")]
     assert abs(len(body) - 900) <= (0 if name == "observation" else 100)

@@ -14,8 +14,8 @@ from triplewire.bench.history import Plan, run
 from triplewire.bench.history_aims import AIMS, svg
 from triplewire.bench.history_data import HOURS, QUADS, START, Day, nquads
 from triplewire.bench.history_store import Gated
-from triplewire.codec import N_QUADS, decode
 from triplewire.model.clock import ManualClock
+from triplewire.rdf import N_QUADS, decode
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.memory import MemoryLog, PositionSequence
 

@@ -16,8 +16,8 @@ from triplewire.bench.sparql_oxigraph import Oxigraph
 from triplewire.bench.sparql_plot import svg
 from triplewire.bench.sparql_queries import QUESTIONS
 from triplewire.cli.figures import bar, figures
-from triplewire.codec import N_QUADS, decode
 from triplewire.model.terms import RDF_TYPE
+from triplewire.rdf import N_QUADS, decode
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests import oracle
 from triplewire.bench.report import flat, percentile
 from triplewire.bench.workload import SHAPES, body, expected, questions
-from triplewire.codec import N_QUADS, decode
 from triplewire.matching.shapes import lift
 from triplewire.model import Kind
+from triplewire.rdf import N_QUADS, decode
 from triplewire.sparql import parse_query
 
 

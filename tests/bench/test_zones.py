@@ -12,7 +12,7 @@ from triplewire.bench.zones import Plan, run
 from triplewire.bench.zones_lake import deviation
 from triplewire.bench.zones_plot import svg
 from triplewire.bench.zones_tweets import QUADS, Tweets
-from triplewire.codec import N_QUADS, decode
+from triplewire.rdf import N_QUADS, decode
 
 
 @pytest.fixture(scope="module")

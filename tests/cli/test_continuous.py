@@ -10,16 +10,16 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.client.test_inquiries import answer
+from tests.client.test_continuous_queries import answer
 from tests.control.test_queries import PLAIN, WINDOWED
 from tests.control.test_registrations import controlled
 from tests.edge.houses import House, run
 from triplewire.cli.app import app
-from triplewire.cli.messages import lines
-from triplewire.codec import nquads
+from triplewire.cli.common import format_message
 from triplewire.model import format_position
 from triplewire.model.errors import InvalidField, NotFound
 from triplewire.model.events import OpaquePayload
+from triplewire.rdf import to_nquads
 
 TEXT = PLAIN.format("a", 1)
 
@@ -114,17 +114,17 @@ def test_what_does_not_fit_is_told(parameters: list[str], words: str) -> None:
 def test_solutions_that_an_event_carries_are_printed_as_such() -> None:
     results = {"head": {"vars": ["s"]}, "results": {"bindings": [{"s": {"type": "literal", "value": 'a "b"'}}]}}
     cargo = OpaquePayload("application/sparql-results+json", orjson.dumps(results))
-    told = lines(event("urn:triplewire:answer:q:1", cargo.text("urn:triplewire:answer:q:1")))
+    told = format_message(event("urn:triplewire:answer:q:1", cargo.text("urn:triplewire:answer:q:1")))
     assert told.splitlines()[1:] == ['  ?s = a "b"']
-    plain = lines(event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>"))
+    plain = format_message(event("urn:e", "<urn:s>\t<urn:p>\t<urn:o>"))
     assert plain.splitlines()[1:] == ["<urn:s> <urn:p> <urn:o> <urn:e> ."]
 
 
 def test_yes_and_the_end_of_patience_are_told_in_words() -> None:
     head = {"position": "7", "time": "2026-11-16T08:00:00Z", "query": "q"}
-    assert lines({**head, "results": {"head": {}, "boolean": True}}).endswith("  yes")
-    assert "is suspended" in lines({**head, "limit": {"reached": "state", "most": 2_000_000}})
+    assert format_message({**head, "results": {"head": {}, "boolean": True}}).endswith("  yes")
+    assert "is suspended" in format_message({**head, "limit": {"reached": "state", "most": 2_000_000}})
 
 
 def event(id: str, text: str) -> dict[str, Any]:
-    return {"position": "7", "time": "2026-11-16T08:00:00Z", "event": id, "body": nquads(id, text)}
+    return {"position": "7", "time": "2026-11-16T08:00:00Z", "event": id, "body": to_nquads(id, text)}

@@ -9,9 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.edge.houses import house, run
-from triplewire.cli.overviews import Looks, Overview
-from triplewire.cli.panels import number, size, view
-from triplewire.cli.top import Watch
+from triplewire.cli.top import BrokerWatcher, Overview, RateTracker, format_number, format_size, render_overviews
 from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus
 
@@ -36,19 +34,19 @@ def later(edge: EdgeStatus, microseconds: int = 2_000_000) -> EdgeStatus:
     return replace(edge, at=edge.at + microseconds, cpu=edge.cpu + 1.5, published=20, streams=(grown,))
 
 
-def looked(looks: Looks, *edges: EdgeStatus) -> Overview:
+def looked(looks: RateTracker, *edges: EdgeStatus) -> Overview:
     return looks.look(HEALTH, [each.document() for each in edges])
 
 
 def shown(overview: Overview, width: int = 100) -> str:
     console = Console(width=width, record=True, file=None, no_color=True, quiet=False)
     with console.capture() as capture:
-        console.print(view([overview]))
+        console.print(render_overviews([overview]))
     return capture.get()
 
 
 def test_rates_are_what_was_added_between_two_tellings() -> None:
-    looks = Looks("http://x")
+    looks = RateTracker("http://x")
     first = looked(looks, EDGE)
     assert (first.edges[0].cpu, first.streams[0].messages_s, looks.settled) == (0.0, 0.0, False)
     found = looked(looks, later(EDGE))
@@ -59,28 +57,28 @@ def test_rates_are_what_was_added_between_two_tellings() -> None:
 
 
 def test_an_edge_that_told_nothing_new_keeps_its_rates() -> None:
-    looks = Looks("http://x")
+    looks = RateTracker("http://x")
     looked(looks, EDGE)
     found = looked(looks, later(EDGE))
     assert looked(looks, later(EDGE)) == found
 
 
 def test_an_edge_that_was_replaced_begins_anew() -> None:
-    looks = Looks("http://x")
+    looks = RateTracker("http://x")
     looked(looks, later(EDGE))
     found = looked(looks, replace(EDGE, pid=12, at=9_000_000))
     assert (found.edges[0].cpu, found.streams[0].messages_s) == (0.0, 0.0)
 
 
 def test_a_stream_is_one_row_over_all_edges() -> None:
-    looks, other = Looks("http://x"), replace(EDGE, name="2", pid=12)
+    looks, other = RateTracker("http://x"), replace(EDGE, name="2", pid=12)
     looked(looks, EDGE, other)
     (row,) = looked(looks, later(EDGE), later(other)).streams
     assert (row.clients, row.messages_s, row.waiting, row.window) == (4, 40.0, 70, 0.5)
 
 
 def test_a_terminal_shows_edges_streams_pipeline_and_lake() -> None:
-    looks = Looks("http://x")
+    looks = RateTracker("http://x")
     looked(looks, EDGE)
     text = shown(looked(looks, later(EDGE)))
     words = text.split()
@@ -113,17 +111,17 @@ def test_a_broker_that_does_not_answer_is_said_so() -> None:
     ("value", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (12_345, "12 kB"), (3.2e6, "3.2 MB")]
 )
 def test_bytes_are_for_people(value: float, text: str) -> None:
-    assert size(value) == text
+    assert format_size(value) == text
 
 
 def test_small_rates_are_not_none() -> None:
-    assert [number(value) for value in (0.0, 0.25, 9.96, 1234.5)] == ["0", "0.2", "10.0", "1,234"]
+    assert [format_number(value) for value in (0.0, 0.25, 9.96, 1234.5)] == ["0", "0.2", "10.0", "1,234"]
 
 
 def test_a_real_edge_is_looked_at() -> None:
     async def scene() -> None:
         async with house() as at, at.listen("/streams/test?buffer=0") as ear:
-            watch = Watch([at.url, "http://127.0.0.1:1"], Console(), json=True)
+            watch = BrokerWatcher([at.url, "http://127.0.0.1:1"], Console(), json=True)
             while not (await watch.look())[0].streams:
                 pass
             at.append(1, 2)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.edge.houses import house, run
-from tests.transfer.lakes import SOURCES, quads_of, rows
+from tests.service.transfer.lakes import SOURCES, quads_of, rows
 from triplewire.cli.app import app
 from triplewire.config.files import prepare_directory
 from triplewire.model import END, format_position

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from tests.storage.lake.test_survey import FIVE, ZONES, lake
 from triplewire.cli.app import app
-from triplewire.cli.zones import drawn
+from triplewire.cli.lake import draw_zones
 from triplewire.config.files import prepare_directory
 from triplewire.storage.lake.survey import survey_lake
 
 
 def test_the_map_in_a_terminal(tmp_path: Path) -> None:
     console = Console(width=120, file=StringIO(), record=True)
-    console.print(drawn(survey_lake(lake(tmp_path).files(), ZONES, {"z4": 7})))
+    console.print(draw_zones(survey_lake(lake(tmp_path).files(), ZONES, {"z4": 7})))
     text = console.export_text()
     for part in (
         "3 zones, 8 quads",

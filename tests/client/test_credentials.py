@@ -16,7 +16,7 @@ from aiohttp import web
 from tests.edge.door.houses import closed
 from tests.edge.houses import run
 from triplewire.client import AsyncClient, Client
-from triplewire.client.credentials import Credentials
+from triplewire.client.requests import Credentials
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, Forbidden, Unauthenticated, Unavailable
 

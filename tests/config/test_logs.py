@@ -9,7 +9,7 @@ import orjson
 import pytest
 import typer
 
-from triplewire.cli.options import settings_of
+from triplewire.cli.common import load_settings
 from triplewire.config.logs import JsonFormatter, TextFormatter, redact_secrets
 from triplewire.config.tracing import TraceParent, enter_span
 
@@ -71,5 +71,5 @@ def test_a_process_writes_what_it_logs_as_it_is_told(run_python: Callable[[str],
 
 def test_a_format_that_there_is_not_is_told() -> None:
     with pytest.raises(typer.BadParameter, match="text or json"):
-        settings_of(None, log_format="xml")
-    assert settings_of(None, log_format="json").log_format == "json"
+        load_settings(None, log_format="xml")
+    assert load_settings(None, log_format="json").log_format == "json"

@@ -14,10 +14,10 @@ from tests.conformance.__main__ import main
 from tests.conformance.deployments.hearing import READERS, Message
 from tests.conformance.deployments.suite import chosen, tried
 from tests.contract.edges import served, settings_in
-from triplewire.compose.doors import open_access
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge.formats.choices import FORMATS
 from triplewire.model.clock import SystemClock
+from triplewire.service.access import open_token_registry
 
 
 @pytest.mark.usefixtures("compiled")
@@ -30,7 +30,7 @@ def test_an_edge_keeps_what_needs_no_pipeline(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_closed_door_lets_in_who_belongs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    access = open_access(settings_in(tmp_path), SystemClock())
+    access = open_token_registry(settings_in(tmp_path), SystemClock())
     _, token = Tokens(access, SystemClock()).create(Order("suite", ("*",)))
     access.close()
     with served(tmp_path, "closed") as url:

@@ -13,13 +13,13 @@ import uvloop
 from aiohttp import web
 
 from tests.edge.houses import Said
-from triplewire.compose.edge import edge_parts
 from triplewire.config import Settings
 from triplewire.config.status import Heartbeat
 from triplewire.edge import application
 from triplewire.edge.server import runner_of
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.clock import SystemClock
+from triplewire.service.edge import open_edge_parts
 
 
 class Nothing:
@@ -37,7 +37,7 @@ def settings_in(folder: Path, door: str = "open") -> Settings:
 @contextmanager
 def composed(folder: Path, door: str = "open") -> Iterator[web.Application]:
     """The application with all its routes. To be used on a loop; processes of queries are not waited for."""
-    with edge_parts(settings_in(folder, door)) as parts:
+    with open_edge_parts(settings_in(folder, door)) as parts:
         clock = SystemClock()
         ready = lambda: Heartbeat("ready", clock.now())  # noqa: E731 - a pipeline that is always well
         yield application(replace(parts, answers=Nothing(), heartbeat=ready))

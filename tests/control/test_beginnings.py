@@ -10,13 +10,13 @@ from triplewire.control.beginnings import Beginning, Beginnings
 from triplewire.control.wishes import Wish
 from triplewire.model import format_position
 from triplewire.model.errors import InvalidField
-from triplewire.testing import KINDS, publication, twin
+from triplewire.testing import TWIN_KINDS, open_twin, publication
 
 START = "2023-11-14T22:13:20Z"
 """Where the clock of tests begins."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @pytest.mark.parametrize(
     ("given", "position"),
     [
@@ -35,7 +35,7 @@ START = "2023-11-14T22:13:20Z"
     ],
 )
 def test_what_is_said_comes_to_a_position(kind: str, given: str, position: int) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         for number in range(5):
             stores.clock.advance(1)
             stores.log.append([publication(number)])
@@ -49,7 +49,7 @@ def test_what_is_said_comes_to_a_position(kind: str, given: str, position: int) 
 
 @pytest.mark.parametrize("given", [format_position(2), "2023-11-14T22:13:20.000001Z", "2999-12-31T00:00:00-14:00"])
 def test_the_future_is_refused(given: str) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(1)])
         with pytest.raises(InvalidField, match=r"from must be a (position that there is|time of the past)"):
             Beginnings(stores.log, stores.clock).position(Beginning.from_json(given))

@@ -18,7 +18,7 @@ from triplewire.model import format_position
 from triplewire.model.errors import StorageFull
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION
-from triplewire.testing import Twin, twin
+from triplewire.testing import Twin, open_twin
 
 SENT = {"Content-Type": bulks.MEDIA_TYPE}
 FORM = "SELECT ?s {{ ?s <urn:p> {} }}"
@@ -62,7 +62,7 @@ def test_so_many_are_taken_at_once_and_not_more_than_the_limit() -> None:
 
 
 def test_a_line_over_the_limit_says_so() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         line = Line(limits.BULK_SUBSCRIPTIONS + 1, ndjson({"sparql": QUERY}))
         (told,) = outcomes(stores.registry, stores, [line])
         assert "at most" in told["error"]["detail"]
@@ -85,7 +85,7 @@ class Full:
 
 
 def test_where_the_disk_is_full_each_line_says_so_and_bad_ones_what_is_bad() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         given = [Line(1, ndjson({"sparql": QUERY})), Line(2, b"{")]
         told = outcomes(Full(stores.registry), stores, given)
         assert [each["error"]["status"] for each in told] == [507, 400]

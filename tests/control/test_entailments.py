@@ -8,7 +8,6 @@ import pytest
 
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import House, data, run
-from triplewire.codec import TURTLE
 from triplewire.config import limits
 from triplewire.control import Ontologies, Subscriptions, Wish
 from triplewire.control.entailments import Entailments
@@ -16,9 +15,10 @@ from triplewire.matching.evaluator import Evaluator
 from triplewire.model import Event, Subscription, format_position
 from triplewire.model.errors import Conflict, InvalidField
 from triplewire.model.terms import RDF_TYPE
+from triplewire.rdf import TURTLE
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.subscriptions import ENTAILED, SUBSCRIPTION, read_versions, subscription_from_change
-from triplewire.testing import KINDS, Twin, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin
 
 PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
 ANIMALS = {"sparql": "SELECT ?s { ?s a <urn:Animal> }", "kind": "bindings", "entailment": "rdfs"}
@@ -28,9 +28,9 @@ def ontology(text: str) -> bytes:
     return (PREFIX + text).encode()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -102,7 +102,7 @@ def test_those_that_do_not_follow_and_changes_that_do_not_concern_make_no_versio
 
 
 def test_all_goes_in_one_transaction() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         made(stores, ANIMALS)
         before = stores.log.head()
         loaded = Ontologies(stores.registry).load("zoo", ontology(":Dog rdfs:subClassOf :Animal ."), TURTLE)
@@ -113,7 +113,7 @@ def test_all_goes_in_one_transaction() -> None:
 
 def test_one_that_was_lifted_by_an_older_version_is_brought_up_to_date() -> None:
     """As when somebody else loads an ontology between the lifting of a subscription and its registration."""
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         (one,) = made(stores, ANIMALS)
         (change,) = stores.registry.list(SUBSCRIPTION)
         Ontologies(stores.registry).load("zoo", ontology(":Dog rdfs:subClassOf :Animal ."), TURTLE)
@@ -139,7 +139,7 @@ def test_what_meets_too_much_of_an_ontology_is_refused_whichever_comes_first(mon
     monkeypatch.setattr(limits, "ENTAILMENT_ROWS", 3)
     small = ontology(":Dog rdfs:subClassOf :Animal .")
     large = ontology("".join(f":c{number} rdfs:subClassOf :Animal ." for number in range(9)))
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         ontologies = Ontologies(stores.registry)
         ontologies.load("zoo", small, TURTLE)
         (one,) = made(stores, ANIMALS)

@@ -29,8 +29,8 @@ from triplewire.storage.registry.erasure import (
     request_entries,
 )
 from triplewire.storage.registry.sqlite import SqliteRegistry
-from triplewire.testing import KINDS, event, twin
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing import TWIN_KINDS, event, open_twin
+from triplewire.testing.samples import EXAMPLE
 
 
 @asynccontextmanager
@@ -132,9 +132,9 @@ def test_who_listens_is_not_told_from_the_moment_on_at_which_it_was_asked_for() 
     run(scene())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_what_was_set_can_be_blotted_out(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         receipt = ErasureReceipt("e", ErasureScope.SUBJECT, "digest", 1)
         position, _ = stores.registry.put(request_entries(receipt, "urn:anna"))
         stores.registry.put([("other", "x", {"name": "urn:anna"})])

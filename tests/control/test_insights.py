@@ -10,7 +10,7 @@ from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.model import format_position
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 ABOVE = f"SELECT ?o ?v {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
 

@@ -10,22 +10,22 @@ import pytest
 
 from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
-from triplewire.codec import N_QUADS, SYNTAXES, TRIG, TURTLE, Syntax
 from triplewire.config import limits
 from triplewire.control.ontologies import Ontologies, written
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, InputError, MalformedRdf, NotFound
+from triplewire.rdf import N_QUADS, SYNTAXES, TRIG, TURTLE, Syntax
 from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION
-from triplewire.testing import KINDS, twin
+from triplewire.testing import TWIN_KINDS, open_twin
 
 PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
 SMALL = (PREFIX + ":A rdfs:subClassOf :B . :p rdfs:domain :A ; rdfs:label 'p'@en .").encode()
 SENT = {"Content-Type": "text/turtle"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_what_is_loaded_is_found_and_counted(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         ontologies = Ontologies(stores.registry)
         loaded = ontologies.load("small", SMALL, TURTLE)
         assert (loaded.triples, loaded.classes, loaded.properties) == (3, 2, 1)
@@ -34,7 +34,7 @@ def test_what_is_loaded_is_found_and_counted(kind: str) -> None:
 
 
 def test_loading_again_replaces_under_a_later_version() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         ontologies = Ontologies(stores.registry)
         first, other = ontologies.load("a", SMALL, TURTLE), ontologies.load("b", SMALL, TURTLE)
         second = ontologies.load("a", b"<urn:p> <urn:q> <urn:r> .", TURTLE)
@@ -44,7 +44,7 @@ def test_loading_again_replaces_under_a_later_version() -> None:
 
 
 def test_every_change_is_told_by_one_position() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         ontologies, seen = Ontologies(stores.registry), list[int]()
         for change in (lambda: ontologies.load("a", SMALL, TURTLE), lambda: ontologies.remove("a")):
             change()
@@ -55,13 +55,13 @@ def test_every_change_is_told_by_one_position() -> None:
 
 
 def test_the_graphs_of_a_body_are_one_ontology() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         body = b"<urn:g> { <urn:a> <urn:p> <urn:b> } <urn:h> { <urn:a> <urn:p> <urn:b>, <urn:c> } <urn:d> a <urn:c> ."
         assert Ontologies(stores.registry).load("a", body, TRIG).triples == 3
 
 
 def test_blank_nodes_become_iris() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         body = (PREFIX + ":A rdfs:subClassOf [ :p _:x ] .").encode()
         loaded = Ontologies(stores.registry).load("a", body, TURTLE)
         assert "_:" not in loaded.text
@@ -70,13 +70,13 @@ def test_blank_nodes_become_iris() -> None:
 
 @pytest.mark.parametrize("name", ["", ".a", "a b", "ä", "a" * (limits.STREAM_NAME_CHARACTERS + 1)])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
-    with twin("memory") as stores, pytest.raises(BadRequest, match="name"):
+    with open_twin("memory") as stores, pytest.raises(BadRequest, match="name"):
         Ontologies(stores.registry).load(name, SMALL, TURTLE)
 
 
 @pytest.mark.parametrize("body", [b"", b"<urn:a> <urn:b> ."])
 def test_what_is_no_rdf_leaves_what_was_there(body: bytes) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         ontologies = Ontologies(stores.registry)
         loaded = ontologies.load("a", SMALL, TURTLE)
         with pytest.raises(MalformedRdf):
@@ -86,7 +86,7 @@ def test_what_is_no_rdf_leaves_what_was_there(body: bytes) -> None:
 
 def test_an_ontology_that_is_too_deep_is_refused() -> None:
     deep = PREFIX + "".join(f":c{n} rdfs:subClassOf :c{n + 1} .\n" for n in range(1_000))
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         with pytest.raises(InputError, match=str(limits.ONTOLOGY_PAIRS)):
             Ontologies(stores.registry).load("a", deep.encode(), TURTLE)
         assert stores.log.head() == 0
@@ -96,19 +96,19 @@ def test_too_many_triples_are_refused() -> None:
     graph = "<urn:s> <urn:p> <urn:o{0}> <urn:g{1}> .\n"
     half = limits.ONTOLOGY_TRIPLES // 2 + 1
     body = "".join(graph.format(n, n // half) for n in range(limits.ONTOLOGY_TRIPLES + 1))
-    with twin("memory") as stores, pytest.raises(InputError, match="over the limit"):
+    with open_twin("memory") as stores, pytest.raises(InputError, match="over the limit"):
         Ontologies(stores.registry).load("a", body.encode(), N_QUADS)
 
 
 @pytest.mark.parametrize("syntax", SYNTAXES, ids=lambda each: each.name)
 def test_what_is_written_is_what_was_loaded(syntax: Syntax) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         body = written(Ontologies(stores.registry).load("a", SMALL, TURTLE), syntax)
     assert set(ox.parse(body, format=syntax.format)) == set(ox.parse(SMALL, format=TURTLE.format))
 
 
 def test_one_that_is_not_there_is_not_found() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         for verb in (Ontologies(stores.registry).find, Ontologies(stores.registry).remove):
             with pytest.raises(NotFound, match="none-such"):
                 verb("none-such")

@@ -29,7 +29,7 @@ from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDoma
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.security import PolicyListeners, PolicyStore
 from triplewire.storage.registry.subscriptions import QUERY
-from triplewire.testing import KINDS, Twin, event, twin
+from triplewire.testing import TWIN_KINDS, Twin, event, open_twin
 
 PLAIN = "SELECT ?car {{ ?car <urn:at> <urn:{0}> . ?car <urn:seen> {1} }}"
 MADE = "CONSTRUCT { ?a <urn:met> ?b } WHERE { ?a <urn:at> ?p . ?b <urn:at> ?p }"
@@ -41,9 +41,9 @@ SELECT ?s ?room FROM NAMED WINDOW <w> ON <home> [RANGE PT10M]
 WHERE { WINDOW <w> { ?s <urn:value> ?v } ?s <urn:in> ?room }"""
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         made.log.append([Publication("home", [event(1)]), Publication("street", [event(2)])])
         yield made
 

@@ -8,17 +8,17 @@ from tests.control.test_routes import call, controlled
 from tests.edge.houses import run
 from triplewire.control import Subscriptions, Wish
 from triplewire.model import Kind
-from triplewire.testing import KINDS, publication, twin
+from triplewire.testing import TWIN_KINDS, open_twin, publication
 
 ONE = "ASK { ?s <urn:p> <urn:a> ; <urn:q> ?v FILTER(?v > 3) }"
 SAME = "PREFIX e: <urn:> ASK { ?x e:q ?y . ?x e:p e:a FILTER(?y > 3) }"
 OTHER = "ASK { ?s <urn:p> <urn:b> ; <urn:q> ?v FILTER(?v > 3) }"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @pytest.mark.parametrize("told", [True, False])
 def test_those_that_mean_the_same_are_counted_together(kind: str, told: bool) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         service = Subscriptions(stores.registry, stores.clock, head=stores.log.head if told else None)
         first, second, other = service.make([Wish(text, Kind.SIGNAL) for text in (ONE, SAME, OTHER)])
         assert (first.shape, first.constants) == (second.shape, second.constants)

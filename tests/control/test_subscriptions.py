@@ -13,14 +13,14 @@ from triplewire.model import Kind
 from triplewire.model.errors import NotFound, SparqlSyntax, TriplewireError, Unsupported
 from triplewire.model.terms import XSD
 from triplewire.storage.registry.subscriptions import SHAPE
-from triplewire.testing import KINDS, Twin, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 
 QUERY = 'SELECT ?s {{ ?s <urn:p> "{}" }}'
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

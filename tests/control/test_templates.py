@@ -24,15 +24,15 @@ from triplewire.model.errors import (
 )
 from triplewire.model.terms import XSD, literal
 from triplewire.sparql import parse_query
-from triplewire.testing import KINDS, Twin, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin
 
 FORM = "SELECT ?o ?v {{ ?o <urn:by> {} ; <urn:value> ?v FILTER(?v > {}) }}"
 ABOVE = {"sparql": FORM.format("$sensor", "$limit"), "parameters": {"sensor": {"type": "iri"}}}
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -97,7 +97,7 @@ def test_an_instance_keeps_the_text_of_which_it_was_made(service: Subscriptions)
     ],
 )
 def test_values_that_do_not_fit_are_told(values: dict[str, Any], told: str) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         service = Subscriptions(stores.registry, stores.clock)
         service.templates.put("above", ABOVE)
         with pytest.raises(InvalidField, match=told) as raised:
@@ -158,14 +158,14 @@ def test_a_value_is_the_term_that_it_means(value: object, type: str, term: str |
     ],
 )
 def test_what_no_instance_could_be_made_of_is_refused(name: str, value: object, error: type[TriplewireError]) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         with pytest.raises(error):
             Subscriptions(stores.registry, stores.clock).templates.put(name, value)
         assert stores.log.head() == 0
 
 
 def test_a_parameter_is_not_selected_and_may_stand_anywhere() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         service = Subscriptions(stores.registry, stores.clock)
         text = "SELECT * { GRAPH $g { $s $p $o } FILTER NOT EXISTS { ?x <urn:q> $s } FILTER(?x > $o) ?x <urn:r> 1 }"
         service.templates.put("above", {"sparql": text})

@@ -14,14 +14,14 @@ from triplewire.control.issuances import document
 from triplewire.control.tokens import Order, Tokens
 from triplewire.model.errors import BadRequest, Conflict, InputError, InvalidField, NotFound
 from triplewire.storage.registry.security import TOKEN
-from triplewire.testing import KINDS, Twin, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin
 
 ORDER = Order("ci", ("publish:home", "consume:city-*"), ("guest",), "30d")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

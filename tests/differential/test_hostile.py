@@ -97,7 +97,9 @@ async def stalled(pool: QueryWorkerPool, share: list[tuple[str, str]]) -> dict[s
 @pytest.mark.processes
 async def test_each_ends_and_the_next_query_is_answered(tmp_path: Path) -> None:
     settings = clique(tmp_path)
-    launch = WorkerCommand((sys.executable, "-m", "triplewire.compose.query", "duckdb"), to_environment(settings))
+    launch = WorkerCommand(
+        (sys.executable, "-m", "triplewire.service.query_process", "duckdb"), to_environment(settings)
+    )
     every = list(queries())
     pools = [QueryWorkerPool(launch, QueryLimits.from_settings(settings), processes=1, grace=0.1) for _ in range(2)]
     try:

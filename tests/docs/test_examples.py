@@ -10,9 +10,9 @@ import pytest
 
 from tests.docs import pages
 from tests.storage.lake.test_delta import entries
-from triplewire.codec import TRIG, TURTLE, decode
 from triplewire.control.wishes import Wish
 from triplewire.model import Event, EventHeaders
+from triplewire.rdf import TRIG, TURTLE, decode
 from triplewire.sparql import parse_query, parse_registration
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake

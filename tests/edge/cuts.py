@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import orjson
 import zstandard
 
-from triplewire.client.sse import Parser
-from triplewire.codec.ztreamy import ItemCutter, parse_item
+from triplewire.client.feeds import SseParser
+from triplewire.rdf.ztreamy import ZtreamySplitter, parse_item
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Reading(Protocol):
 
 class SseReading:
     def __init__(self) -> None:
-        self._parser = Parser()
+        self._parser = SseParser()
 
     def feed(self, data: bytes) -> Iterator[Heard]:
         for each in self._parser.feed(data):
@@ -85,7 +85,7 @@ class ItemReading:
     """Of Ztreamy items."""
 
     def __init__(self) -> None:
-        self._cutter = ItemCutter()
+        self._cutter = ZtreamySplitter()
 
     def feed(self, data: bytes) -> Iterator[Heard]:
         for cut in self._cutter.feed(data):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import uvloop
 from aiohttp import web
 
-from triplewire.client.sse import Message, Parser
+from triplewire.client.feeds import SseMessage, SseParser
 from triplewire.config.status import Heartbeat
 from triplewire.edge import Parts, application
 from triplewire.edge.app import EDGE, Edge
@@ -28,8 +28,8 @@ from triplewire.sparql import Query, parse_query
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.storage.outbox import MemoryOutbox
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
-from triplewire.testing import Twin, event, publication, twin
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing import Twin, event, open_twin, publication
+from triplewire.testing.samples import EXAMPLE
 
 T = TypeVar("T")
 
@@ -128,11 +128,11 @@ class Ear:
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
-        self._parser = Parser()
-        self._heard: list[Message] = []
-        self.begun: list[Message] = []
+        self._parser = SseParser()
+        self._heard: list[SseMessage] = []
+        self.begun: list[SseMessage] = []
 
-    async def next(self) -> Message:
+    async def next(self) -> SseMessage:
         """The next message; raises EOFError when the server has closed the response."""
         while not self._heard:
             piece = await self.response.content.readany()
@@ -147,10 +147,10 @@ class Ear:
         self.begun += [each for each in found if each.event == "position"]
         self._heard += [each for each in found if each.event != "position"]
 
-    async def take(self, count: int) -> list[Message]:
+    async def take(self, count: int) -> list[SseMessage]:
         return [await self.next() for _ in range(count)]
 
-    async def rest(self) -> list[Message]:
+    async def rest(self) -> list[SseMessage]:
         """All messages until the server closes the response."""
         found = []
         try:
@@ -175,7 +175,7 @@ async def house(
     prepare: Callable[[Twin], None] = lambda stores: None,
 ) -> AsyncIterator[House]:
     """An edge that serves. `prepare` fills the stores before it starts, `change` swaps parts for a test's own."""
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         prepare(stores)
         outbox = stores.outbox("")
         assert isinstance(outbox, MemoryOutbox)
@@ -207,7 +207,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(bounded())
 
 
-def data(message: Message) -> dict[str, Any]:
+def data(message: SseMessage) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(message.data)
     return found
 

@@ -21,7 +21,7 @@ from triplewire.edge.clients.allowances import Allowances, paced
 from triplewire.edge.clients.clients import FORWARDED
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import TooManyRequests
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 ONE, OTHER = {FORWARDED: "192.0.2.1"}, {FORWARDED: "192.0.2.2"}

@@ -21,7 +21,7 @@ from triplewire.model import END, ENTRIES, Erasure, ErasureScope, Event, EventHe
 from triplewire.model.clock import ManualClock
 from triplewire.storage.log.ports import LogRetention, Publication
 from triplewire.storage.memory import MemoryLog, PositionSequence
-from triplewire.testing import KINDS, event, publication, twin
+from triplewire.testing import TWIN_KINDS, event, open_twin, publication
 
 STREAMS = ("a", "b")
 Happening: TypeAlias = tuple[str, int]
@@ -195,9 +195,9 @@ def test_whatever_is_published_stored_trimmed_and_erased(
     check(at, reader, after)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         headers = EventHeaders(syntax="text/turtle", extensions={"X-Y": "z"})
         stores.log.append([Publication("test", [Event(event(n).id, event(n).text, headers) for n in range(1, 7)])])
         archive = MemoryArchive()
@@ -216,9 +216,9 @@ def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) 
         assert (new.reached, new.gap) == (6, None)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_without_an_archive_what_is_trimmed_is_lost(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         stores.log.append([publication(1, stream="a"), publication(2, stream="b"), publication(3, stream="a")])
         stores.log.trim(LogRetention(size=0), before=3)
         backlog = Backlog(stores.log)
@@ -229,7 +229,7 @@ def test_without_an_archive_what_is_trimmed_is_lost(kind: str) -> None:
 
 
 def test_an_archive_that_is_behind_the_log_has_lost_what_lies_between() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(1, 2, 3, 4)])
         archive = MemoryArchive()
         archive.store(stores.log.read(0, 2, 10), 2)

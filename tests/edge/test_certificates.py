@@ -28,8 +28,8 @@ from triplewire.model.errors import BadRequest
 from triplewire.sockets import listening
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.storage.registry.security import TokenCache
-from triplewire.testing import twin
-from triplewire.testing.events import event
+from triplewire.testing import open_twin
+from triplewire.testing.samples import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 
@@ -79,7 +79,7 @@ async def serving(
     certificates: Certificates, change: Callable[[Parts], Parts] = lambda parts: parts
 ) -> AsyncIterator[int]:
     """The port of an edge that speaks TLS, on two sockets of one port as `up` opens them."""
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         commits = GroupCommit(stores.log)
         watch = Restless()
         parts = Parts(

@@ -12,7 +12,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 from tests.edge.houses import House, house, run
 from triplewire.model import Kind
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 BATCH = "application/cloudevents-batch+json"
 

@@ -7,12 +7,12 @@ import pytest
 from aiohttp import ClientResponse
 
 from tests.edge.houses import House, body, house, run
-from triplewire.codec.ztreamy import ItemCutter, parse_item
 from triplewire.edge.formats import FORMATS, MESSAGES, format_of
 from triplewire.edge.formats.messages import frame
 from triplewire.model import Kind, format_position
 from triplewire.model.errors import BadRequest, NotAcceptable
-from triplewire.testing.events import event
+from triplewire.rdf.ztreamy import ZtreamySplitter, parse_item
+from triplewire.testing.samples import event
 
 N_QUADS, TRIG, ZTREAMY, LINES = (
     "application/n-quads",
@@ -72,7 +72,7 @@ def test_items_are_told_with_their_headers_and_their_positions() -> None:
         async with house() as at:
             at.append(1)
             text = await told(at, "/streams/test?after=earliest", ZTREAMY, b"#double> .\n")
-            items = [parse_item(each.data) for each in ItemCutter().feed(text)]
+            items = [parse_item(each.data) for each in ZtreamySplitter().feed(text)]
             assert [each.headers.extensions.get("Notice") for each in items] == ["position", None]
             last = items[-1]
             assert (last.event_id, last.headers.extensions) == (event(1).id, {"Position": format_position(1)})

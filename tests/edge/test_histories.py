@@ -13,7 +13,7 @@ import pytest
 
 from tests.edge.brokers import Broker, broker, observed
 from tests.edge.houses import data, house, run
-from triplewire.client.sse import Message
+from triplewire.client.feeds import SseMessage
 from triplewire.edge.formats import FORMATS, SSE, Format
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.histories import StreamHistory
@@ -43,7 +43,7 @@ def even(at: Broker, after: int = 0) -> list[str]:
     return [format_position(position) for position, number in at.events.items() if number % 2 == 0 and position > after]
 
 
-def ids(messages: list[Message]) -> list[str | None]:
+def ids(messages: list[SseMessage]) -> list[str | None]:
     return [message.id for message in messages]
 
 

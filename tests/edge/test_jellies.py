@@ -14,10 +14,10 @@ from rdflib import Graph, URIRef
 
 from tests.edge.houses import House, house, run
 from triplewire.client import AsyncClient
-from triplewire.codec import ntriples
-from triplewire.codec.jelly import jelly_frame
 from triplewire.model import Event, Kind, format_position
-from triplewire.testing.events import event
+from triplewire.rdf import to_ntriples
+from triplewire.rdf.jelly import encode_frame
+from triplewire.testing.samples import event
 
 JELLY = "application/x-jelly-rdf"
 METADATA: ContextVar[Any] = ContextVar("metadata")
@@ -31,7 +31,7 @@ async def polled(at: House, path: str) -> bytes:
 
 def plain(given: Event) -> set[Any]:
     """The triples of an event as rdflib reads them."""
-    return set(Graph().parse(data=ntriples(given.text), format="nt"))
+    return set(Graph().parse(data=to_ntriples(given.text), format="nt"))
 
 
 def test_events_are_datasets_with_positions_in_their_metadata() -> None:
@@ -70,7 +70,7 @@ def test_what_rdflib_writes_as_jelly_is_taken() -> None:
 def test_a_frame_that_is_broken_off_loses_only_itself() -> None:
     async def scene() -> None:
         async with house() as at:
-            frame = jelly_frame("<urn:s> <urn:p> <urn:o> .\n")
+            frame = encode_frame("<urn:s> <urn:p> <urn:o> .\n")
             url, headers = f"{at.url}/streams/test", {"Content-Type": JELLY}
             async with at.session.post(url, data=frame + frame[:-3], headers=headers) as response:
                 told = await response.json()

@@ -13,10 +13,10 @@ import pyoxigraph as ox
 import pytest
 
 from tests.edge.houses import House, body, house, run
-from triplewire.codec import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, nquads
-from triplewire.codec.messages import HEAD, message_media_type
 from triplewire.model import Kind
-from triplewire.testing.events import event
+from triplewire.rdf import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, to_nquads
+from triplewire.rdf.messages import HEAD, message_media_type
+from triplewire.testing.samples import event
 
 ALL = pytest.mark.parametrize("syntax", [TURTLE, TRIG, N_TRIPLES, N_QUADS], ids=lambda each: each.name)
 N3 = os.environ.get("TRIPLEWIRE_N3", "")
@@ -107,7 +107,7 @@ def test_a_stream_begins_with_its_version() -> None:
                 found = b""
                 while b"\nMESSAGE\n" not in found:
                     found += await response.content.readany()
-            assert nquads(event(1).id, event(1).text).encode() in found
+            assert to_nquads(event(1).id, event(1).text).encode() in found
 
     run(scene())
 
@@ -149,7 +149,7 @@ def test_n3_reads_what_is_told(syntax: Syntax) -> None:
     given = ["node", str(script), N3, syntax.media_type]
     told = subprocess.run(given, input=run(scene()), stdout=subprocess.PIPE, check=True, timeout=60).stdout
     found = [[each for each in orjson.loads(line) if "triplewire" not in each] for line in told.splitlines()]
-    wanted = [nquads(event(n).id, event(n).text).splitlines() for n in (1, 2, 3)]
+    wanted = [to_nquads(event(n).id, event(n).text).splitlines() for n in (1, 2, 3)]
     if not syntax.graphs:
         wanted = [[line.replace(f" <{event(n).id}> .", " .") for line in each] for n, each in enumerate(wanted, 1)]
     assert found == wanted

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.edge.houses import House, data, house, run
-from tests.relay.edges import at_once, mirror, relayed
+from tests.network.edges import at_once, mirror, relayed
 from triplewire.client import AsyncClient
 from triplewire.config import limits
 from triplewire.edge import Parts

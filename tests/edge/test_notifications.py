@@ -12,7 +12,7 @@ from triplewire.matching.index.programs import Opcode
 from triplewire.model import END, MATCHES, Kind, LimitReached, format_position
 from triplewire.sparql import parse_query
 from triplewire.storage.log.ports import LogRetention
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 
 @pytest.mark.parametrize("kind", list(Kind))

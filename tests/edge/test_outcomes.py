@@ -14,7 +14,7 @@ import pytest
 from tests.edge.door.test_doors import Acquaintances, bearer
 from tests.edge.houses import Ear, House, Restless, house, run
 from triplewire.access import Principal
-from triplewire.client.sse import Message
+from triplewire.client.feeds import SseMessage
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.door import Authenticator
@@ -57,7 +57,7 @@ class Road:
         (positions,) = self.at.twin.log.append([Publication(stream, events)])
         return [*positions]
 
-    async def heard(self, count: int, path: str = PATH, **headers: str) -> list[Message]:
+    async def heard(self, count: int, path: str = PATH, **headers: str) -> list[SseMessage]:
         async with self.at.listen(path, **headers) as ear:
             return await ear.take(count)
 
@@ -77,12 +77,12 @@ def row(position: int, oldest: int, *terms: str | None, group: int = 7) -> dict[
     return {"position": position, "group": group, "value": float(oldest), "terms": ["0", *terms]}
 
 
-def bindings(message: Message) -> list[tuple[str, ...]]:
+def bindings(message: SseMessage) -> list[tuple[str, ...]]:
     told = orjson.loads(message.data)
     return [tuple(each["value"] for each in one.values()) for one in told["results"]["results"]["bindings"]]
 
 
-def ids(messages: Iterable[Message]) -> list[str | None]:
+def ids(messages: Iterable[SseMessage]) -> list[str | None]:
     return [each.id for each in messages]
 
 
@@ -281,7 +281,7 @@ def test_one_that_is_suspended_tells_why_and_then_nothing(named: dict[str, Any] 
     run(scene())
 
 
-async def rest(on: Road) -> list[Message]:
+async def rest(on: Road) -> list[SseMessage]:
     async with on.at.listen(PATH) as ear:
         return await ear.rest()
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.edge.houses import House, body, house, run
 from triplewire.client import AsyncClient
-from triplewire.codec import nquads
-from triplewire.codec.ztreamy import encode_item
 from triplewire.config import limits
 from triplewire.model import END, EventHeaders, format_position
 from triplewire.model.errors import DuplicateId
-from triplewire.testing.events import event
+from triplewire.rdf import to_nquads
+from triplewire.rdf.ztreamy import encode_item
+from triplewire.testing.samples import event
 
 ITEMS = {"Content-Type": "application/ztreamy-stream"}
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -163,7 +163,7 @@ def test_an_event_whose_id_was_given_is_stored_once() -> None:
                 format_position(1),
                 format_position(2),
             )
-            quads = nquads("urn:e:1", '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
+            quads = to_nquads("urn:e:1", '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
             assert (await publish(at, quads.encode(), QUADS))["position"] == format_position(1)
             plain = TURTLE | {"Event-Id": "urn:e:1"}
             assert (await publish(at, b"<urn:s> <urn:p> 1 .", plain))["repeated"] == 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.edge.brokers import STREAMS, Broker, broker, observed
 from tests.edge.houses import data, run
 from tests.oracle import bag, solutions, store
-from triplewire.client.sse import Message
+from triplewire.client.feeds import SseMessage
 from triplewire.config.metrics import Metrics
 from triplewire.edge.telling.listeners import Listener
 from triplewire.edge.telling.wires import MemoryWire
@@ -93,7 +93,7 @@ def told(at: Broker, form: Form, begins: int = 0, after: int = 0) -> list[str]:
     return [format_position(p) for p, number in at.events.items() if p >= begins and p > after and form.wants(number)]
 
 
-def check(at: Broker, form: Form, kind: Kind, message: Message) -> None:
+def check(at: Broker, form: Form, kind: Kind, message: SseMessage) -> None:
     """What one notification says beside its position."""
     found, event = data(message), observed(at.events[parse_position(message.id or "")])
     assert (message.event, found["position"], found["event"]) == ("notification", message.id, event.id)
@@ -201,7 +201,7 @@ def take(at: Broker, steps: list[str]) -> None:
 EVERYTHING = {"stream": ["even", "odd"]}
 
 
-def ids(messages: Iterable[Message]) -> list[str | None]:
+def ids(messages: Iterable[SseMessage]) -> list[str | None]:
     return [message.id for message in messages]
 
 

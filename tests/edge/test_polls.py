@@ -15,7 +15,7 @@ from tests.edge.cuts import LineReading, RdfReading, SseReading
 from tests.edge.houses import House, house, run
 from triplewire.model import format_position
 from triplewire.storage.log.ports import LogRetention
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

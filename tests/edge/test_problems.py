@@ -11,15 +11,15 @@ import pytest
 from yarl import URL
 
 from tests.edge.houses import House, body, house, run
-from triplewire.codec import SYNTAXES
-from triplewire.codec.wrappings import WRAPPINGS
 from triplewire.config import limits
 from triplewire.edge import Parts
 from triplewire.edge.problems import of_error
 from triplewire.model import errors
+from triplewire.rdf import SYNTAXES
+from triplewire.rdf.envelopes import ENVELOPES
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 TURTLE = {"Content-Type": "text/turtle"}
 GOOD = b"<urn:a> <urn:b> <urn:c> ."
@@ -60,7 +60,7 @@ def test_an_unknown_media_type_is_415_with_those_that_are_known(content_type: st
         async with house() as at:
             found = await refused(at, data=GOOD, headers={"Content-Type": content_type})
             assert found["status"] == 415
-            known = [each.media_type for each in SYNTAXES] + [each.media_type for each in WRAPPINGS]
+            known = [each.media_type for each in SYNTAXES] + [each.media_type for each in ENVELOPES]
             assert found["known"] == known
 
     run(scene())

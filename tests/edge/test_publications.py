@@ -8,7 +8,7 @@ from tests.edge.houses import body, house, run
 from triplewire.client import AsyncClient
 from triplewire.model import END, Event, EventHeaders, StreamEvent, format_position
 from triplewire.model.errors import BadRequest, DuplicateId
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 TRIG = {"Content-Type": "application/trig"}
 

@@ -21,7 +21,7 @@ from triplewire.edge import Parts
 from triplewire.model import format_position
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog, GatedLog
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 TYPES = {"ztreamy": "application/ztreamy-stream", "ndjson": "application/x-ndjson", "nquads": "application/n-quads"}
 

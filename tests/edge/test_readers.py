@@ -29,7 +29,7 @@ from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, START, Kind, Subscription
 from triplewire.storage.outbox import MemoryOutbox
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
-from triplewire.testing import Twin, publication, twin
+from triplewire.testing import Twin, open_twin, publication
 
 MOVES = st.lists(st.sampled_from(["append", "burst", "batch", "step", "steps", "read", "join"]), max_size=25)
 
@@ -113,7 +113,7 @@ def test_everything_is_given_out_once_and_in_order(moves: list[str]) -> None:
     moves = [move for move in moves if move != "join"]
 
     async def scene() -> None:
-        with twin("memory") as stores:
+        with open_twin("memory") as stores:
             stage = Stage(stores)
             await stage.start()
             for move in [*moves, "batch", "step", "steps", "read"]:
@@ -131,7 +131,7 @@ def test_everything_is_given_out_once_and_in_order(moves: list[str]) -> None:
 @example(["burst", "step", "read", "join", "append", "step", "batch", "steps", "read"])
 def test_one_that_joins_later_is_told_from_its_beginning_and_the_others_in_order(moves: list[str]) -> None:
     async def scene() -> None:
-        with twin("memory") as stores:
+        with open_twin("memory") as stores:
             stage = Stage(stores)
             await stage.start()
             for move in [*moves, "join", "batch", "step", "steps", "read"]:
@@ -147,7 +147,7 @@ def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later(monk
     monkeypatch.setattr(limits, "HISTORY_EVENTS", 7)
 
     async def scene() -> None:
-        with twin("memory") as stores:
+        with open_twin("memory") as stores:
             stage = Stage(stores)
             await stage.start()
             await stage.read()

@@ -17,7 +17,7 @@ from triplewire.edge.workers import Workers
 from triplewire.model import Kind, Subscription, format_position
 from triplewire.model.errors import BadRequest
 from triplewire.storage.log.ports import LogRetention
-from triplewire.testing import KINDS, Twin, event, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
 
 SECOND = 1_000_000
 
@@ -68,7 +68,7 @@ def subscription(**fields: Any) -> Subscription:  # noqa: ANN401
     return Subscription("s", None, Kind.SIGNAL, "shape", (), since=1, **fields)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @pytest.mark.parametrize(
     ("stream", "text", "start"),
     [
@@ -87,14 +87,14 @@ def subscription(**fields: Any) -> Subscription:  # noqa: ANN401
     ],
 )
 def test_where_it_is(kind: str, stream: str, text: str, start: Start) -> None:
-    with twin(kind) as stores, prepared(stores) as resumptions:
+    with open_twin(kind) as stores, prepared(stores) as resumptions:
         found = run(resumptions.of_stream(Asked.parsed(text), stream))
         assert found == Start(start.after, 4 if stream == "a" else 0, start.gap)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_a_time_is_the_time_of_arrival(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         begun = stores.clock.now()
         with prepared(stores) as resumptions:
             seek(begun, resumptions)
@@ -129,5 +129,5 @@ def seek(begun: int, resumptions: Resumptions) -> None:
 )
 def test_where_a_subscription_goes_on(text: str | None, fields: dict[str, Any], start: Start) -> None:
     asked = None if text is None else Asked.parsed(text)
-    with twin("memory") as stores, prepared(stores) as resumptions:
+    with open_twin("memory") as stores, prepared(stores) as resumptions:
         assert run(resumptions.of_subscription(asked, subscription(**fields))) == start

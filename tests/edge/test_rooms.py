@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.edge.houses import OBSERVATIONS
-from triplewire.client.sse import Parser
+from triplewire.client.feeds import SseParser
 from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds.events import Events
 from triplewire.edge.feeds.matches import Matches
@@ -36,7 +36,7 @@ from triplewire.edge.workers import Workers
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Kind, Subscription, format_position
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
-from triplewire.testing import Twin, publication, twin
+from triplewire.testing import Twin, open_twin, publication
 
 KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "settle", "settle", "yield", "join", "mark")
 MOVES = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40)
@@ -202,14 +202,14 @@ class Stage:
 @example(["burst", "batch", "step", "yield", "yield", "join", "settle"], [0, 5, 4, 0, 3, 5, 1, 3, 5, 0, 4, 1])
 def test_history_joins_the_present_without_gap_or_repeat(moves: list[str], turns: list[int]) -> None:
     async def scene() -> None:
-        with twin("memory") as stores:
+        with open_twin("memory") as stores:
             stage = Stage(stores, [*turns])
             for move in moves:
                 await stage.play(move)
             await stage.finish()
             for after, kind, wire in stage.heard:
                 wanted = [format_position(position) for position in stage.expected[kind] if position > after]
-                assert [found.id for found in Parser().feed(bytes(wire.data))] == wanted, (kind, after)
+                assert [found.id for found in SseParser().feed(bytes(wire.data))] == wanted, (kind, after)
                 # Who is cut off anywhere comes back to the last id: it must not have gone beyond what was told.
                 told = re.findall(rb"id: ([0-9a-f]{16})", bytes(wire.data))
                 assert told == sorted(told), (kind, after)
@@ -232,7 +232,7 @@ def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
     for _ in range(2):
         channel.push(telling(1, 2, 3, 4))
     channel.push(telling(4, 5))
-    assert [found.id for found in Parser().feed(bytes(wire.data))] == [
+    assert [found.id for found in SseParser().feed(bytes(wire.data))] == [
         format_position(3),
         format_position(4),
         format_position(5),
@@ -250,7 +250,7 @@ def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_ke
     assert wire.data.count(b"event: slow") == 1
     assert len(wire.data) < 100 + 250
     assert b"triplewire_listeners_cut_off_total 1.0" in metrics.exposition()
-    last = [found.id for found in Parser().feed(bytes(wire.data)) if found.event == "event"][-1]
+    last = [found.id for found in SseParser().feed(bytes(wire.data)) if found.event == "event"][-1]
     assert f'"position":"{last}"'.encode() in wire.data
 
 

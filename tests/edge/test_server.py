@@ -11,8 +11,8 @@ from tests.edge.houses import Echo, Restless, body, house, run
 from triplewire.config.status import Heartbeat
 from triplewire.edge import Parts, application, serve
 from triplewire.storage.log.group_commit import GroupCommit
-from triplewire.testing import GatedLog, twin
-from triplewire.testing.events import event
+from triplewire.testing import GatedLog, open_twin
+from triplewire.testing.samples import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 
@@ -24,7 +24,7 @@ async def publish(session: aiohttp.ClientSession, url: str) -> int:
 
 def test_a_publish_that_was_begun_is_answered_before_the_server_ends() -> None:
     async def scene() -> None:
-        with twin("memory") as stores:
+        with open_twin("memory") as stores:
             gated = GatedLog(stores.log)
             commits = GroupCommit(gated)
             watch = Restless()

@@ -16,7 +16,7 @@ from triplewire.access import Principal, Sight
 from triplewire.access.scopes import Scope
 from triplewire.edge import Parts
 from triplewire.storage.registry.security import PolicyStore
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 POLICY = f"""
 [default]

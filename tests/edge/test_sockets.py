@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from tests.edge.houses import House, body, house, run
 from triplewire.model import format_position
 from triplewire.storage.log.ports import LogRetention
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 Json = dict[str, Any]
 

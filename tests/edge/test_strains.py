@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.edge.houses import Ear, House, data, house, run
-from triplewire.client.sse import Parser
+from triplewire.client.feeds import SseParser
 from triplewire.config.metrics import Metrics
 from triplewire.edge.feeds.strains import Strains
 from triplewire.edge.formats import SSE
@@ -23,7 +23,7 @@ from triplewire.edge.telling.listeners import Listener
 from triplewire.edge.telling.wires import MemoryWire
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.storage.log.ports import Publication
-from triplewire.testing.events import EXAMPLE, event
+from triplewire.testing.samples import EXAMPLE, event
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -242,7 +242,7 @@ def test_in_the_place_of_an_event_that_is_not_decided_it_is_told_that_it_is_so()
             frames, reached = await strains.history(tap, None).step(0, SSE)
             assert (frames.positions, reached) == ([2, 4, 5, 6, 7], 7)
             for written in (bytes(wire.data), frames.joined):
-                told = [(each.event, data(each)["position"]) for each in Parser().feed(written)]
+                told = [(each.event, data(each)["position"]) for each in SseParser().feed(written)]
                 events = [("event", format_position(position)) for position in (2, 4, 6)]
                 assert told == [*events[:2], ("undecided", format_position(5)), events[2]]
             sieves.close()

@@ -7,7 +7,7 @@ import asyncio
 from tests.edge.houses import House, body, data, house, run
 from triplewire.model import format_position
 from triplewire.storage.log.ports import LogRetention
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 NQUADS = {"Content-Type": "application/n-quads"}
 

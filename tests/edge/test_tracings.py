@@ -118,6 +118,6 @@ def test_nothing_is_kept_where_nobody_hears_of_it(run_python: Callable[[str], st
 
     run(scene())
     program = (
-        "import sys, triplewire.compose.edge; print(any(name.startswith('opentelemetry') for name in sys.modules))"
+        "import sys, triplewire.service.edge; print(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
     assert run_python(program).strip() == "False"

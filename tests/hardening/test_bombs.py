@@ -22,7 +22,7 @@ import zstandard
 from tests.edge.houses import body, house, run
 from tests.hardening.wires import Wire, alive, wire
 from triplewire.config import limits
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 TURTLE = {"Content-Type": "text/turtle"}
 OVER = limits.BODY_BYTES + 1

@@ -18,7 +18,7 @@ from tests.hardening.wires import alive, wire
 from triplewire.config.logs import JsonFormatter, TextFormatter
 from triplewire.control import Insights, Ontologies, Subscriptions, routes
 from triplewire.edge import Parts
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 EVIL = "%0d%0aX-Evil:%20yes%0d%0a%0d%0aevil"
 REQUESTS = {

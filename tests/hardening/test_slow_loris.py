@@ -15,7 +15,7 @@ import pytest
 from tests.edge.houses import House, body, house, run
 from tests.hardening.wires import Wire, alive, wire
 from triplewire.config import limits
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.edge.houses import body, house, run
 from tests.hardening.wires import alive, wire
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
 EVENT = body(event(1))

@@ -24,7 +24,7 @@ from triplewire.storage.lake.maintenance import MaintenanceContext, compact
 from triplewire.storage.lake.ports import CommitBatch, Snapshot, TableChange
 from triplewire.storage.lake.read_counts import ReadCounter, load_read_counts
 from triplewire.storage.lake.zones import ZoneLayout, ZoneLayoutStore
-from triplewire.testing.shops import COUNTRIES, INSTANCES, REVIEW, VOCABULARY, Shop
+from triplewire.testing.samples import COUNTRIES, INSTANCES, REVIEW, VOCABULARY, Shop
 
 PREFIXES = f"""
 PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>

@@ -25,7 +25,7 @@ from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 
 def history(

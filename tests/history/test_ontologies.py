@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from tests.history.test_executor import history
-from triplewire.codec import TURTLE
 from triplewire.control.ontologies import Ontologies as Control
 from triplewire.history.executor import HistoryExecutor, OntologyTables, QueryCompiler
 from triplewire.history.requests import HistoryRequest
 from triplewire.model import Event
 from triplewire.model.errors import NotFound, Unsupported
+from triplewire.rdf import TURTLE
 from triplewire.sparql import parse_query
-from triplewire.testing import KINDS, twin
+from triplewire.testing import TWIN_KINDS, open_twin
 
 PREFIX = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <urn:> .\n"
 SENSORS = (PREFIX + ":Thermometer rdfs:subClassOf :Sensor .").encode()
 SITES = (PREFIX + ":Sensor rdfs:subClassOf :Thing . :at rdfs:range :Place .").encode()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_what_is_loaded_is_seen_and_what_is_removed_is_not(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         control, seen = Control(stores.registry), OntologyTables(stores.registry)
         assert not seen.of()
         control.load("sensors", SENSORS, TURTLE)
@@ -35,7 +35,7 @@ def test_what_is_loaded_is_seen_and_what_is_removed_is_not(kind: str) -> None:
 
 
 def test_as_long_as_nothing_changes_nothing_is_made_anew() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         Control(stores.registry).load("sensors", SENSORS, TURTLE)
         seen = OntologyTables(stores.registry)
         before = seen.of()
@@ -44,7 +44,7 @@ def test_as_long_as_nothing_changes_nothing_is_made_anew() -> None:
 
 
 def test_those_of_some_names_can_be_asked_for() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         control, seen = Control(stores.registry), OntologyTables(stores.registry)
         control.load("sensors", SENSORS, TURTLE)
         control.load("sites", SITES, TURTLE)
@@ -67,7 +67,7 @@ def asked(over: HistoryExecutor, text: str, entailment: str | None) -> list[str]
 def test_a_query_counts_what_follows_if_it_asks_for_it(tmp_path: Path) -> None:
     type_ = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
     said = Event("urn:e1", f"<urn:t>\t{type_}\t<urn:Thermometer>"), Event("urn:e2", "<urn:t>\t<urn:at>\t<urn:roof>")
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         control = Control(stores.registry)
         over = history(tmp_path, *said, compiler=QueryCompiler(ontologies=OntologyTables(stores.registry)))
         assert asked(over, "SELECT ?x { ?x a <urn:Sensor> }", "rdfs") == []

@@ -20,14 +20,14 @@ from tests import oracle
 from tests.history.policed import Occurrence, Shelved, World, snapshot, worlds
 from triplewire.access import Sight, Verb, parse_policy, sight_of
 from triplewire.access.sights import WHOLE
-from triplewire.codec import TURTLE
 from triplewire.control.ontologies import Ontologies as Loading
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor, OntologyTables, QueryCompiler
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW
-from triplewire.testing import twin
+from triplewire.rdf import TURTLE
+from triplewire.testing import open_twin
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 PREFIXES = f"""PREFIX : <urn:p:> PREFIX c: <urn:c:> PREFIX n: <urn:n:> PREFIX q: <urn:q:> PREFIX tw: <{TW}>
@@ -89,7 +89,7 @@ ZOO = b"""@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 
 @pytest.fixture(scope="module")
 def compiler() -> QueryCompiler:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         Loading(stores.registry).load("zoo", ZOO, TURTLE)
         return QueryCompiler("duckdb", (), OntologyTables(stores.registry))
 

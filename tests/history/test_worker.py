@@ -21,7 +21,7 @@ from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 RESULTS = f"SELECT ?v {{ ?o <{EXAMPLE}result> ?v }} ORDER BY ?v"
 ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?o ?p FILTER(STR(?c) > STR(?l)) }"
@@ -36,7 +36,9 @@ async def queries(
     DeltaLake(settings.lake).commit(CommitBatch("q", 0, events), [written])
     pools = [
         QueryWorkerPool(
-            WorkerCommand((sys.executable, "-m", "triplewire.compose.query", engine), to_environment(settings), 120),
+            WorkerCommand(
+                (sys.executable, "-m", "triplewire.service.query_process", engine), to_environment(settings), 120
+            ),
             QueryLimits.from_settings(settings),
             processes=1,
             grace=5,

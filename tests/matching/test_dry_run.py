@@ -11,8 +11,8 @@ from triplewire.matching.dry_run import DryRun, run_dry
 from triplewire.model import Kind, format_position
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
-from triplewire.testing import KINDS, Twin, publication, twin
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
+from triplewire.testing.samples import EXAMPLE
 
 ABOVE = f"SELECT ?o {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
 
@@ -21,9 +21,9 @@ def rehearsed(stores: Twin, sparql: str = ABOVE, kind: Kind = Kind.SIGNAL) -> Dr
     return run_dry(parse_query(sparql), kind, stores.log, stores.clock)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         stores.log.append([publication(8, 9)])
         stores.clock.advance(3601)
         stores.log.append([publication(*range(10, 14))])
@@ -49,7 +49,7 @@ def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> Non
     ],
 )
 def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(5, 6, 7)])
         found = rehearsed(stores, sparql, kind)
     value = found.value()
@@ -64,7 +64,7 @@ def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) ->
 
 def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "RETROSPECT_POSITIONS", 4)
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
         found = rehearsed(stores)
     assert (found.matched, found.looked_at, found.complete) == (3, 4, False)
@@ -72,18 +72,18 @@ def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyP
 
 def test_it_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "REHEARSAL_SECONDS", -1.0)
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(7)])
         found = rehearsed(stores)
     assert (found.matched, found.looked_at, found.complete) == (0, 0, False)
 
 
 def test_nothing_was_published() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found = rehearsed(stores)
     assert (found.matched, found.looked_at, found.complete, found.examples) == (0, 0, True, ())
 
 
 def test_what_cannot_be_made_is_not_rehearsed() -> None:
-    with twin("memory") as stores, pytest.raises(Unsupported, match="DESCRIBE"):
+    with open_twin("memory") as stores, pytest.raises(Unsupported, match="DESCRIBE"):
         rehearsed(stores, "DESCRIBE <urn:x>")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from triplewire.matching.event_history import EventHistory, find_position
 from triplewire.model import MATCHED_COLUMNS, START
 from triplewire.storage.log.ports import LogRetention, MeasuredLog, Publication
-from triplewire.testing import KINDS, publication, twin
+from triplewire.testing import TWIN_KINDS, open_twin, publication
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Cutting:
 def test_the_whole_sequence_is_read_wherever_the_log_begins(
     events: list[bool], before: int, limit: int, most: int
 ) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         for number, event in enumerate(events):
             if event:
                 stores.log.append([publication(number)])
@@ -95,10 +95,10 @@ def test_the_whole_sequence_is_read_wherever_the_log_begins(
             assert chronicle.read(after, head, limit).to_pylist() == expected[:limit]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @pytest.mark.parametrize("reads", range(1, 8))
 def test_what_is_let_go_while_it_is_read_is_not_missed(kind: str, reads: int) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         stores.log.append([publication(*range(6))])
         archive = Kept(stores.log.read(0, 100, 100), 6)
         found = EventHistory(Cutting(stores.log, reads), archive).read(0, 6, 4)
@@ -106,7 +106,7 @@ def test_what_is_let_go_while_it_is_read_is_not_missed(kind: str, reads: int) ->
 
 
 def test_times_are_found_beyond_the_log() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         for number in range(8):
             stores.clock.advance(1)
             stores.log.append([publication(number)])
@@ -118,7 +118,7 @@ def test_times_are_found_beyond_the_log() -> None:
 
 
 def test_what_neither_has_is_told() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(*range(6))])
         kept = Kept(stores.log.read(0, 3, 3), 3)
         stores.log.trim(LogRetention(size=0), before=6)
@@ -129,9 +129,9 @@ def test_what_neither_has_is_told() -> None:
     assert (second.entries["position"].to_pylist(), second.after, second.begin) == ([6], 3, 6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_a_page_of_the_log_is_cut_by_the_size_of_its_text(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         stores.log.append([publication(*range(6))])
         chronicle = EventHistory(stores.log, size=300)
         pages, after = [], 0

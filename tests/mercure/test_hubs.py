@@ -12,8 +12,8 @@ from tests.edge.houses import House, house, run
 from tests.ldes.nodes import needs_node, program
 from triplewire.access.keys import _by_topics
 from triplewire.access.topics import pattern_of
-from triplewire.codec import N_QUADS, decode
 from triplewire.config import limits
+from triplewire.rdf import N_QUADS, decode
 from triplewire.storage.log.ports import Publication
 
 HUB = "/.well-known/mercure"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.codec import N_QUADS, decode, nquads
 from triplewire.model import Event
 from triplewire.model.events import BODY, SYNTAX, OpaquePayload, drop_opaque_payloads, parse_payload
+from triplewire.rdf import N_QUADS, decode, to_nquads
 from triplewire.storage.log.appending import entries_table, entry_rows
 from triplewire.testing import event
 
@@ -27,8 +27,8 @@ def test_a_body_comes_back_byte_for_byte_also_by_way_of_rdf(body: bytes, media_t
     cargo = OpaquePayload(media_type, body)
     text = cargo.text("urn:e")
     assert parse_payload("urn:e", text) == cargo
-    assert len(list(ox.parse(nquads("urn:e", text).encode(), format=ox.RdfFormat.N_QUADS))) == 2
-    (again,) = decode(nquads("urn:e", text).encode(), N_QUADS)
+    assert len(list(ox.parse(to_nquads("urn:e", text).encode(), format=ox.RdfFormat.N_QUADS))) == 2
+    (again,) = decode(to_nquads("urn:e", text).encode(), N_QUADS)
     assert parse_payload(again.id, again.text) == cargo
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.config.collectors import Collector, collecting
 from triplewire.bench.broker import free_port
-from triplewire.compose.up import Up
 from triplewire.config import Settings
+from triplewire.service.supervisor import Supervisor
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +21,10 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Up]:
+def broker(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Supervisor]:
     """Edge and pipeline, ready."""
     data = tmp_path_factory.mktemp("broker")
-    up = Up(Settings(data=data, port=free_port(), traces=collector.url, trace_ratio=0.0, log_format="json"))
+    up = Supervisor(Settings(data=data, port=free_port(), traces=collector.url, trace_ratio=0.0, log_format="json"))
     up.start()
     try:
         up.wait_ready(Flag(), attempts=1)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from triplewire.compose.pipeline import run_application
-from triplewire.compose.twins import open_stores, pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Erasure
 from triplewire.model.clock import SystemClock
+from triplewire.service.pipeline import run_application
+from triplewire.service.wiring import open_stores, pipeline_ports
 from triplewire.spark.jobs.ports import ErasableStores
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime

@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 
 from triplewire.client import AsyncClient
-from triplewire.client.sse import Parser
+from triplewire.client.feeds import SseParser
 
 LOOK_SECONDS = 0.05
 """Between two looks at what is waited for: without it, who waits takes the processor from what it waits for."""
@@ -30,7 +30,7 @@ async def _hear(session: aiohttp.ClientSession, gate: asyncio.Semaphore, id: str
         async with session.delete(f"/subscriptions/{id}") as ended:
             ended.raise_for_status()
         found: list[dict[str, Any]] = []
-        parser = Parser()
+        parser = SseParser()
         async for data in response.content.iter_any():
             for message in parser.feed(data):
                 if message.event == "end":

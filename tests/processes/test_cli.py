@@ -13,21 +13,21 @@ import pytest
 import uvloop
 
 from tests.conformance.deployments.suite import chosen, tried
-from triplewire.compose.up import Up
+from triplewire.service.supervisor import Supervisor
 
 pytestmark = pytest.mark.processes
 
 TURTLE = "<urn:cli:o> <http://www.w3.org/ns/sosa/hasSimpleResult> 250 ."
 
 
-def triplewire(broker: Up, *arguments: str, text: str = "", fails: bool = False) -> str:
+def triplewire(broker: Supervisor, *arguments: str, text: str = "", fails: bool = False) -> str:
     command = [sys.executable, "-m", "triplewire", *arguments, "--url", broker.settings.url]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode != 0) == fails, done.stderr
     return done.stderr if fails else done.stdout
 
 
-def test_publish_subscribe_and_consume(broker: Up, tmp_path: Path) -> None:
+def test_publish_subscribe_and_consume(broker: Supervisor, tmp_path: Path) -> None:
     sparql = "SELECT ?v { <urn:cli:o> ?p ?v FILTER(?v > 200) }"
     command = [
         sys.executable,
@@ -56,14 +56,14 @@ def test_publish_subscribe_and_consume(broker: Up, tmp_path: Path) -> None:
     assert "<urn:cli:o>" in seen
 
 
-def test_query_and_status(broker: Up) -> None:
+def test_query_and_status(broker: Supervisor) -> None:
     assert "no" in triplewire(broker, "query", "ASK { <urn:nobody> ?p ?o }")
     assert "?x" in triplewire(broker, "query", "SELECT ?x { <urn:nobody> <urn:p> ?x }")
     assert "ready" in triplewire(broker, "status")
     assert orjson.loads(triplewire(broker, "status", "--json"))["pipeline"] == "ready"
 
 
-def test_on_a_terminal_answers_are_for_people(broker: Up) -> None:
+def test_on_a_terminal_answers_are_for_people(broker: Supervisor) -> None:
     values = "VALUES (?iri ?n) { (<http://www.w3.org/ns/sosa/Sensor> 5) (UNDEF 1234.5) }"
     told = on_a_terminal(broker, "query", f"SELECT * {{ {values} }}")
     assert told[:4] == ["?iri             ?n", "───────────  ──────", "sosa:Sensor       5", "             1234.5"]
@@ -72,7 +72,7 @@ def test_on_a_terminal_answers_are_for_people(broker: Up) -> None:
     assert " ".join(made).split()[:2] == ["<urn:a>", "<urn:b>"]
 
 
-def on_a_terminal(broker: Up, *arguments: str) -> list[str]:
+def on_a_terminal(broker: Supervisor, *arguments: str) -> list[str]:
     """The lines that a terminal without colours shows."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "triplewire", *arguments, "--url", broker.settings.url]
@@ -84,7 +84,7 @@ def on_a_terminal(broker: Up, *arguments: str) -> list[str]:
         return [line.rstrip() for line in terminal.read(65_536).decode().splitlines()]
 
 
-def test_what_is_wrong_is_told_in_a_line(broker: Up) -> None:
+def test_what_is_wrong_is_told_in_a_line(broker: Supervisor) -> None:
     told = triplewire(broker, "publish", "cli", "--type", "text/turtle", text="<urn:s> <urn:p", fails=True)
     assert "line 1" in told
     assert "Traceback" not in told
@@ -93,14 +93,14 @@ def test_what_is_wrong_is_told_in_a_line(broker: Up) -> None:
     assert "cannot be used" in told_by_a_second_broker(broker)
 
 
-def told_by_a_second_broker(broker: Up) -> str:
+def told_by_a_second_broker(broker: Supervisor) -> str:
     command = [sys.executable, "-m", "triplewire", "up", "--port", str(broker.settings.port)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     return done.stderr
 
 
-def test_the_broker_keeps_what_is_promised(broker: Up) -> None:
+def test_the_broker_keeps_what_is_promised(broker: Supervisor) -> None:
     """The suite for deployments, from outside, but for its door: a token would close that to all other tests."""
     findings = uvloop.run(tried(broker.settings.url, chosen(closed=False)))
     assert [f"{each.check.promise}: {each.why}" for each in findings if each.why] == []

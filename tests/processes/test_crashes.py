@@ -17,16 +17,16 @@ import pytest
 from tests.processes.hearing import LOOK_SECONDS, hear_all, until_stored
 from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
-from triplewire.compose.children import Child
 from triplewire.config import Settings
 from triplewire.config.settings import to_environment
 from triplewire.model.clock import SystemClock
 from triplewire.model.errors import TriplewireError
+from triplewire.service.processes import ChildProcess
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 pytestmark = pytest.mark.processes
 
@@ -40,8 +40,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @asynccontextmanager
-async def edge(settings: Settings) -> AsyncIterator[tuple[Child, AsyncClient]]:
-    child = Child("edge", settings, SystemClock())
+async def edge(settings: Settings) -> AsyncIterator[tuple[ChildProcess, AsyncClient]]:
+    child = ChildProcess("edge", settings, SystemClock())
     child.start()
     async with AsyncClient(settings.url) as client:
         try:

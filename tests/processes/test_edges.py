@@ -15,14 +15,14 @@ import pytest
 from rich.console import Console
 
 from triplewire.bench.broker import free_port
-from triplewire.cli.top import Watch
+from triplewire.cli.top import BrokerWatcher
 from triplewire.client import AsyncClient
-from triplewire.compose.edges import Edges
-from triplewire.compose.restarts import Restart
 from triplewire.config import Settings
 from triplewire.config.status import EdgeStatus, read_statuses, write_heartbeat
 from triplewire.model.clock import ManualClock, SystemClock
 from triplewire.model.errors import Unavailable
+from triplewire.service.processes import EdgePool
+from triplewire.service.supervisor import RollingRestart
 from triplewire.testing import event
 
 pytestmark = pytest.mark.processes
@@ -39,7 +39,7 @@ class Fleet:
         self.settings = settings
         self.clock = ManualClock()
         self.taken: float | None = None
-        self.edges = Edges(settings, self.clock, self.read)
+        self.edges = EdgePool(settings, self.clock, self.read)
 
     def read(self) -> list[EdgeStatus]:
         found = read_statuses(self.settings.standings, SystemClock())
@@ -135,7 +135,7 @@ async def restarted(at: Fleet) -> None:
     """As `triplewire restart` does it, where this process is `triplewire up`."""
     write_heartbeat(at.settings.supervision, SystemClock(), "ready")
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, at.edges.restart)
-    restart = Restart.begun(at.settings)
+    restart = RollingRestart.begun(at.settings)
     assert restart.before == at.pids()
     assert not restart.done()
     await at.until(restart.done)
@@ -154,16 +154,16 @@ async def test_who_comes_while_there_is_no_edge_waits_for_the_next(
         asking = asyncio.create_task(client.edges())
         await at.until(asking.done)
         assert [each["pid"] for each in asking.result()] == list(at.pids()) != [before]
-        await Watch([at.settings.url], Console(), json=True).once()
+        await BrokerWatcher([at.settings.url], Console(), json=True).once()
         found = orjson.loads(capsys.readouterr().out)
         assert [each["pid"] for each in found["brokers"][0]["edges"]] == list(at.pids())
 
 
 def test_there_is_nothing_to_restart_without_a_supervisor(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no `triplewire up`"):
-        Restart.begun(Settings(data=tmp_path))
+        RollingRestart.begun(Settings(data=tmp_path))
     write_heartbeat(tmp_path / "up.json", SystemClock(), "ready")
     text = (tmp_path / "up.json").read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194303')
     (tmp_path / "up.json").write_text(text)
     with pytest.raises(Unavailable, match="no `triplewire up`"):
-        Restart.begun(Settings(data=tmp_path))
+        RollingRestart.begun(Settings(data=tmp_path))

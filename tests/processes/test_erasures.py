@@ -17,7 +17,7 @@ from triplewire.bench.broker import free_port
 from triplewire.cli.app import app
 from triplewire.config import Settings
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 pytestmark = pytest.mark.processes
 

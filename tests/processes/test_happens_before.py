@@ -11,16 +11,16 @@ import pytest
 from tests.config.collectors import Collector
 from tests.processes.hearing import hear_all
 from triplewire.client import AsyncClient
-from triplewire.compose.up import Up
+from triplewire.service.supervisor import Supervisor
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 pytestmark = pytest.mark.processes
 
 TIMES = 1_000
 
 
-async def test_a_subscription_sees_the_next_event(broker: Up) -> None:
+async def test_a_subscription_sees_the_next_event(broker: Supervisor) -> None:
     ids = []
     async with AsyncClient(broker.settings.url) as client:
         for number in range(TIMES):
@@ -32,7 +32,9 @@ async def test_a_subscription_sees_the_next_event(broker: Up) -> None:
     assert [[each["event"] for each in found] for found in heard] == [[event(number).id] for number in range(TIMES)]
 
 
-def test_a_trace_leads_from_the_publisher_through_spark_to_the_listener(broker: Up, collector: Collector) -> None:
+def test_a_trace_leads_from_the_publisher_through_spark_to_the_listener(
+    broker: Supervisor, collector: Collector
+) -> None:
     """Door, log, batch and delivery, in two processes, are spans of the publisher's own trace."""
     trace, span = uuid4().hex, uuid4().hex[:16]
 

@@ -17,10 +17,10 @@ from tests.edge.hooks.scenes import receiver
 from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_servers import wait_listening
 from triplewire.client import AsyncClient
-from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
 from triplewire.model import MATCHES, format_position, parse_position
 from triplewire.model.clock import SystemClock
+from triplewire.service.processes import ChildProcess, stop_all
 from triplewire.storage.outbox import SqliteOutbox
 from triplewire.testing import event
 
@@ -30,7 +30,7 @@ EVENTS = 20
 
 
 @asynccontextmanager
-async def started(*children: Child) -> AsyncIterator[None]:
+async def started(*children: ChildProcess) -> AsyncIterator[None]:
     for child in children:
         child.start()
     try:
@@ -49,7 +49,7 @@ def match(outbox: SqliteOutbox, positions: Sequence[int], since: int) -> None:
 async def story(folder: Path) -> tuple[list[str], list[str]]:
     """The ids that were sent, in order, and those that had to be."""
     first, second = (
-        Child("edge", Settings(data=folder, port=free_port(), hook_networks=("127.0.0.0/8",)), SystemClock())
+        ChildProcess("edge", Settings(data=folder, port=free_port(), hook_networks=("127.0.0.0/8",)), SystemClock())
         for _ in range(2)
     )
     async with receiver() as target, started(first), AsyncClient(first.settings.url) as client:

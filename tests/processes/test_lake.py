@@ -12,15 +12,15 @@ import pytest
 
 from tests.processes.hearing import until_stored
 from triplewire.client import AsyncClient
-from triplewire.compose.up import Up
 from triplewire.config.settings import to_environment
+from triplewire.service.supervisor import Supervisor
 
 pytestmark = pytest.mark.processes
 
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s <urn:lake:value> ?v }"
 
 
-def lake(broker: Up, *arguments: str) -> Any:  # noqa: ANN401 - a JSON value
+def lake(broker: Supervisor, *arguments: str) -> Any:  # noqa: ANN401 - a JSON value
     command = [sys.executable, "-m", "triplewire", "lake", *arguments, "--json"]
     variables = {**os.environ, **to_environment(broker.settings), "TRIPLEWIRE_SUPERVISOR": "0"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=variables)
@@ -39,7 +39,7 @@ async def counted(client: AsyncClient) -> int:
 
 
 @pytest.mark.timeout(300)
-async def test_compaction_beside_a_running_broker(broker: Up) -> None:
+async def test_compaction_beside_a_running_broker(broker: Supervisor) -> None:
     async with AsyncClient(broker.settings.url) as client:
         for first in range(0, 2_000, 1_000):
             taken = await client.publish("lake", "".join(map(quad, range(first, first + 1_000))))

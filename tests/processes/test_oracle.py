@@ -9,16 +9,16 @@ import pytest
 from tests import generated, oracle
 from tests.processes.hearing import hear_all, until_stored
 from triplewire.client import AsyncClient
-from triplewire.codec import N_QUADS, decode
-from triplewire.compose.up import Up
 from triplewire.model import Kind
+from triplewire.rdf import N_QUADS, decode
+from triplewire.service.supervisor import Supervisor
 
 pytestmark = pytest.mark.processes
 
 EVENTS, SUBSCRIPTIONS, SEED = 1_000, 50, 20_261_115
 
 
-async def test_notifications_equal_the_oracle(broker: Up) -> None:
+async def test_notifications_equal_the_oracle(broker: Supervisor) -> None:
     random = Random(SEED)
     events = [generated.event(random, number) for number in range(EVENTS)]
     asked = [(generated.sparql(random), list(Kind)[number % 3]) for number in range(SUBSCRIPTIONS)]
@@ -40,7 +40,7 @@ async def test_notifications_equal_the_oracle(broker: Up) -> None:
                 assert back.text == next(event.text for event in events if event.id == back.id)
 
 
-async def test_history_equals_the_oracle(broker: Up) -> None:
+async def test_history_equals_the_oracle(broker: Supervisor) -> None:
     random = Random(SEED + 1)
     events = [generated.event(random, 100_000 + number) for number in range(200)]
     async with AsyncClient(broker.settings.url) as client:

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests import generated, oracle
 from tests.processes.hearing import hear_all
 from triplewire.client import AsyncClient
-from triplewire.compose.up import Up
 from triplewire.model import Kind
+from triplewire.service.supervisor import Supervisor
 
 pytestmark = pytest.mark.processes
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), kinds=st.lists(st.sampled_from(Kind), min_size=1, max_size=6))
-def test_notifications_equal_the_oracle(broker: Up, seed: int, kinds: list[Kind]) -> None:
+def test_notifications_equal_the_oracle(broker: Supervisor, seed: int, kinds: list[Kind]) -> None:
     asyncio.run(check(broker.settings.url, Random(seed), kinds))
 
 

@@ -14,7 +14,7 @@ from tests.docs import pages
 from tests.processes.hearing import LOOK_SECONDS
 from tests.spark.dataframes.sessions import program
 from triplewire.client import Client
-from triplewire.compose.up import Up
+from triplewire.service.supervisor import Supervisor
 
 pytestmark = [pytest.mark.processes, pytest.mark.spark]
 
@@ -37,7 +37,7 @@ def wait_stored(url: str) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_session_of_the_page_works(broker: Up, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_session_of_the_page_works(broker: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     steps = _STEP.findall(PAGE.read_text())
     for code, said in steps:

@@ -12,12 +12,12 @@ import pytest
 
 from tests.processes.hearing import until_stored
 from triplewire.client import AsyncClient
-from triplewire.codec import encode_addressed
-from triplewire.compose.up import Up
 from triplewire.model import Event, EventHeaders, StreamEvent
-from triplewire.transfer.events import BEGINNING, Found, events
-from triplewire.transfer.formats import shape_of
-from triplewire.transfer.imports import Import, reader_of
+from triplewire.rdf import encode_addressed
+from triplewire.service.supervisor import Supervisor
+from triplewire.service.transfer.events import FILE_START, FileEvent, read_events
+from triplewire.service.transfer.formats import choose_encoding
+from triplewire.service.transfer.importer import Import, open_reader
 
 pytestmark = pytest.mark.processes
 
@@ -51,7 +51,7 @@ def run(*arguments: str) -> None:
     assert process.returncode == 0, told
 
 
-async def test_what_goes_in_through_kill_9_comes_out_once(broker: Up, tmp_path: Path) -> None:
+async def test_what_goes_in_through_kill_9_comes_out_once(broker: Supervisor, tmp_path: Path) -> None:
     path, state, out = tmp_path / "in.nq", tmp_path / "in.nq.import", tmp_path / "out.nq"
     path.write_bytes(encode_addressed(map(said, range(EVENTS))))
     command = ["import", str(path), "--url", broker.settings.url, "--on-error", "skip"]
@@ -66,6 +66,8 @@ async def test_what_goes_in_through_kill_9_comes_out_once(broker: Up, tmp_path: 
         await until_stored(client, (await client.health())["head"])
     streams = [word for stream in STREAMS for word in ("--stream", stream)]
     run("export", str(out), *streams, "--data", str(broker.settings.data))
-    found = events(reader_of(Import(out, shape_of(out.name))), BEGINNING, None)
-    assert [each.addressed for each in found if isinstance(each, Found)] == [said(number) for number in range(EVENTS)]
+    found = read_events(open_reader(Import(out, choose_encoding(out.name))), FILE_START, None)
+    assert [each.addressed for each in found if isinstance(each, FileEvent)] == [
+        said(number) for number in range(EVENTS)
+    ]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.nq", "out.nq"]

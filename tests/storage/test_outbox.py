@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from triplewire.config import limits
 from triplewire.model import MATCHES
 from triplewire.storage.log.ports import OutboxChunk
-from triplewire.testing import KINDS, Crash, Fault, FaultyOutbox, Twin, twin
+from triplewire.testing import TWIN_KINDS, Crash, Fault, FaultyOutbox, Twin, open_twin
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -130,7 +130,7 @@ def test_a_pipeline_that_dies_around_a_write_and_writes_again_loses_and_doubles_
     assert told(restarted.read(0, 10)) == [2, 4, 6]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @settings(max_examples=25, deadline=None)
 @given(
     hits=st.sets(st.integers(1, 30)),
@@ -141,7 +141,7 @@ def test_whatever_runs_begin_again_each_match_is_handed_out_once(
 ) -> None:
     """Every run begins at the start and cuts its batches its own way; matching is the same function for all."""
     reached = 0
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         for number, lengths in enumerate(runs):
             after, outbox = 0, stores.outbox(str(number))
             for batch, length in enumerate(lengths):

@@ -17,15 +17,15 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from triplewire.bench.machine import Usage, jvm_seconds, usage
-from triplewire.compose.up import Up
 from triplewire.config import Settings
+from triplewire.service.supervisor import Supervisor
 
 
 @dataclass(frozen=True)
 class Broker:
     """The running broker, and how long it took to be ready."""
 
-    up: Up
+    up: Supervisor
     ready_seconds: float
 
     @property
@@ -58,7 +58,7 @@ class Broker:
 def broker(**given: Any) -> Iterator[Broker]:  # noqa: ANN401
     """Start one on a free port, with settings that are given, and wait until it is ready; stop it afterwards."""
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        up = Up(Settings(data=Path(directory), port=free_port(), **given))
+        up = Supervisor(Settings(data=Path(directory), port=free_port(), **given))
         began = time.perf_counter()
         up.start()
         try:

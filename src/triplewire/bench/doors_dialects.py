@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from triplewire.bench.doors_tellings import TELLINGS, written
-from triplewire.codec import TURTLE, decode, new_id, nquads
-from triplewire.codec.shacl import drafted
-from triplewire.codec.syntaxes import N_QUADS, TRIG
-from triplewire.codec.wrappings import CLOUD_EVENT, JELLY, MESSAGES, NDJSON, QUADS, ZTREAMY, Wrapping
 from triplewire.edge.formats import FORMATS
 from triplewire.edge.shapes.judges import Judges
 from triplewire.model import ENTRIES, EventHeaders
 from triplewire.model.terms import XSD
+from triplewire.rdf import TURTLE, decode, new_id, to_nquads
+from triplewire.rdf.envelopes import CLOUD_EVENT, JELLY, MESSAGES, NDJSON, QUADS, ZTREAMY, Envelope
+from triplewire.rdf.shacl import parse_shapes
+from triplewire.rdf.syntaxes import N_QUADS, TRIG
 
 EVENTS = 2_000
 RUNS = 5
 JUDGED = 200
 EX = "http://example.org/"
-_PAIRS: dict[str, Wrapping] = {
+_PAIRS: dict[str, Envelope] = {
     "nquads": QUADS,
     "ndjson": NDJSON,
     "ztreamy": ZTREAMY,
@@ -54,8 +54,8 @@ def dialects(events: int = EVENTS, runs: int = RUNS, judged: int = JUDGED) -> di
 def _plain(table: pa.Table, runs: int) -> dict[str, float]:
     """Nothing but quads, in one body: what all others are beside."""
     pairs = list(zip(table["event"].to_pylist(), table["text"].to_pylist(), strict=True))
-    encode = _microseconds(lambda: [nquads(*each).encode() for each in pairs], runs, len(pairs))
-    body = "".join(nquads(*each) for each in pairs).encode()
+    encode = _microseconds(lambda: [to_nquads(*each).encode() for each in pairs], runs, len(pairs))
+    body = "".join(to_nquads(*each) for each in pairs).encode()
     read = _microseconds(lambda: decode(body, N_QUADS), runs, len(pairs))
     return {"encode_us": encode, "decode_us": read, "bytes": round(len(body) / len(pairs))}
 
@@ -73,7 +73,7 @@ def _telling(name: str, table: pa.Table, runs: int) -> dict[str, float]:
     return {"encode_us": encode, "bytes": round(sum(map(len, TELLINGS[name](table))) / table.num_rows)}
 
 
-def _read(wrapping: Wrapping, parts: list[bytes]) -> int:
+def _read(wrapping: Envelope, parts: list[bytes]) -> int:
     """How many events are read; CloudEvents are a body each, as they are sent."""
     bodies = parts if wrapping is CLOUD_EVENT else [b"".join(parts)]
     count = 0
@@ -95,7 +95,7 @@ def _microseconds(work: Callable[[], object], runs: int, count: int) -> float:
 
 
 async def _shacl(judged: int) -> dict[str, float]:
-    judges, shapes = Judges(), drafted(SHAPES.encode(), TURTLE)
+    judges, shapes = Judges(), parse_shapes(SHAPES.encode(), TURTLE)
     try:
         began = time.monotonic()
         await judges.check(shapes)

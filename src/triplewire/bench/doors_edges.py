@@ -8,9 +8,9 @@ from pathlib import Path
 
 from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
-from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
 from triplewire.model.clock import SystemClock
+from triplewire.service.processes import ChildProcess, stop_all
 
 _IDLE_SECONDS = 20.0
 
@@ -21,9 +21,9 @@ def settings_in(folder: Path) -> Settings:
 
 
 @contextmanager
-def edges_of(settings: Sequence[Settings]) -> Iterator[list[Child]]:
+def edges_of(settings: Sequence[Settings]) -> Iterator[list[ChildProcess]]:
     """Those edges, when all have done what they do first; they are stopped afterwards."""
-    children = [Child("edge", each, SystemClock()) for each in settings]
+    children = [ChildProcess("edge", each, SystemClock()) for each in settings]
     try:
         for child in children:
             child.settings.data.mkdir()

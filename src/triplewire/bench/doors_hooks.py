@@ -22,10 +22,10 @@ from triplewire.bench.fanout_links import Link, more_files
 from triplewire.bench.fanout_servers import HOST, wait_idle, wait_listening
 from triplewire.bench.report import percentile
 from triplewire.client import Client
-from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
 from triplewire.model import MATCHES, parse_position
 from triplewire.model.clock import SystemClock
+from triplewire.service.processes import ChildProcess, stop_all
 from triplewire.storage.outbox import SqliteOutbox
 
 _LOAD = 0.4
@@ -114,7 +114,7 @@ def _publisher(ports: Sequence[int]) -> Iterator[_Publisher]:
     """Over an edge that is started for it, with a subscription for each target."""
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
         settings = Settings(data=Path(directory), host=HOST, port=free_port(), hook_networks=("127.0.0.0/8",))
-        child = Child("edge", settings, SystemClock())
+        child = ChildProcess("edge", settings, SystemClock())
         try:
             child.start()
             wait_listening(child)

@@ -24,13 +24,13 @@ from triplewire.access.scopes import Scope
 from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
-from triplewire.compose.children import Child
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import lift_request
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.model.terms import RDF_TYPE, XSD
+from triplewire.service.processes import ChildProcess
 from triplewire.storage.log.appending import entries_table
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
@@ -67,7 +67,7 @@ def measure(plan: Plan) -> dict[str, Any]:
 class Street:
     """An edge, who publishes to it, and who listens."""
 
-    def __init__(self, child: Child, policy: str | None) -> None:
+    def __init__(self, child: ChildProcess, policy: str | None) -> None:
         self.child = child
         self._publisher = HTTPConnection(HOST, child.settings.port)
         if policy is not None:

@@ -10,8 +10,6 @@ from itertools import islice
 
 import pyarrow as pa
 
-from triplewire.codec.documents import document
-from triplewire.codec.syntaxes import TRIG
 from triplewire.config import limits
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Format
@@ -19,6 +17,8 @@ from triplewire.edge.hooks.posts import FORMATS, POSTS
 from triplewire.edge.ldes.statements import Addresses, members
 from triplewire.edge.mercure.updates import UPDATES
 from triplewire.model import format_position
+from triplewire.rdf.serializer import write_document
+from triplewire.rdf.syntaxes import TRIG
 from triplewire.security.webhooks import hub_signature, new_secret, signature_headers
 
 _SECRET = new_secret()
@@ -50,7 +50,7 @@ def _pages(table: pa.Table) -> list[bytes]:
     entries: Iterator[Mapping[str, object]] = iter(table.to_pylist())
     at, found = Addresses("http://localhost:8080", "bench"), list[bytes]()
     while page := list(islice(entries, limits.LEAF_EVENTS)):
-        found.append(document("".join(members(at, page)), TRIG))
+        found.append(write_document("".join(members(at, page)), TRIG))
     return found
 
 

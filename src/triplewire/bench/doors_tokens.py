@@ -22,8 +22,8 @@ import orjson
 from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
-from triplewire.compose.children import Child
 from triplewire.model.errors import Unavailable
+from triplewire.service.processes import ChildProcess
 
 _BODY = b"<urn:sensor:1> <urn:value> <urn:reading:%d> .\n"
 _ISSUER, _AUDIENCE = "https://id.example.org", "triplewire"
@@ -33,7 +33,7 @@ _ISSUER, _AUDIENCE = "https://id.example.org", "triplewire"
 class Visitor:
     """Publishes to one edge, showing what it was given."""
 
-    child: Child
+    child: ChildProcess
     headers: Mapping[str, str] = field(default_factory=dict)
     sent: int = 0
 
@@ -103,7 +103,7 @@ def visitors() -> Iterator[dict[str, Visitor]]:
         yield made
 
 
-def _token(child: Child) -> str:
+def _token(child: ChildProcess) -> str:
     """The first token, which closes the door."""
     asked = orjson.dumps({"name": "bench", "allow": ["publish:bench"]})
     with closing(Visitor(child)) as administrator:

@@ -16,10 +16,10 @@ from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_links import Link, more_files
 from triplewire.bench.fanout_load import Target
 from triplewire.bench.machine import usage
-from triplewire.compose.children import Child, stop_all
 from triplewire.config import Settings
 from triplewire.model.clock import SystemClock
 from triplewire.model.errors import Unavailable
+from triplewire.service.processes import ChildProcess, stop_all
 
 HOST = "127.0.0.1"
 
@@ -63,7 +63,7 @@ def edges(processes: int, manner: Manner, logs: int = 1) -> Iterator[Server]:
     more_files()
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
         homes = [Settings(data=Path(directory) / str(log), host=HOST, port=free_port()) for log in range(logs)]
-        children = [Child("edge", home, SystemClock()) for home in homes for _ in range(processes)]
+        children = [ChildProcess("edge", home, SystemClock()) for home in homes for _ in range(processes)]
         try:
             for child in children:
                 child.settings.data.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def bare(processes: int) -> Iterator[tuple[Server, Bares]]:
         yield Server([Target((HOST, port), request("/", port))], [link.pid for link in links]), Bares(links)
 
 
-def wait_listening(child: Child) -> None:
+def wait_listening(child: ChildProcess) -> None:
     """Until an edge takes requests. Raises Unavailable, with what it said last."""
     end = time.monotonic() + _START_SECONDS
     while child.pid is None or not _listens(child.pid, child.settings.port):

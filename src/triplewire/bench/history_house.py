@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from triplewire.compose.house import lake_house
+from triplewire.service.pipeline import open_maintenance
 from triplewire.spark.jobs.workers import run_tasks
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.maintenance import MaintenanceProgress, compact
@@ -29,7 +29,7 @@ class Kept:
 
 def keep_house(spark: SparkSession, table: Path, say: Callable[[str], None]) -> Kept:
     """Until nothing is left to do."""
-    made = lake_house(table)
+    made = open_maintenance(table)
     tasks = spark.sparkContext.defaultParallelism
     house = replace(made, run=partial(run_tasks, spark), tasks=tasks, told=_Told(say))
     began = time.perf_counter()

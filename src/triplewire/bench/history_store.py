@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.bench.machine import usage
-from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
+from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.application import warm_up
 from triplewire.spark.jobs.streaming import JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts

@@ -23,9 +23,9 @@ from triplewire.bench.hour_comparisons import in_turn, medians, ratios
 from triplewire.bench.hour_questions import Asked, Asker, Kept, questions, whole
 from triplewire.bench.hour_turns import Turns
 from triplewire.bench.machine import description, reference_ms
-from triplewire.compose.house import lake_house, rules
 from triplewire.config import Settings, limits
 from triplewire.model.clock import ManualClock, SystemClock
+from triplewire.service.pipeline import maintenance_rules, open_maintenance
 from triplewire.spark.jobs.maintenance import LakeMaintenance
 from triplewire.spark.jobs.workers import run_tasks
 from triplewire.spark.session import start_session
@@ -103,8 +103,8 @@ class Hour:
         self._table = settings.lake.absolute()
         # Beginning with the time as it is: files of the disk have it, too.
         self._clock = ManualClock(SystemClock().now())
-        house = replace(lake_house(self._table), run=runner, tasks=tasks)
-        self._turns = Turns(LakeMaintenance(house, rules(settings), self._clock), self._clock)
+        house = replace(open_maintenance(self._table), run=runner, tasks=tasks)
+        self._turns = Turns(LakeMaintenance(house, maintenance_rules(settings), self._clock), self._clock)
         self._commits = Commits(self._table, plan.rate, self._clock)
         self._day = day(plan.rate)
         self._questions = questions(self._day, plan.rate)

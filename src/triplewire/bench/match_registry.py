@@ -11,9 +11,9 @@ from typing import overload
 from triplewire.bench.match_counts import Members
 from triplewire.bench.match_templates import Question
 from triplewire.bench.match_workloads import Chosen
-from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import Subscription
+from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
 from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value

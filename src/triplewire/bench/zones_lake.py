@@ -7,8 +7,8 @@ from statistics import mean, stdev
 
 import pyarrow as pa
 
-from triplewire.codec import N_QUADS, decode
 from triplewire.config import limits
+from triplewire.rdf import N_QUADS, decode
 from triplewire.sparql import explode, to_sql
 from triplewire.storage.lake.balance import BalanceSettings, ZoneLoad
 from triplewire.storage.lake.data_files import connect_duckdb

@@ -1,4 +1,4 @@
-"""`triplewire`: one command for each thing that a person does with a broker."""
+"""The command line `triplewire`: all commands, the shared options, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -10,29 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from triplewire.cli import (
-    audit,
-    bench,
-    continuous,
-    erase,
-    export,
-    hooks,
-    imports,
-    lake,
-    listen,
-    ontology,
-    policy,
-    publish,
-    query,
-    relay,
-    serve,
-    shapes,
-    simulate,
-    template,
-    token,
-    top,
-    zones,
-)
+from triplewire.cli import access, bench, erase, lake, query, resources, serve, streams, top, transfer
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import InputError, TriplewireError
 
@@ -79,26 +57,26 @@ def shared(
         os.environ.pop(TOKEN, None)
 
 
-serve.add_to(app)
-publish.add_to(app)
-listen.add_to(app)
-query.add_to(app)
-continuous.add_to(app)
-export.add_to(app)
-imports.add_to(app)
-lake.add_to(app)
+serve.add_serve_commands(app)
+streams.add_publish_command(app)
+streams.add_consume_commands(app)
+query.add_query_command(app)
+query.add_queries_commands(app)
+transfer.add_export_command(app)
+transfer.add_import_command(app)
+lake.add_lake_commands(app)
 erase.add_to(app)
-ontology.add_to(app)
-policy.add_to(app)
-shapes.add_to(app)
-template.add_to(app)
-hooks.add_to(app)
-token.add_to(app)
-audit.add_to(app)
+resources.add_ontology_commands(app)
+access.add_policy_commands(app)
+resources.add_shapes_commands(app)
+resources.add_template_commands(app)
+resources.add_hooks_commands(app)
+access.add_token_commands(app)
+access.add_audit_command(app)
 top.add_to(app)
-zones.add_to(app)
-relay.add_to(app)
-simulate.add_to(app)
+lake.add_zones_command(app)
+serve.add_relay_command(app)
+streams.add_simulate_command(app)
 bench.add_to(app)
 
 

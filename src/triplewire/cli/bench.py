@@ -8,10 +8,10 @@ from typing import Annotated, Optional
 import typer
 
 from triplewire.cli.bench_continuous import continuous
+from triplewire.cli.common import Json
 from triplewire.cli.doors import doors
 from triplewire.cli.fanout import fanout, ztreamy
 from triplewire.cli.measures import aims, by_minute, costs, deviations, table
-from triplewire.cli.options import Json
 from triplewire.cli.reports import say, tell
 
 

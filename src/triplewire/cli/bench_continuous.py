@@ -7,8 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from triplewire.cli.common import Json
 from triplewire.cli.measures import aims, table
-from triplewire.cli.options import Json
 from triplewire.cli.reports import say, tell
 
 

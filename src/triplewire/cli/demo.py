@@ -1,4 +1,4 @@
-"""The demo: a city publishes, subscriptions listen, and the terminal shows what flows."""
+"""The demo's screen: a city publishes, subscriptions consume, and the terminal shows the traffic."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from triplewire.client import AsyncClient
-from triplewire.compose.up import Up
 from triplewire.model.errors import TriplewireError
-from triplewire.simulate import SCENARIOS, City, Scenario
+from triplewire.service.city import SCENARIOS, City, Scenario
+from triplewire.service.supervisor import Supervisor
 
 STREAM = "city"
 RATE = 40
@@ -41,7 +41,7 @@ query    curl {url}/sparql --data-urlencode \\
 
 
 @dataclass
-class Scene:
+class DemoScreen:
     """What the terminal shows."""
 
     url: str
@@ -91,13 +91,13 @@ class Scene:
         )
 
 
-def run_demo(broker: Up, stop: Flag) -> None:
+def run_demo(broker: Supervisor, stop: Flag) -> None:
     """Publish, listen and show until `stop` is set."""
     asyncio.run(_demo(broker, stop))
 
 
-async def _demo(broker: Up, stop: Flag) -> None:
-    scene, console = Scene(broker.settings.url), Console()
+async def _demo(broker: Supervisor, stop: Flag) -> None:
+    scene, console = DemoScreen(broker.settings.url), Console()
     async with AsyncClient(broker.settings.url) as client:
         listening = [asyncio.create_task(_listen(client, scene, each)) for each in await _subscriptions(client)]
         listening.append(asyncio.create_task(_publish(client, scene)))
@@ -134,7 +134,7 @@ async def _subscriptions(client: AsyncClient) -> list[tuple[str, Scenario]]:
     return made
 
 
-async def _listen(client: AsyncClient, scene: Scene, listened: tuple[str, Scenario]) -> None:
+async def _listen(client: AsyncClient, scene: DemoScreen, listened: tuple[str, Scenario]) -> None:
     id, scenario = listened
     async for notification in client.notifications(id, after="now"):
         delay = time.time() - datetime.fromisoformat(notification["time"]).timestamp()
@@ -148,7 +148,7 @@ async def _sentences(scenario: Scenario, notification: Mapping[str, Any]) -> Asy
         yield scenario.say({name: term["value"] for name, term in row.items()})
 
 
-async def _publish(client: AsyncClient, scene: Scene) -> None:
+async def _publish(client: AsyncClient, scene: DemoScreen) -> None:
     """A day of the city every few minutes; a broker that is away for a moment is waited for."""
     city, began, start = City(), time.monotonic(), datetime.now(UTC).replace(hour=DAWN, minute=30)
     while True:
@@ -161,7 +161,7 @@ async def _publish(client: AsyncClient, scene: Scene) -> None:
         scene.rate = scene.published / (time.monotonic() - began)
 
 
-async def _look(client: AsyncClient, scene: Scene) -> None:
+async def _look(client: AsyncClient, scene: DemoScreen) -> None:
     while True:
         with suppress(TriplewireError):
             scene.health = await client.health()

@@ -1,4 +1,4 @@
-"""`erase`: delete events for good, and see the receipts of it."""
+"""`erase`: delete events permanently, and see the receipts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from triplewire.cli.documents import print_json
-from triplewire.cli.listings import listing
-from triplewire.cli.options import DEFAULT_URL, Json, Url
+from triplewire.cli.common import DEFAULT_URL, Json, Url, make_table, print_json
 
 if TYPE_CHECKING:
     from triplewire.client import Client
+
 
 LOOK_SECONDS = 0.5
 
@@ -151,7 +150,7 @@ def _tell(receipt: dict[str, Any], *, json: bool) -> None:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     names = ("id", "erases", "requested", "completed", "by")
-    table = listing(*names)
+    table = make_table(*names)
     for each in found:
         table.add_row(*(str(each[name] or "") for name in names))
     return table

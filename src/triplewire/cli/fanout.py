@@ -9,8 +9,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from triplewire.cli.common import Json
 from triplewire.cli.measures import fanouts, figures_beside, points
-from triplewire.cli.options import Json
 from triplewire.cli.reports import say, tell
 
 

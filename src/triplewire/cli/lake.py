@@ -1,19 +1,23 @@
-"""`lake`: what the lake looks like, and its housekeeping by hand."""
+"""`lake` and `zones`: statistics and maintenance of the lake, and its zone map as a drawing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree as Branch
 
-from triplewire.cli.documents import print_json
-from triplewire.cli.options import Data, Json, settings_of
+from triplewire.cli.common import Data, Json, load_settings, print_json
+from triplewire.storage.lake.survey import LakeSurvey, format_bound, survey_document
+from triplewire.storage.lake.zones import TreeCut, ZoneTree, list_zones
 
 lakes = typer.Typer(
     help="The table of everything that was ever published: see it, and keep it in order by hand.",
@@ -22,17 +26,17 @@ lakes = typer.Typer(
 )
 
 
-def add_to(app: typer.Typer) -> None:
+def add_lake_commands(app: typer.Typer) -> None:
     app.add_typer(lakes, name="lake")
 
 
 @lakes.command("status")
 def status(data: Data = None, json: Json = False) -> None:
     """Tell how large the lake is: quads, files, zones, versions."""
-    from triplewire.compose.house import lake_house
+    from triplewire.service.pipeline import open_maintenance
     from triplewire.storage.lake.survey import lake_totals
 
-    house = lake_house(settings_of(data).lake.absolute())
+    house = open_maintenance(load_settings(data).lake.absolute())
     found = house.lake.files()
     _tell({**lake_totals(found), "stored": found.upto, "zones": len(house.zones(found).zones)}, json=json)
 
@@ -68,7 +72,7 @@ def balance(
     from triplewire.storage.lake.read_counts import load_read_counts
     from triplewire.storage.lake.rebalancing import rebalance as work
 
-    settings = parse_balance(rules or settings_of(data).balance)
+    settings = parse_balance(rules or load_settings(data).balance)
     with _house(data, json=json) as house:
         read = load_read_counts(house.table.with_name("reads"), SystemClock().now())
         made = work(house, settings, read, reorder=True)
@@ -89,7 +93,7 @@ def retain(
     from triplewire.storage.lake.retention import LakeRetention
     from triplewire.storage.lake.retention import apply_retention as work
 
-    settings = settings_of(data)
+    settings = load_settings(data)
     retention = LakeRetention.parsed(ages or settings.keep, size or settings.keep_bytes)
     with _house(data, json=json) as house:
         _tell({"quads": work(house, retention, datetime.now(UTC))}, json=json)
@@ -108,7 +112,7 @@ def vacuum(
     from triplewire.storage.lake.maintenance import checkpoint, hold_maintenance_lock
     from triplewire.storage.lake.maintenance import vacuum as work
 
-    settings = settings_of(data)
+    settings = load_settings(data)
     kept = settings.travel_hours if hours is None else hours
     with hold_maintenance_lock(settings.lake.absolute(), wait=True):
         gone = work(settings.lake.absolute(), kept)
@@ -122,7 +126,7 @@ def versions(
     """Tell which versions can be asked for with `--version` or `--as-of`."""
     from triplewire.storage.lake.delta import list_versions as listed
 
-    found = listed(settings_of(data).lake.absolute(), limit)
+    found = listed(load_settings(data).lake.absolute(), limit)
     if json:
         print_json([{"version": each.version, "at": each.at.isoformat(), "work": each.work} for each in found])
         return
@@ -135,12 +139,12 @@ def versions(
 @contextmanager
 def _house(data: Data, *, json: bool) -> Iterator[Any]:
     """The house, and its progress on the terminal."""
-    from triplewire.compose.house import keeping_house
+    from triplewire.service.pipeline import maintain_lake
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     shown = Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal)
-    with shown, keeping_house(settings_of(data), _shower(shown)) as house:
+    with shown, maintain_lake(load_settings(data), _shower(shown)) as house:
         yield house
 
 
@@ -161,3 +165,103 @@ def _tell(found: Mapping[str, object], *, json: bool) -> None:
     for name, value in found.items():
         table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     Console().print(table)
+
+
+# `zones`: the lake's zone map, drawn.
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+The map of the lake in triplewire-data:
+
+    triplewire zones
+
+As a picture, in which the pointer tells what each zone holds:
+
+    triplewire zones --svg zones.svg
+
+The fullest zones, in a script:
+
+    triplewire zones --json | jq '.zones | sort_by(-.quads)[:3]'
+"""
+
+STYLES = {"graph": "bright_black", "subject": "blue", "predicate": "red", "object": "green"}
+_CELLS = 12
+"""Length of the bar of the fullest zone."""
+
+
+def add_zones_command(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(zones)
+
+
+def zones(
+    data: Data = None,
+    svg: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        typer.Option("--svg", help="Draw the map into this file, too.", dir_okay=False, writable=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Draw the zone map: where the lake was cut, and what lies in each part.
+
+    Zones are boxes in the space of graph, subject, predicate and object, in which a number lies as a number and a time
+    as a time. A query reads only the zones that its constants and ranges touch. Branches are cuts; at each leaf stand
+    the zone, its quads, their share, bytes and files. It reads the lake itself: no broker needs to run.
+    """
+    from triplewire.service.wiring import survey_zones
+    from triplewire.storage.lake import survey
+
+    found = survey_zones(load_settings(data))
+    if svg is not None:
+        svg.write_text(survey.draw_svg(found))
+    if json:
+        print_json(survey_document(found))
+    else:
+        Console().print(draw_zones(found))
+
+
+def draw_zones(found: LakeSurvey) -> Group:
+    """The map for a terminal."""
+    fresh = found.fresh
+    said = f"{len(found.zones.zones):,} zones, {found.quads:,.0f} quads, version {found.version}"
+    last = f"fresh, in no zone yet: {fresh.load.quads:,.0f} quads in {fresh.files:,} files"
+    return Group(Text(said, "bold"), _branch(found, found.zones.tree), Text(last, "dim"), *_order(found))
+
+
+def _order(found: LakeSurvey) -> list[Text]:
+    """What another order than that of terms costs."""
+    return [Text(found.zones.transformation.costs, "yellow")] if found.zones.order != "none" else []
+
+
+def _branch(found: LakeSurvey, tree: ZoneTree) -> Branch:
+    if not isinstance(tree, TreeCut):
+        return Branch(_leaf(found, tree))
+    branch = Branch(_cut(found, tree), guide_style="dim")
+    for each in (tree.low, tree.high):
+        branch.children.append(_branch(found, each))
+    return branch
+
+
+def _cut(found: LakeSurvey, tree: TreeCut) -> Text:
+    share = sum(found.share(zone) for zone in {*list_zones(tree)})
+    return Text.assemble(
+        (tree.dimension, STYLES[tree.dimension]), f" │ {format_bound(tree.bound)} ", (f"{share:.1%}", "dim")
+    )
+
+
+def _leaf(found: LakeSurvey, zone: str) -> Text:
+    held, share = found.holdings[zone], found.share(zone)
+    fullest = max(found.share(each) for each in found.holdings)
+    bar = "█" * round(_CELLS * share / fullest) if fullest else ""
+    reads = f", {held.load.reads:,.0f} reads" if held.load.reads else ""
+    files = "1 file" if held.files == 1 else f"{held.files:,} files"
+    figures = f" {share:>5.1%} {held.load.quads:,.0f} quads, {_size(held.load.bytes)}, {files}{reads}"
+    return Text.assemble((zone, "bold"), " ", (bar, "yellow"), figures, no_wrap=True, overflow="ellipsis")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1_000 or unit == "GB":
+            break
+        count /= 1_000
+    return f"{count:.3g} {unit}"

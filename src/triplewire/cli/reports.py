@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from triplewire.cli.documents import print_json
+from triplewire.cli.common import print_json
 
 
 def say(text: str) -> None:

@@ -1,19 +1,179 @@
-"""`top`: a live view of edges and streams."""
+"""`top`: a live view of edges and streams.
+
+Counters of edges are read twice and shown as rates.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Optional
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from triplewire.cli.options import DEFAULT_URL, Json
-from triplewire.cli.overviews import Looks, Overview
+from triplewire.cli.common import DEFAULT_URL, Json
 from triplewire.client import AsyncClient
+from triplewire.config.metrics import StreamTraffic
+from triplewire.config.status import EdgeStatus, parse_status
+from triplewire.model import parse_position
 from triplewire.model.errors import TriplewireError
+
+# Overviews: what edges tell of themselves, looked at twice, as rates.
+
+
+@dataclass(frozen=True)
+class EdgeRow:
+    """One edge. `cpu` is a share of a core, the others with `_s` are in a second."""
+
+    name: str
+    pid: int
+    state: str
+    cpu: float
+    memory: int
+    listeners: int
+    seats: int
+    published_s: float
+    messages_s: float
+    sent_bytes_s: float
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """One stream, over all edges of a broker. `share` is bytes sent of bytes before compression."""
+
+    stream: str
+    clients: int = 0
+    messages_s: float = 0.0
+    plain_bytes_s: float = 0.0
+    sent_bytes_s: float = 0.0
+    waiting: int = 0
+    dropped: int = 0
+    window: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        return self.sent_bytes_s / self.plain_bytes_s if self.plain_bytes_s else None
+
+    def __add__(self, other: StreamRow) -> StreamRow:
+        return StreamRow(
+            self.stream,
+            self.clients + other.clients,
+            self.messages_s + other.messages_s,
+            self.plain_bytes_s + other.plain_bytes_s,
+            self.sent_bytes_s + other.sent_bytes_s,
+            max(self.waiting, other.waiting),
+            self.dropped + other.dropped,
+            max(self.window, other.window),
+        )
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One broker, by the address of which it was asked. Without health it does not answer, for the reason given."""
+
+    url: str
+    health: Mapping[str, Any] = field(default_factory=dict)
+    edges: Sequence[EdgeRow] = ()
+    streams: Sequence[StreamRow] = ()
+    fault: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "url": self.url,
+            "fault": self.fault or None,
+            "health": dict(self.health),
+            "edges": [asdict(each) for each in self.edges],
+            "streams": [{**asdict(each), "share": each.share} for each in self.streams],
+        }
+
+
+class RateTracker:
+    """Remembers what each edge of one broker told before, and turns what it tells now into rates."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._pairs: dict[int, tuple[EdgeStatus, EdgeStatus]] = {}
+
+    @property
+    def settled(self) -> bool:
+        """Every edge has told at least twice."""
+        return bool(self._pairs) and all(before.at < now.at for before, now in self._pairs.values())
+
+    def look(self, health: Mapping[str, Any], edges: Iterable[Mapping[str, Any]]) -> Overview:
+        """An edge that has told nothing new keeps the rates that it had."""
+        told = [parse_status(each) for each in edges]
+        self._pairs = {each.pid: _pair(self._pairs.get(each.pid), each) for each in told}
+        pairs = [self._pairs[each.pid] for each in told]
+        flows = (row for pair in pairs for row in _stream_rows(*pair))
+        return Overview(self.url, health, [_edge_row(*pair) for pair in pairs], _by_stream(flows))
+
+
+def _pair(known: tuple[EdgeStatus, EdgeStatus] | None, now: EdgeStatus) -> tuple[EdgeStatus, EdgeStatus]:
+    if known is None:
+        return now, now
+    return known if known[1].at == now.at else (known[1], now)
+
+
+def _edge_row(before: EdgeStatus, now: EdgeStatus) -> EdgeRow:
+    seconds = _seconds(before, now)
+    sent, old = _sum(now.streams), _sum(before.streams)
+    return EdgeRow(
+        now.name,
+        now.pid,
+        now.state,
+        _rate(now.cpu - before.cpu, seconds),
+        now.memory,
+        now.taken,
+        now.seats,
+        _rate(now.published - before.published, seconds),
+        _rate(sent.messages - old.messages, seconds),
+        _rate(sent.sent_bytes - old.sent_bytes, seconds),
+    )
+
+
+def _stream_rows(before: EdgeStatus, now: EdgeStatus) -> Iterable[StreamRow]:
+    seconds, known = _seconds(before, now), {each.stream: each for each in before.streams}
+    for flow in now.streams:
+        old = known.get(flow.stream, StreamTraffic(flow.stream))
+        yield StreamRow(
+            flow.stream,
+            flow.clients,
+            _rate(flow.messages - old.messages, seconds),
+            _rate(flow.plain_bytes - old.plain_bytes, seconds),
+            _rate(flow.sent_bytes - old.sent_bytes, seconds),
+            flow.waiting,
+            flow.dropped,
+            flow.window,
+        )
+
+
+def _by_stream(rows: Iterable[StreamRow]) -> list[StreamRow]:
+    """The busiest first."""
+    found: dict[str, StreamRow] = {}
+    for row in rows:
+        found[row.stream] = found[row.stream] + row if row.stream in found else row
+    return sorted(found.values(), key=lambda row: (-row.clients, -row.messages_s, row.stream))
+
+
+def _sum(flows: Iterable[StreamTraffic]) -> StreamTraffic:
+    total = StreamTraffic("")
+    for each in flows:
+        total += each
+    return total
+
+
+def _seconds(before: EdgeStatus, now: EdgeStatus) -> float:
+    return (now.at - before.at) / 1_000_000
+
+
+def _rate(amount: float, seconds: float) -> float:
+    return round(max(0.0, amount) / seconds, 3) if seconds > 0 else 0.0
+
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -56,18 +216,18 @@ def top(
     clients, messages and bytes in a second, before and after compression, the share that is left, how many bytes wait
     for the slowest client, how many were cut off, and the buffer window. With `--json`, one object a line.
     """
-    watch = Watch([url.rstrip("/") for url in urls or [DEFAULT_URL]], Console(), json)
+    watch = BrokerWatcher([url.rstrip("/") for url in urls or [DEFAULT_URL]], Console(), json)
     try:
         asyncio.run(watch.once() if once else watch.run())
     except KeyboardInterrupt:
         raise typer.Exit from None
 
 
-class Watch:
+class BrokerWatcher:
     """Looks at brokers, and shows what it sees."""
 
     def __init__(self, urls: Sequence[str], console: Console, json: bool) -> None:
-        self._looks = [Looks(url) for url in urls]
+        self._looks = [RateTracker(url) for url in urls]
         self._console = console
         self._json = json
 
@@ -85,7 +245,6 @@ class Watch:
 
     async def run(self) -> None:
         """Until cancelled."""
-        from triplewire.cli.panels import view
 
         if self._json:
             while True:
@@ -93,7 +252,7 @@ class Watch:
                 await asyncio.sleep(LOOK_SECONDS)
         with Live(console=self._console, screen=self._console.is_terminal, auto_refresh=False) as live:
             while True:
-                live.update(view(await self.look(), max(5, self._console.height - 12)), refresh=True)
+                live.update(render_overviews(await self.look(), max(5, self._console.height - 12)), refresh=True)
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> list[Overview]:
@@ -103,15 +262,13 @@ class Watch:
     def _print(self, found: Sequence[Overview]) -> None:
         import orjson
 
-        from triplewire.cli.panels import view
-
         if self._json:
             typer.echo(orjson.dumps({"brokers": [each.document() for each in found]}))
         else:
-            self._console.print(view(found))
+            self._console.print(render_overviews(found))
 
 
-async def _looked(looks: Looks) -> Overview:
+async def _looked(looks: RateTracker) -> Overview:
     """A connection of its own each time: several processes may share the port, and any of them tells of all."""
     try:
         async with asyncio.timeout(LOOK_SECONDS * 5), AsyncClient(looks.url) as client:
@@ -120,3 +277,118 @@ async def _looked(looks: Looks) -> Overview:
         return Overview(looks.url, fault="no answer in time")
     except TriplewireError as error:
         return Overview(looks.url, fault=str(error))
+
+
+# Panels: an overview of brokers as a terminal shows it.
+
+_CELLS = 6
+"""Length of a bar of a whole core, or of all seats."""
+_COLOURS = {"ok": "green", "ready": "green", "lagging": "yellow", "starting": "yellow", "closing": "yellow"}
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def render_overviews(overviews: Sequence[Overview], rows: int = 20) -> Group:
+    """All brokers, one below the other; of each that many streams."""
+    return Group(*(part for each in overviews for part in _broker(each, rows)))
+
+
+def _broker(overview: Overview, rows: int) -> list[RenderableType]:
+    if overview.fault:
+        return [Text.assemble((overview.url, "bold"), "  ", (overview.fault, "red"))]
+    return [_head(overview), _edges(overview.edges), Text(), _streams(overview.streams, rows), Text()]
+
+
+def _head(overview: Overview) -> Text:
+    health = overview.health
+    status = str(health.get("status", "?"))
+    line = Text.assemble((overview.url, "bold"), "  ", (status, _COLOURS.get(status, "red")))
+    facts = {
+        "pipeline": health.get("pipeline", "?"),
+        "to match": f"{health.get('lag', 0):,} ({health.get('lag_seconds', 0.0):.1f} s)",
+        **{f"lane {name}": f"{each['lag']:,}" for name, each in health.get("lanes", {}).items()},
+        **_lake(health),
+    }
+    for name, value in facts.items():
+        line.append(f"   {name} ", "dim").append(str(value))
+    return line
+
+
+def _lake(health: Mapping[str, Any]) -> dict[str, str]:
+    """What the lake holds, by what the housekeeper told, and how many positions it has still to store."""
+    stored = health.get("stored")
+    behind = (
+        {} if stored is None else {"to store": f"{max(0, parse_position(health['head']) - parse_position(stored)):,}"}
+    )
+    lake = health.get("lake", {})
+    if "files" not in lake:
+        return behind
+    held = f"{lake['files']:,} files, {lake.get('fresh', 0):,} fresh, {format_size(lake.get('bytes', 0))}"
+    return behind | {"lake": held}
+
+
+def _edges(edges: Sequence[EdgeRow]) -> Table:
+    table = _table("edge")
+    for name in ("state", "pid", "cpu", "memory", "listeners", "seats", "in/s", "out/s", "sent/s"):
+        table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
+    for each in edges:
+        taken = each.listeners / each.seats if each.seats else 0.0
+        table.add_row(
+            each.name,
+            Text(each.state, _COLOURS.get(each.state, "red")),
+            str(each.pid),
+            _bar(each.cpu),
+            format_size(each.memory),
+            f"{each.listeners:,}",
+            _bar(taken),
+            format_number(each.published_s),
+            format_number(each.messages_s),
+            format_size(each.sent_bytes_s),
+        )
+    return table
+
+
+def _streams(streams: Sequence[StreamRow], rows: int) -> Table:
+    table = _table("stream")
+    for name in ("clients", "msgs/s", "plain/s", "sent/s", "share", "behind", "cut off", "window"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in streams[:rows]:
+        table.add_row(
+            each.stream,
+            f"{each.clients:,}",
+            format_number(each.messages_s),
+            format_size(each.plain_bytes_s),
+            format_size(each.sent_bytes_s),
+            "–" if each.share is None else f"{each.share:.1%}",
+            Text(format_size(each.waiting), "yellow" if each.waiting else ""),
+            Text(f"{each.dropped:,}", "red" if each.dropped else ""),
+            f"{each.window:.2f} s",
+        )
+    if len(streams) > rows:
+        table.add_row(Text(f"and {len(streams) - rows:,} more", "dim"))
+    if not streams:
+        table.add_row(Text("nobody listens", "dim"))
+    return table
+
+
+def _table(first: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True, min_width=10)
+    return table
+
+
+def _bar(share: float) -> Text:
+    filled = min(_CELLS, round(share * _CELLS))
+    colour = "red" if share > 0.9 else "yellow" if share > 0.7 else "green"
+    return Text.assemble(("█" * filled, colour), ("░" * (_CELLS - filled), "dim"), f" {share:4.0%}")
+
+
+def format_number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+def format_size(value: float) -> str:
+    """Bytes for people: 1.2 MB."""
+    unit = 0
+    while value >= 1000 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:,.0f} {_UNITS[unit]}" if value >= 10 or unit == 0 else f"{value:.1f} {_UNITS[unit]}"

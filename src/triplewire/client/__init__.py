@@ -1,8 +1,7 @@
 """A client for programs: `AsyncClient`, and `Client` for those without an event loop."""
 
-from triplewire.client.answers import Answer, How, Rows
-from triplewire.client.blocking import Client
-from triplewire.client.connections import AsyncClient
-from triplewire.client.pages import Page
+from triplewire.client.async_client import AsyncClient
+from triplewire.client.results import LogPage, QueryOptions, QueryResponse, ResultParser
+from triplewire.client.sync_client import Client
 
-__all__ = ["Answer", "AsyncClient", "Client", "How", "Page", "Rows"]
+__all__ = ["AsyncClient", "Client", "LogPage", "QueryOptions", "QueryResponse", "ResultParser"]

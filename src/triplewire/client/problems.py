@@ -1,4 +1,7 @@
-"""Problem documents back into the exceptions that they were made from."""
+"""Problem documents (RFC 9457) back into the exceptions that they were made from.
+
+An answer that no problem document explains goes by its status.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +31,19 @@ _STATUS: Mapping[int, type[TriplewireError]] = {
 }
 
 
-def error_of(status: int, body: bytes) -> TriplewireError:
+def parse_problem(status: int, body: bytes) -> TriplewireError:
     """The exception for an answer that is not a success. What no problem document explains goes by its status."""
     try:
         document = orjson.loads(body)
         kind = str(document["type"]).rpartition("/")[2]
         detail = str(document["detail"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return _of_status(status, body.decode(errors="replace")[:200])
+        return _error_for_status(status, body.decode(errors="replace")[:200])
     make = _MAKERS.get(kind)
-    return make(detail, document) if make else _of_status(status, detail)
+    return make(detail, document) if make else _error_for_status(status, detail)
 
 
-def _of_status(status: int, detail: str) -> TriplewireError:
+def _error_for_status(status: int, detail: str) -> TriplewireError:
     text = f"{detail or 'no reason was given'} (status {status})"
     if status in _STATUS:
         return _STATUS[status](text)
@@ -59,7 +62,7 @@ def _simple(kind: type[errors.InputError]) -> Callable[[str, Mapping[str, Any]],
     return lambda detail, document: kind(detail, place=_place(document), excerpt=_excerpt(document))
 
 
-def _worded(made: TriplewireError, detail: str) -> TriplewireError:
+def _with_detail(made: TriplewireError, detail: str) -> TriplewireError:
     """The server's words, with the fields that its class has."""
     made.args = (detail,)
     return made
@@ -67,7 +70,7 @@ def _worded(made: TriplewireError, detail: str) -> TriplewireError:
 
 def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     construct = str(document.get("construct", ""))
-    return _worded(errors.Unsupported(construct, place=_place(document), excerpt=_excerpt(document)), detail)
+    return _with_detail(errors.Unsupported(construct, place=_place(document), excerpt=_excerpt(document)), detail)
 
 
 def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
@@ -77,19 +80,19 @@ def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 
 def _shape_violation(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     told = int(document.get("violations", 0)), document.get("results", ()), str(document.get("report", ""))
-    return _worded(errors.ShapeViolation("", "", *told), detail)
+    return _with_detail(errors.ShapeViolation("", "", *told), detail)
 
 
 def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
+    return _with_detail(errors.UnknownMediaType("", tuple(document.get("known", ()))), detail)
 
 
 def _format(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.NotAcceptable("", tuple(document.get("known", ()))), detail)
+    return _with_detail(errors.NotAcceptable("", tuple(document.get("known", ()))), detail)
 
 
 def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
+    return _with_detail(errors.BodyTooLarge("", int(document.get("limit", 0))), detail)
 
 
 def _hinted(detail: str) -> str:
@@ -98,7 +101,7 @@ def _hinted(detail: str) -> str:
 
 
 def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    return _worded(errors.DuplicateId("", str(document.get("position", ""))), detail)
+    return _with_detail(errors.DuplicateId("", str(document.get("position", ""))), detail)
 
 
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {

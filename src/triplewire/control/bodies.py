@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import orjson
 from aiohttp import web
 
-from triplewire.codec.depths import check_nesting
 from triplewire.control.replies import JSON
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.rdf.checks import check_nesting
 
 
 async def body_of(request: web.Request, what: str, most: int) -> bytes:

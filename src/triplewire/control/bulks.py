@@ -14,12 +14,12 @@ from typing import TypeVar
 import orjson
 from aiohttp import web
 
-from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.control.wishes import Wish
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, TriplewireError
 from triplewire.problems import described
+from triplewire.rdf.checks import check_nesting
 
 MEDIA_TYPE = "application/x-ndjson"
 

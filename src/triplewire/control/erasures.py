@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from uuid import uuid4
 
-from triplewire.codec import check_id
 from triplewire.config import limits
 from triplewire.model import ErasureScope
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, NotFound
+from triplewire.rdf import check_id
 from triplewire.storage.registry.erasure import ERASURE, ErasureReceipt, receipt_from_change, request_entries
 from triplewire.storage.registry.ports import Registry
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from triplewire.codec import Syntax, decode
-from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.control.entailments import Entailments
 from triplewire.model.errors import BodyTooLarge, InputError, NotFound
+from triplewire.rdf import Syntax, decode
+from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.sparql.entailment.ontologies import build_ontology
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
@@ -69,9 +69,9 @@ class Ontologies:
 
 def written(loaded: LoadedOntology, syntax: Syntax) -> bytes:
     """The ontology as a document. Raises NotAcceptable for terms that the syntax cannot write."""
-    around = frame(syntax)
+    around = find_frame(syntax)
     lines = loaded.text.replace("\t", " ").replace("\n", " .\n") + " .\n"
-    return around.head + inside(lines.encode(), syntax) + around.tail
+    return around.head + write_fragment(lines.encode(), syntax) + around.tail
 
 
 def _drafted(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:

@@ -10,7 +10,6 @@ from typing import Any
 from aiohttp import web
 
 from triplewire.access import Principal, Verb
-from triplewire.codec import SYNTAXES, TURTLE, negotiate, syntax_of
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -25,6 +24,7 @@ from triplewire.control.wishes import Wish
 from triplewire.matching.results import format_timestamp
 from triplewire.model import Subscription, format_position, parse_position
 from triplewire.model.errors import BadRequest, NotAcceptable
+from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate
 
 
 def routes(subscriptions: Subscriptions, ontologies: Ontologies, insights: Insights) -> list[web.RouteDef]:
@@ -128,7 +128,7 @@ class _Ontologies:
     @serves(querying.LOAD_ONTOLOGY)
     async def load(self, request: web.Request) -> web.Response:
         """In place of what had the name, if anything had."""
-        syntax = syntax_of(request.headers.get("Content-Type"))
+        syntax = find_syntax(request.headers.get("Content-Type"))
         name, body = request.match_info["name"], await body_of(request, "the ontology", limits.ONTOLOGY_BYTES)
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
         return reply(documents.ontology(loaded), headers={"Location": f"/ontologies/{name}"})

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from triplewire.codec import SYNTAXES, TURTLE, negotiate, ntriples, syntax_of
-from triplewire.codec.graphs import frame, inside
-from triplewire.codec.shacl import drafted
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.catalogue import shaping
 from triplewire.control.replies import reply
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, BodyTooLarge, NotAcceptable
+from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate, to_ntriples
+from triplewire.rdf.serializer import find_frame, write_fragment
+from triplewire.rdf.shacl import parse_shapes
 from triplewire.storage.registry.streams import ShapesCache, StreamShapes, ValidationMode, check_stream_name
 
 Check = Callable[[str], Awaitable[None]]
@@ -42,10 +42,10 @@ class _Shapes:
     async def put(self, request: web.Request) -> web.Response:
         """In place of those that the stream had."""
         stream, mode = check_stream_name(request.match_info["stream"]), _mode(request)
-        syntax = syntax_of(request.headers.get("Content-Type"))
+        syntax = find_syntax(request.headers.get("Content-Type"))
         if (request.content_length or 0) > limits.SHAPES_BYTES:
             raise BodyTooLarge("the shapes", limits.SHAPES_BYTES)
-        text = await asyncio.to_thread(drafted, await request.read(), syntax)
+        text = await asyncio.to_thread(parse_shapes, await request.read(), syntax)
         await self._check(text)
         made = await asyncio.to_thread(self._shapes.put, stream, mode, text)
         told = {
@@ -64,8 +64,8 @@ class _Shapes:
         syntax = negotiate(accept, TURTLE)
         if syntax is None:
             raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
-        around = frame(syntax)
-        body = around.head + await asyncio.to_thread(inside, _lines(found), syntax) + around.tail
+        around = find_frame(syntax)
+        body = around.head + await asyncio.to_thread(write_fragment, _lines(found), syntax) + around.tail
         headers = {"ETag": f'"{format_position(found.version)}"', "Vary": "Accept", "Shapes-Mode": found.mode.value}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
@@ -76,7 +76,7 @@ class _Shapes:
 
 
 def _lines(shaped: StreamShapes) -> bytes:
-    return ntriples(shaped.text).encode()
+    return to_ntriples(shaped.text).encode()
 
 
 def _mode(request: web.Request) -> ValidationMode:

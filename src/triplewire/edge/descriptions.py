@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from aiohttp import web
 
-from triplewire.codec import check_id
 from triplewire.history.formats import choose_format
 from triplewire.model.terms import RDF_TYPE, iri
+from triplewire.rdf import check_id
 
 _SD = "http://www.w3.org/ns/sparql-service-description#"
 _FORMATS = (

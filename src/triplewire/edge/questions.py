@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from triplewire.codec import check_id
 from triplewire.config import limits
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType, Unsupported
+from triplewire.rdf import check_id
 
 QUERY = "application/sparql-query"
 FORM = "application/x-www-form-urlencoded"

@@ -17,10 +17,10 @@ from enum import StrEnum
 from functools import cached_property, reduce
 from typing import Literal, TypeAlias
 
-from triplewire.codec.terms import checked_iri, checked_literal
 from triplewire.config import limits
 from triplewire.model.errors import InvalidField
 from triplewire.model.terms import XSD, is_literal, is_plain
+from triplewire.rdf.terms import make_iri, make_literal
 from triplewire.sparql import Apply, Const, Expression, Family, Pattern, Query, Var, family_of
 from triplewire.sparql.algebra import Bag, Basic, Join, Operator, Union
 from triplewire.sparql.algebra import Filter as Conditions
@@ -162,7 +162,7 @@ class TermReader:
             raise InvalidField(place, f"{place} must be an IRI, not {value!r}")
         prefix, colon, local = value.partition(":")
         try:
-            return checked_iri(self.prefixes[prefix] + local if colon and prefix in self.prefixes else value)
+            return make_iri(self.prefixes[prefix] + local if colon and prefix in self.prefixes else value)
         except ValueError:
             hint = f"; there is no prefix {prefix!r}" if colon and "/" not in value else ""
             raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
@@ -188,13 +188,13 @@ class TermReader:
     def _term(self, value: object, place: str) -> str:
         match value:
             case bool():
-                return checked_literal(str(value).lower(), XSD + "boolean")
+                return make_literal(str(value).lower(), XSD + "boolean")
             case int():
-                return checked_literal(str(value), XSD + "integer")
+                return make_literal(str(value), XSD + "integer")
             case float():
-                return checked_literal(repr(value), XSD + "double")
+                return make_literal(repr(value), XSD + "double")
             case str():
-                return checked_literal(value)
+                return make_literal(value)
             case {"@id": address, **others} if not others:
                 return self.name(address, place)
             case {"@value": str(lexical), **others}:
@@ -205,12 +205,12 @@ class TermReader:
         match others:
             case {"@type": type_, **rest} if not rest:
                 datatype = self.name(type_, f"{place}.@type")
-                return self._checked(lambda: checked_literal(lexical, datatype[1:-1]), place)
+                return self._checked(lambda: make_literal(lexical, datatype[1:-1]), place)
             case {"@language": str(tag), **rest} if not rest:
-                return self._checked(lambda: checked_literal(lexical, language=tag), place)
+                return self._checked(lambda: make_literal(lexical, language=tag), place)
         if others:
             raise InvalidField(place, f"{place} must be {_FORMS}, not one with {', '.join(map(str, others))}")
-        return checked_literal(lexical)
+        return make_literal(lexical)
 
     def _checked(self, make: Callable[[], str], place: str) -> str:
         try:

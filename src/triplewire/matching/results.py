@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from triplewire.codec import N_TRIPLES, ntriples
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
 from triplewire.model.terms import XSD, boolean_document, iri, literal, results_document
+from triplewire.rdf import N_TRIPLES, to_ntriples
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.construct import build_graph
 
@@ -55,7 +55,7 @@ def expand_graph(
     bound = (dict(zip(shape.query.projection, row, strict=True)) for row in rows)
     name = f"{subscription.id} {entry['position']}"
     triples = build_graph(shape.template, subscription.constants, bound, name)
-    return {"format": N_TRIPLES.media_type, "graph": ntriples("\n".join(map("\t".join, triples)))}
+    return {"format": N_TRIPLES.media_type, "graph": to_ntriples("\n".join(map("\t".join, triples)))}
 
 
 def _split_terms(shape: Shape, terms: Sequence[str | None]) -> list[tuple[str | None, ...]]:

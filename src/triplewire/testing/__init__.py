@@ -1,13 +1,20 @@
 """Doubles and samples for tests of Triplewire, and of programs that embed it."""
 
-from triplewire.testing.events import event, publication
-from triplewire.testing.faults import Crash, Fault, Faults
-from triplewire.testing.logs import FaultyLog, FaultyOutbox, GatedLog
-from triplewire.testing.shops import Shop
-from triplewire.testing.twins import KINDS, Twin, twin
+from triplewire.testing.doubles import (
+    TWIN_KINDS,
+    Crash,
+    Fault,
+    Faults,
+    FaultyLog,
+    FaultyOutbox,
+    GatedLog,
+    Twin,
+    open_twin,
+)
+from triplewire.testing.samples import Shop, event, publication
 
 __all__ = [
-    "KINDS",
+    "TWIN_KINDS",
     "Crash",
     "Fault",
     "Faults",
@@ -17,6 +24,6 @@ __all__ = [
     "Shop",
     "Twin",
     "event",
+    "open_twin",
     "publication",
-    "twin",
 ]

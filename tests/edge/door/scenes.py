@@ -14,14 +14,14 @@ from aiohttp import hdrs, web
 from tests.edge.houses import Echo
 from triplewire.access import Verb
 from triplewire.access.tokens import new_id, new_secret, written
-from triplewire.compose.doors import open_access
-from triplewire.compose.edge import edge_parts
 from triplewire.config import Settings
 from triplewire.contract import Operation, operation_of
 from triplewire.control.tokens import Order, Tokens
 from triplewire.edge import application
 from triplewire.edge.server import runner_of
 from triplewire.model.clock import ManualClock, SystemClock
+from triplewire.service.access import open_token_registry
+from triplewire.service.edge import open_edge_parts
 
 STREAM = "home"
 PARTS = (STREAM, "1", "0000000000000001")
@@ -107,12 +107,12 @@ def path_to(resource: web.AbstractResource) -> str:
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
     settings = Settings(data=folder, door="closed")
-    with edge_parts(settings) as parts:
+    with open_edge_parts(settings) as parts:
         app = application(replace(parts, answers=Echo()))
         runner = runner_of(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        access = open_access(settings, SystemClock())
+        access = open_token_registry(settings, SystemClock())
         tokens, past = Tokens(access, SystemClock()), Tokens(access, ManualClock())
         gone, revoked = tokens.create(Order("gone", ("*",)))
         tokens.revoke(gone.id)

@@ -12,7 +12,7 @@ from triplewire.access import Principal
 from triplewire.contract import operation_of
 from triplewire.edge import Parts
 from triplewire.model.errors import Unauthenticated
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 
 @dataclass

@@ -18,7 +18,7 @@ from triplewire.config import limits
 from triplewire.edge.door.keysets import KeySetAuthenticator, source_of
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import BadRequest, Unauthenticated, Unavailable
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tests.edge.door.scenes import Scene, scene
 from tests.edge.houses import body, run
 from triplewire.access.tokens import parsed
 from triplewire.model.clock import ManualClock
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 PASSWORD = "Basic czNjcmV0OnBhc3N3b3Jk"
 

@@ -13,7 +13,7 @@ import pytest
 from tests.edge.door.houses import NQUADS, Closed, bearer, closed
 from tests.edge.houses import Ear, body, data, run
 from triplewire.access.tokens import new_secret, written
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 
 async def status(home: Closed, text: str, path: str = "/streams/home") -> int:

@@ -26,7 +26,7 @@ from triplewire.edge.door.tokens import TokenAuthenticator
 from triplewire.model.clock import ManualClock
 from triplewire.security.audit import AuditLog
 from triplewire.storage.registry.security import TokenCache
-from triplewire.testing.events import event
+from triplewire.testing.samples import event
 
 AT = "2023-11-14T22:13:20Z"
 

@@ -22,7 +22,7 @@ from triplewire.edge.door.ports import Authenticator
 from triplewire.model import format_position, parse_position
 from triplewire.storage.memory import MemoryWebhookStore
 from triplewire.storage.webhooks import DeadLetter, WebhookProgress
-from triplewire.testing.faults import Fault, Faults
+from triplewire.testing.doubles import Fault, Faults
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 

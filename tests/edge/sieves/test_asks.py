@@ -159,7 +159,7 @@ def test_an_edge_starts_without_what_only_queries_need(run_python: Callable[[str
     said = run_python(
         """
         import sys
-        import triplewire.compose.edge
+        import triplewire.service.edge
 
         print("triplewire.edge.sieves.asks" in sys.modules, "triplewire.matching.index.kernel" in sys.modules)
         """

@@ -9,11 +9,11 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from triplewire.codec import TURTLE, decode
 from triplewire.matching.filters import document_query
 from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import Event, EventHeaders
+from triplewire.rdf import TURTLE, decode
 from triplewire.sparql import FACETS, Conjunction, compile_event, compile_subscription, explode, facets_of, to_sql
 from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.storage.log.appending import entries_table

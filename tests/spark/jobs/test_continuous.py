@@ -34,7 +34,7 @@ from triplewire.spark.jobs.streaming import JobContext
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.erasure import ErasureReceipt, request_entries
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change, request_renewal
-from triplewire.testing import twin
+from triplewire.testing import open_twin
 
 EX = "http://example.org/"
 CHAIN = Asked((("?s", f"<{EX}knows>", "?t"), ("?t", f"<{EX}in>", "?u"), ("?u", f"<{EX}says>", "?v")))
@@ -51,7 +51,7 @@ class World:
     """Log, registry and books; batches end where they are told to."""
 
     def __init__(self, path: Path, patch: pytest.MonkeyPatch, stations: int = 2) -> None:
-        self._stores = twin("memory")
+        self._stores = open_twin("memory")
         stores = self._stores.__enter__()
         self.log, self.registry, self.clock = stores.log, stores.registry, stores.clock
         ports = SimpleNamespace(open_log=lambda: self.log, open_archive=lambda: None, open_background=NoStaticData)

@@ -31,7 +31,7 @@ from triplewire.storage.registry.erasure import ERASING, STEPS, ErasureReceipt, 
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal
 from triplewire.testing import Crash
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 ANNA, SECRET, SOURCE = f"{EXAMPLE}anna", "Anna Secretperson", "Secretsource"
 NAMED = f'<{ANNA}>\t<{EXAMPLE}name>\t"{SECRET}"'

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from tests.matching.subscriptions import registered
-from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.matching.filters import document_query
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHED_COLUMNS, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE
+from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs import match
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.storage.log.ports import Publication
@@ -24,7 +24,7 @@ from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
 from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tests.matching.subscriptions import registered
-from triplewire.compose.twins import pipeline_ports
 from triplewire.config import Settings
 from triplewire.model import MATCHED_COLUMNS
+from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs import match
 from triplewire.spark.jobs.match import SlowLaneMatcher
 from triplewire.spark.jobs.ports import JobPorts
@@ -20,7 +20,7 @@ from triplewire.spark.jobs.streaming import move_to_slow_lane
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 DEAR = f"SELECT * {{ ?o a <{EXAMPLE}Observation> OPTIONAL {{ ?o <urn:none> ?n }} }}"
 CHEAP = f"SELECT * {{ ?o <{EXAMPLE}result> ?v }}"

@@ -15,7 +15,7 @@ from triplewire.model.clock import ManualClock
 from triplewire.spark.jobs.exchange import unpack_blocks
 from triplewire.spark.jobs.source import SMALLEST_PART, Batching, LogReader, PositionRange, split_positions
 from triplewire.storage.log.ports import MeasuredLog, Publication
-from triplewire.testing import publication, twin
+from triplewire.testing import open_twin, publication
 
 
 @given(st.integers(0, 10**12), st.integers(0, 100_000), st.integers(1, 64))
@@ -35,7 +35,7 @@ def reader(log: MeasuredLog, parts: int = 2) -> LogReader:
 
 
 def test_a_batch_is_what_its_offsets_say() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
         found = reader(stores.log)
         end = found.latestOffset({"position": 0}, found.getDefaultReadLimit())
@@ -48,7 +48,7 @@ def test_a_batch_is_what_its_offsets_say() -> None:
 
 
 def test_an_idle_log_gives_no_new_offset_and_a_long_one_not_all_at_once() -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found = reader(stores.log)
         limit = found.getDefaultReadLimit()
         assert found.latestOffset({"position": 0}, limit) == {"position": 0}
@@ -59,7 +59,7 @@ def test_an_idle_log_gives_no_new_offset_and_a_long_one_not_all_at_once() -> Non
 
 def test_a_batch_is_cut_by_bytes_too() -> None:
     text = f'<urn:s>\t<urn:p>\t"{"x" * (BATCH_TEXT_BYTES // 4)}"'
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([Publication("test", [Event(f"urn:{number}", text) for number in range(10)])])
         found, ends = reader(stores.log), [0]
         while ends[-1] < stores.log.head():
@@ -69,7 +69,7 @@ def test_a_batch_is_cut_by_bytes_too() -> None:
 
 def test_what_is_read_at_once_is_cut_by_rows_and_by_bytes() -> None:
     large = Event("urn:large", f'<urn:s>\t<urn:p>\t"{"x" * BLOCK_BYTES}"')
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         stores.log.append([publication(*range(BLOCK_EVENTS + 2)), Publication("test", [large] * 2), publication(1)])
         found = reader(stores.log)
         blocks = [*unpack_blocks(found.read(PositionRange(0, stores.log.head() + 7)))]
@@ -80,7 +80,7 @@ def test_what_is_read_at_once_is_cut_by_rows_and_by_bytes() -> None:
 
 def test_small_batches_keep_a_distance_and_large_ones_come_at_once() -> None:
     clock = ManualClock()
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found = LogReader(lambda: stores.log, Batching(0, 2, pace=1.0), clock)
         limit = found.getDefaultReadLimit()
 

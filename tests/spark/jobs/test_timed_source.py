@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from triplewire.spark.jobs.source import Batching, TimedLogReader
-from triplewire.testing import publication, twin
-from triplewire.testing.twins import Twin
+from triplewire.testing import open_twin, publication
+from triplewire.testing.doubles import Twin
 
 SECOND = 1_000_000
 
@@ -16,7 +16,7 @@ def reader(stores: Twin, path: Path, events: int = 10, pace: float = 0.0) -> Tim
 
 
 def test_a_batch_that_takes_all_has_the_time_of_the_clock(tmp_path: Path) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found = reader(stores, tmp_path / "due")
         stores.log.append([publication(1)])
         stores.clock.advance(5)
@@ -26,7 +26,7 @@ def test_a_batch_that_takes_all_has_the_time_of_the_clock(tmp_path: Path) -> Non
 
 def test_a_batch_that_is_cut_ends_when_the_next_event_was_received(tmp_path: Path) -> None:
     """Else windows would close before events that belong to them were read."""
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found, began = reader(stores, tmp_path / "due", events=2), stores.clock.now()
         for number in range(5):
             stores.log.append([publication(number)])
@@ -40,7 +40,7 @@ def test_a_batch_that_is_cut_ends_when_the_next_event_was_received(tmp_path: Pat
 
 def test_a_batch_that_waits_for_more_does_not_pass_over_what_waits(tmp_path: Path) -> None:
     due = tmp_path / "due"
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found, began = reader(stores, due, pace=60.0), stores.clock.now()
         stores.log.append([publication(1)])
         first = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
@@ -55,7 +55,7 @@ def test_a_batch_that_waits_for_more_does_not_pass_over_what_waits(tmp_path: Pat
 
 def test_without_events_a_batch_comes_when_one_is_due_and_not_before(tmp_path: Path) -> None:
     due = tmp_path / "due"
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found = reader(stores, due)
         start = {"position": 0, "time": stores.clock.now()}
         stores.clock.advance(1)
@@ -65,7 +65,7 @@ def test_without_events_a_batch_comes_when_one_is_due_and_not_before(tmp_path: P
 
 
 def test_time_does_not_go_back_with_the_clock(tmp_path: Path) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         found, later = reader(stores, tmp_path / "due"), stores.clock.now() + 9 * SECOND
         stores.log.append([publication(1)])
         end = found.latestOffset({"position": 0, "time": later}, found.getDefaultReadLimit())

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from triplewire.codec.extensions import to_json
 from triplewire.model import Event
 from triplewire.model.errors import Conflict, NotFound
+from triplewire.rdf.headers import extensions_to_json
 from triplewire.storage.lake.data_files import TABLE, FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange
@@ -24,7 +24,7 @@ def entries(*events: Event, first: int = 1) -> pa.Table:
     rows = [
         (at, "test", each.id, each.text, "source", None, 1_000_000, 2_000_000, "text/turtle", others)
         for at, each in enumerate(events, first)
-        for others in [to_json(each.headers.extensions)]
+        for others in [extensions_to_json(each.headers.extensions)]
     ]
     return entries_table([rows])
 

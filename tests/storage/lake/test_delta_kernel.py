@@ -13,7 +13,7 @@ import delta_kernel_rust_sharing_wrapper as kernel
 import duckdb
 import pyarrow as pa
 
-from tests.transfer.lakes import rows, stored
+from tests.service.transfer.lakes import rows, stored
 from triplewire.storage.lake.data_files import QUADS, FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import TableChange

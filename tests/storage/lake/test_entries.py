@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.storage.lake.test_delta import entries
-from triplewire.codec.extensions import to_json
 from triplewire.config import limits
 from triplewire.model import MATCHED_COLUMNS, Event, EventHeaders
+from triplewire.rdf.headers import extensions_to_json
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LAKE_ENTRIES, LakeEntries
@@ -167,7 +167,9 @@ def test_extensions_are_in_the_file_once_for_each_event(tmp_path: Path) -> None:
     text = "\n".join(f"<urn:s>\t<urn:p{number % 7}>\t<urn:{number}>" for number in range(10_000))
     file = FileWriter(tmp_path).write(entries(Event("urn:e", text, EventHeaders(extensions=LARGE))))
     rows = pq.read_table(tmp_path / file.path, columns=["quad", "extensions"])
-    assert [row for row in rows.to_pylist() if row["extensions"]] == [{"quad": 0, "extensions": to_json(LARGE)}]
+    assert [row for row in rows.to_pylist() if row["extensions"]] == [
+        {"quad": 0, "extensions": extensions_to_json(LARGE)}
+    ]
 
 
 @given(st.lists(EXTENSIONS, min_size=1, max_size=6), st.booleans())

@@ -25,7 +25,7 @@ from triplewire.storage.lake.maintenance import MaintenanceContext, compact
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Lake, Snapshot, TableChange, VersionOrTime
 from triplewire.storage.lake.zones import ZoneLayout, ZoneLayoutStore
 from triplewire.testing import Crash, event
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing.samples import EXAMPLE
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -12,14 +12,14 @@ from triplewire.config import limits
 from triplewire.config.limits import TRIM_EVENTS
 from triplewire.model import END, ENTRIES, Erasure, ErasureScope, Event, EventHeaders
 from triplewire.storage.log.ports import AppendResult, LogRetention, Publication
-from triplewire.testing import KINDS, Twin, event, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
 
 HOUR = 3600.0
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

@@ -16,8 +16,8 @@ from triplewire.storage.log.erasure_view import ErasureView
 from triplewire.storage.log.ports import AppendResult, Log, LogRetention, Publication
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.outbox import SqliteOutbox
-from triplewire.testing import KINDS, Twin, event, publication, twin
-from triplewire.testing.events import EXAMPLE
+from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
+from triplewire.testing.samples import EXAMPLE
 
 ANNA = f"{EXAMPLE}anna"
 KNOWS = f"<{EXAMPLE}bob>\t<{EXAMPLE}knows>\t<{ANNA}>"
@@ -32,9 +32,9 @@ def erasure(scope: ErasureScope, name: str, position: int = END) -> Erasure:
     return Erasure("e", scope, name, position)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -113,8 +113,8 @@ def test_of_a_subject_the_quads_that_name_it_go_and_a_guard_shows_what_will_be_l
     ]
     lost = [(at, n) for at, lines in enumerate(events, 1) if (n := sum(line not in (OTHER, LONGER) for line in lines))]
     asked = erasure(ErasureScope.SUBJECT, ANNA)
-    for kind in KINDS:
-        with twin(kind) as stores:
+    for kind in TWIN_KINDS:
+        with open_twin(kind) as stores:
             stores.log.append([Publication("s", [Event(f"urn:{n}", "\n".join(e)) for n, e in enumerate(events)])])
             guarded = ErasureView(stores.log, lambda: [asked])
             assert paged(guarded, limit) == rows(guarded) == expected
@@ -128,9 +128,9 @@ def test_of_a_subject_the_quads_that_name_it_go_and_a_guard_shows_what_will_be_l
             assert stores.log.losses(asked).num_rows == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_what_is_being_erased_is_stored_again_when_it_comes_again(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         events = [event(1), event(2)]
         given = Publication("s", events, given=frozenset(each.id for each in events))
         stores.log.append([given])
@@ -142,9 +142,9 @@ def test_what_is_being_erased_is_stored_again_when_it_comes_again(kind: str) -> 
         assert list(answer) == [4]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_of_events_that_are_taken_apart_those_come_anew_whose_ids_are_being_erased(kind: str) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         known = frozenset(event(number).id for number in range(5))
         stores.log.append([Publication("s", [event(1), event(2), event(3)], given=known)])
         guarded = ErasureView(stores.log, lambda: [Erasure("x", ErasureScope.EVENT, event(1).id, 4)])
@@ -213,12 +213,12 @@ def everything(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_a_match_across_events_goes_with_any_event_that_may_be_in_it(kind: str) -> None:
     """Its ends are known, and what lies between them is not; a row that tells of a limit is of one event."""
     matches = [{"position": newest, "group": 1, "value": oldest} for newest, oldest in ((2, 1.0), (6, 3.0), (9, 7.0))]
     told = pa.Table.from_pylist([*matches, {"position": 9, "subscription": 4, "limit": "state"}], schema=MATCHES)
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         outbox = stores.outbox("run")
         outbox.write(0, 9, told)
         assert outbox.erase([4, 10], across=True) == 1

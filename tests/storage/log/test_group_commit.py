@@ -12,12 +12,12 @@ from triplewire.model import END, Event
 from triplewire.model.errors import StorageFull, Unavailable
 from triplewire.storage.log.group_commit import CommitCounts, GroupCommit
 from triplewire.storage.log.ports import Log, Publication
-from triplewire.testing import KINDS, Crash, Fault, FaultyLog, GatedLog, Twin, publication, twin
+from triplewire.testing import TWIN_KINDS, Crash, Fault, FaultyLog, GatedLog, Twin, open_twin, publication
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from triplewire.config import limits
 from triplewire.model import END, Erasure, ErasureScope, Event
 from triplewire.storage.log.ports import LogRetention, Publication, Segment, StreamVolume, extend_volume
-from triplewire.testing import KINDS, Twin, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from triplewire.model import END, Event
 from triplewire.storage.log.ports import LogRetention, Publication
-from triplewire.testing import KINDS, Twin, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin
 
 HOUR = 3_600_000_000
 Step: TypeAlias = tuple[Any, ...]
@@ -97,11 +97,11 @@ def read(stores: Twin, after: int, upto: int, limit: int) -> list[tuple[int, str
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @settings(max_examples=60, deadline=None)
 @given(history=st.lists(steps, max_size=12))
 def test_every_twin_behaves_like_the_model(kind: str, history: list[Step]) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         model = Model(now=stores.clock.now())
         for step in history:
             play(model, stores, step)

@@ -10,7 +10,7 @@ from triplewire.model import END
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, Owner, QueryState, TimeDomain, query_to_value
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
-from triplewire.testing import KINDS, twin
+from triplewire.testing import TWIN_KINDS, open_twin
 
 PLAIN = ContinuousQuery("q", "SELECT * { ?s ?p ?o }", group=7, variables=("s", "p", "o"), created=9)
 WHOLE = ContinuousQuery(
@@ -30,10 +30,10 @@ WHOLE = ContinuousQuery(
 WINDOWED = ContinuousQuery("q", "REGISTER …", into="hot", time=TimeDomain.EVENT, lateness=5.0, late=LatePolicy.REVISE)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @pytest.mark.parametrize("query", [PLAIN, WHOLE, WINDOWED])
 def test_a_query_comes_back_as_it_was_registered(kind: str, query: ContinuousQuery) -> None:
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         (position,) = stores.registry.put([(QUERY, query.id, query_to_value(query))])
         found = stores.registry.get(QUERY, query.id)
         assert found is not None

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from triplewire.model import END
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.testing import KINDS, Twin, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -127,14 +127,14 @@ def test_threads_that_put_at_once_get_positions_of_their_own(stores: Twin) -> No
 names = st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TWIN_KINDS)
 @settings(max_examples=40, deadline=None)
 @given(history=st.lists(st.lists(st.tuples(names, st.none() | st.integers(0, 9)), max_size=4), max_size=6))
 def test_the_present_is_the_fold_of_all_changes(
     kind: str, history: list[list[tuple[tuple[str, str], int | None]]]
 ) -> None:
     present: dict[tuple[str, str], int] = {}
-    with twin(kind) as stores:
+    with open_twin(kind) as stores:
         for puts in history:
             stores.registry.put([(*name, None if value is None else {"n": value}) for name, value in puts])
             for name, value in puts:

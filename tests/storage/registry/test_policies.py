@@ -8,15 +8,15 @@ import pytest
 
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.storage.registry.security import NO_POLICY, PolicyStore
-from triplewire.testing import KINDS, Twin, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin
 
 OPEN = '[default]\nsee = "allow"\npublish = "allow"\n'
 SHUT = '[default]\nsee = "deny"\npublish = "deny"\n'
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 

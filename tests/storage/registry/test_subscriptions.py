@@ -14,7 +14,7 @@ from triplewire.storage.registry.subscriptions import (
     subscription_from_change,
     subscription_to_value,
 )
-from triplewire.testing import twin
+from triplewire.testing import open_twin
 
 subscriptions = st.builds(
     Subscription,
@@ -30,7 +30,7 @@ subscriptions = st.builds(
 
 @given(subscriptions)
 def test_what_is_put_comes_back_with_the_position_at_which_it_was_made(subscription: Subscription) -> None:
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         (position,) = stores.registry.put([(SUBSCRIPTION, subscription.id, subscription_to_value(subscription))])
         (change,) = stores.registry.list(SUBSCRIPTION)
     found = subscription_from_change(change)

@@ -14,14 +14,14 @@ from triplewire.model.errors import Unavailable
 from triplewire.storage.registry.security import TOKEN, TokenCache, read_tokens, token_from_change, token_to_value
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.sqlite import CommitWatch
-from triplewire.testing import KINDS, Twin, publication, twin
+from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 
 WHOLE = Token("a", "ci", digest("x"), ("publish:home", "query"), ("guest",), 1, 2, 3)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=TWIN_KINDS)
 def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
-    with twin(request.param) as made:
+    with open_twin(request.param) as made:
         yield made
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_read_while_nothing_changed() -> None:
         def list(self, *_: object, **__: object) -> list[object]:
             raise AssertionError("read again")
 
-    with twin("memory") as stores:
+    with open_twin("memory") as stores:
         changes = iter([True, False])
         ring = TokenCache(stores.registry, lambda: next(changes))
         ring.newest()

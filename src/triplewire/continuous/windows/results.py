@@ -14,7 +14,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.codec.headers import written
 from triplewire.config import limits
 from triplewire.continuous.windows.evaluation import Row, Rows
 from triplewire.continuous.windows.panes import WindowView
@@ -24,6 +23,7 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.model.terms import results_document
+from triplewire.rdf.headers import format_time
 from triplewire.sparql.construct import build_graph
 
 
@@ -108,7 +108,7 @@ def _event_extensions(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "query", row["query"]
     for name in ("start", "end"):
         if row[name] is not None:
-            yield f"window-{name}", written(row[name])
+            yield f"window-{name}", format_time(row[name])
     if row["report"] is not None:
         yield "report", row["report"]
     if row["revision"]:
@@ -146,8 +146,8 @@ def write_bounds(plan: WindowPlan, view: WindowView) -> list[dict[str, str | Non
         {
             "name": clause.name,
             "stream": clause.stream,
-            "start": None if content.bounds is None else written(content.bounds.start),
-            "end": None if content.bounds is None else written(content.bounds.end),
+            "start": None if content.bounds is None else format_time(content.bounds.start),
+            "end": None if content.bounds is None else format_time(content.bounds.end),
         }
         for clause, content in zip(plan.windows, view.contents, strict=True)
     ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from triplewire.access import Verb
-from triplewire.codec.messages import SYNTAXES, message_media_type
 from triplewire.config import limits
 from triplewire.contract import parameters as with_
 from triplewire.contract.operations import Content, Operation, Parameter
 from triplewire.contract.schemas.forms import ref
 from triplewire.contract.schemas.shared import POSITION
+from triplewire.rdf.messages import MESSAGE_SYNTAXES, message_media_type
 
 FORMATS: dict[str, str | None] = {
     "text/event-stream": None,
@@ -19,7 +19,7 @@ FORMATS: dict[str, str | None] = {
     "application/cloudevents+json": None,
     "application/cloudevents-batch+json": None,
     "application/x-jelly-rdf": None,
-    **{message_media_type(each): None for each in SYNTAXES},
+    **{message_media_type(each): None for each in MESSAGE_SYNTAXES},
 }
 """In which clients are told."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from triplewire.access import Verb
-from triplewire.codec import SYNTAXES
-from triplewire.codec.wrappings import WRAPPINGS
 from triplewire.contract import parameters as with_
 from triplewire.contract.operations import Content, Operation, Parameter
+from triplewire.rdf import SYNTAXES
+from triplewire.rdf.envelopes import ENVELOPES
 
 NDJSON = "application/x-ndjson"
 _TYPES = {each.media_type: None for each in SYNTAXES}
-_ITEMS = {each.media_type: None for each in WRAPPINGS}
+_ITEMS = {each.media_type: None for each in ENVELOPES}
 _DATASETS = {each.media_type: None for each in SYNTAXES if each.graphs}
 _RECEIPT = Content({"application/json": "Receipt"}, "Everything that was taken is on disk")
 _HEADERS = (with_.SOURCE_ID, with_.APPLICATION_ID, with_.TIMESTAMP)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from triplewire.access import Verb
-from triplewire.codec import SYNTAXES
 from triplewire.contract import parameters as with_
 from triplewire.contract.operations import Content, Operation, Parameter
 from triplewire.contract.schemas.forms import one_of
+from triplewire.rdf import SYNTAXES
 
 _ADMIN = (Verb.ADMIN,)
 _READ = (Verb.PUBLISH, Verb.CONSUME)

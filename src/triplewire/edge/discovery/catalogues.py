@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from triplewire.codec.documents import term
-from triplewire.codec.headers import written
 from triplewire.edge.discovery.profiles import Profile
 from triplewire.edge.discovery.samples import Sample
 from triplewire.edge.formats.choices import FORMATS
 from triplewire.edge.ldes.statements import duration
 from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.model.terms import RDF_TYPE, XSD, iri, is_iri, literal
+from triplewire.rdf.headers import format_time
+from triplewire.rdf.serializer import expand_name
 
 _IANA = "https://www.iana.org/assignments/media-types/"
 _LDES = "https://w3id.org/ldes/specification"
 
 
 def line(subject: str, predicate: str, obj: str) -> str:
-    return f"{subject} {predicate if predicate == RDF_TYPE else term(predicate)} {obj} .\n"
+    return f"{subject} {predicate if predicate == RDF_TYPE else expand_name(predicate)} {obj} .\n"
 
 
 def catalogue(base: str, profiles: Iterable[Profile]) -> Iterator[str]:
     """Of all that is offered here."""
     here, query = iri(f"{base}/streams"), iri(f"{base}/sparql")
-    yield line(here, RDF_TYPE, term("dcat:Catalog"))
+    yield line(here, RDF_TYPE, expand_name("dcat:Catalog"))
     yield line(here, "dcterms:title", literal("Streams of events"))
     yield line(here, "dcterms:description", literal("What is published here, and how to listen to it"))
     yield line(here, "dcat:service", query)
@@ -36,7 +36,7 @@ def catalogue(base: str, profiles: Iterable[Profile]) -> Iterator[str]:
 
 
 def service(name: str, title: str, address: str) -> Iterator[str]:
-    yield line(name, RDF_TYPE, term("dcat:DataService"))
+    yield line(name, RDF_TYPE, expand_name("dcat:DataService"))
     yield line(name, "dcterms:title", literal(title))
     yield line(name, "dcat:endpointURL", iri(address))
 
@@ -46,7 +46,7 @@ def dataset(base: str, profile: Profile) -> Iterator[str]:
     address = f"{base}/streams/{profile.stream}"
     here, about = iri(address), profile.about
     for kind in ("dcat:Dataset", "ldes:EventStream"):
-        yield line(here, RDF_TYPE, term(kind))
+        yield line(here, RDF_TYPE, expand_name(kind))
     yield line(here, "dcterms:title", literal(profile.title))
     yield line(here, "dcterms:description", literal(about.description or f"Events of the stream {profile.stream}"))
     yield line(here, "dcterms:identifier", literal(profile.stream))
@@ -83,7 +83,7 @@ def _distributions(address: str) -> Iterator[str]:
 def _distribution(stream: str, address: str, title: str, access: str, type: str) -> Iterator[str]:
     here = iri(address)
     yield line(stream, "dcat:distribution", here)
-    yield line(here, RDF_TYPE, term("dcat:Distribution"))
+    yield line(here, RDF_TYPE, expand_name("dcat:Distribution"))
     yield line(here, "dcterms:title", literal(title))
     yield line(here, "dcat:accessURL", access)
     yield line(here, "dcat:mediaType", iri(_IANA + type))
@@ -92,7 +92,7 @@ def _distribution(stream: str, address: str, title: str, access: str, type: str)
 def _sample(stream: str, here: str, sample: Sample) -> Iterator[str]:
     """Of some events: it says so, and is a subset."""
     yield line(stream, "void:subset", here)
-    yield line(here, RDF_TYPE, term("void:Dataset"))
+    yield line(here, RDF_TYPE, expand_name("void:Dataset"))
     yield line(here, "dcterms:title", literal(f"The newest {sample.events} events"))
     yield line(here, "void:triples", _count(sample.triples))
     yield line(here, "void:distinctSubjects", _count(sample.subjects))
@@ -107,7 +107,7 @@ def _sample(stream: str, here: str, sample: Sample) -> Iterator[str]:
 def whole(base: str, census: DatasetStatistics | None) -> Iterator[str]:
     """Of everything together. Counts are told to those who see everything."""
     here = iri(f"{base}/.well-known/void#all")
-    yield line(here, RDF_TYPE, term("void:Dataset"))
+    yield line(here, RDF_TYPE, expand_name("void:Dataset"))
     yield line(here, "dcterms:title", literal("All that was published"))
     yield line(here, "void:sparqlEndpoint", iri(f"{base}/sparql"))
     yield line(here, "void:rootResource", iri(f"{base}/streams"))
@@ -137,4 +137,4 @@ def _count(number: int) -> str:
 
 
 def _time(microseconds: int) -> str:
-    return literal(written(microseconds), XSD + "dateTime")
+    return literal(format_time(microseconds), XSD + "dateTime")

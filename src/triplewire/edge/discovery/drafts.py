@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import check_id
 from triplewire.config import limits
 from triplewire.model.errors import BadRequest, InvalidField
+from triplewire.rdf import check_id
 from triplewire.storage.registry.streams import StreamDescription
 
 FIELDS = ("title", "description", "licence", "keywords", "version_of")

@@ -10,10 +10,6 @@ import orjson
 from aiohttp import web
 
 from triplewire.access import Principal, Sight
-from triplewire.codec import TURTLE
-from triplewire.codec.accepts import preferred
-from triplewire.codec.documents import accepted, document
-from triplewire.codec.syntaxes import SYNTAXES
 from triplewire.config import limits
 from triplewire.config.metrics import NOTIFICATIONS, StreamTraffic, sum_by_stream
 from triplewire.contract import serves
@@ -28,6 +24,9 @@ from triplewire.edge.freshness import Fresh, fresh
 from triplewire.edge.workers import Workers
 from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.model.errors import NotFound
+from triplewire.rdf import TURTLE
+from triplewire.rdf.serializer import choose_syntax, write_document
+from triplewire.rdf.syntaxes import SYNTAXES, choose_offer
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.streams import ABOUT, check_stream_name, description_to_value
 
@@ -95,8 +94,8 @@ class Listings:
         return self._written(request, whole(origin(request), found))
 
     def _written(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
-        syntax = accepted(request.headers.get("Accept"), TURTLE)
-        kept = Fresh(document("".join(lines), syntax), syntax.media_type, limits.CATALOGUE_SECONDS)
+        syntax = choose_syntax(request.headers.get("Accept"), TURTLE)
+        kept = Fresh(write_document("".join(lines), syntax), syntax.media_type, limits.CATALOGUE_SECONDS)
         return fresh(request, kept, caller(request), links)
 
     def _page(self, after: str, principal: Principal) -> tuple[list[Profile], str | None, Sight | None]:
@@ -135,4 +134,4 @@ def origin(request: web.Request) -> str:
 def speaks_json(request: web.Request) -> bool:
     """Whether a client does not rather have RDF."""
     offers = [(JSON,), *(each.media_types for each in SYNTAXES)]
-    return preferred(request.headers.get("Accept"), offers) == 0
+    return choose_offer(request.headers.get("Accept"), offers) == 0

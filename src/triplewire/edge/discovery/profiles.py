@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from triplewire.access import Sight
-from triplewire.codec.headers import written
 from triplewire.edge.discovery.samples import Sample, Samples
 from triplewire.edge.formats.choices import FORMATS
 from triplewire.edge.ldes.statements import duration
 from triplewire.model.clock import Clock
+from triplewire.rdf.headers import format_time
 from triplewire.storage.log.ports import SegmentedLog, StreamVolume
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.streams import (
@@ -100,7 +100,7 @@ def told(profile: Profile, base: str) -> dict[str, Any]:
     found: dict[str, Any] = {"stream": profile.stream, **said, "title": profile.title}
     if volume is not None:
         counted = {"events": volume.events, "bytes": volume.size, "rate": profile.rate}
-        found |= counted | {"since": written(volume.since), "until": written(volume.until)}
+        found |= counted | {"since": format_time(volume.since), "until": format_time(volume.until)}
     found["kept"] = None if profile.age is None else duration(profile.age)
     if sample is not None:
         counts = {"events": sample.events, "triples": sample.triples, "subjects": sample.subjects}

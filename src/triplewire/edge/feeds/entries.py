@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from triplewire.access import Sight
-from triplewire.codec import nquads
 from triplewire.edge.telling.frames import members
 from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position
+from triplewire.rdf import to_nquads
 
 _FORMAT = "application/n-quads"
 
@@ -78,7 +78,7 @@ class Pieces:
         return found
 
     def nquads(self, position: int) -> str:
-        return nquads(self._text("event", position), self.text(position))
+        return to_nquads(self._text("event", position), self.text(position))
 
     def text(self, position: int) -> str:
         """What of it is in sight."""

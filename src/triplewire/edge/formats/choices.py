@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triplewire.codec.accepts import preferred
 from triplewire.edge.formats.clouds import CLOUD_BATCH, CLOUD_EVENTS
 from triplewire.edge.formats.items import ITEMS
 from triplewire.edge.formats.jellies import JELLY
@@ -14,6 +13,7 @@ from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.rdf import N_QUADS, TRIG
 from triplewire.edge.formats.sse import SSE
 from triplewire.model.errors import BadRequest, NotAcceptable
+from triplewire.rdf.syntaxes import choose_offer
 
 FORMATS: Sequence[Format] = (SSE, NDJSON, N_QUADS, TRIG, ITEMS, CLOUD_EVENTS, CLOUD_BATCH, JELLY, *MESSAGE_LOGS)
 """The first is for those who do not care."""
@@ -27,7 +27,7 @@ def format_of(accept: str | None, name: str | None = None) -> Format:
         if found is None:
             raise BadRequest(f"there is no format {name!r}; there are {', '.join(each.name for each in FORMATS)}")
         return found
-    liked = preferred(accept, [(each.media_type,) for each in FORMATS])
+    liked = choose_offer(accept, [(each.media_type,) for each in FORMATS])
     if liked is None:
         raise NotAcceptable(accept or "", tuple(each.media_type for each in FORMATS))
     return FORMATS[liked]

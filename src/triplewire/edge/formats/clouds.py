@@ -8,12 +8,19 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import N_TRIPLES, new_id
-from triplewire.codec.attributes import VERSION
-from triplewire.codec.cloudevents import BATCH, NOTICES, STRUCTURED, CloudEvent, cloud_event, structured
 from triplewire.edge.feeds.entries import Pieces, moment
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import Event, EventHeaders, format_position
+from triplewire.rdf import N_TRIPLES, new_id
+from triplewire.rdf.cloudevents import (
+    BATCH,
+    NOTICES,
+    STRUCTURED,
+    VERSION,
+    CloudEvent,
+    make_cloud_event,
+    write_structured,
+)
 
 _JSON = "application/json"
 _RESULTS = "application/sparql-results+json"
@@ -54,7 +61,7 @@ class Clouds(Flowing):
         return b"" if self._marks else self.notice("position", position=format_position(position))
 
     def _message(self, event: CloudEvent) -> bytes:
-        return structured(event) + self._end
+        return write_structured(event) + self._end
 
 
 class CloudBatch(Clouds):
@@ -73,7 +80,7 @@ def cloud_of(entry: Mapping[str, Any], **told: str) -> CloudEvent:
     """An entry of the log as a CloudEvent; `told` are attributes of ours."""
     kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
     headers = EventHeaders(entry["source"], entry["application"], entry["time"], extensions=kept)
-    return cloud_event(Event(entry["event"], entry["text"], headers), entry["stream"], **told)
+    return make_cloud_event(Event(entry["event"], entry["text"], headers), entry["stream"], **told)
 
 
 def _found(entry: Mapping[str, Any], finding: Finding, told: Mapping[str, str]) -> CloudEvent:

@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import N_TRIPLES
-from triplewire.codec.ztreamy import MEDIA_TYPE, encode_item, item_of
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import EventHeaders, format_position
+from triplewire.rdf import N_TRIPLES
+from triplewire.rdf.ztreamy import MEDIA_TYPE, encode_event_item, encode_item
 
 _JSON = "application/json"
 _RESULTS = "application/sparql-results+json"
@@ -37,14 +37,14 @@ class Items(Flowing):
 
     def event(self, pieces: Pieces, position: int) -> bytes:
         entry, id = pieces.entry(position), stream_mark(position) if self._marks else format_position(position)
-        return item_of(entry["event"], entry["text"], _headers(entry, Position=id))
+        return encode_event_item(entry["event"], entry["text"], _headers(entry, Position=id))
 
     def finding(self, pieces: Pieces, finding: Finding) -> bytes:
         entry = pieces.entry(finding.position)
         id = finding.mark if self._marks else format_position(finding.position)
         told = {"Position": id, finding.of.title(): finding.id, "Kind": finding.kind}
         if finding.whole:
-            return item_of(entry["event"], entry["text"], _headers(entry, **told))
+            return encode_event_item(entry["event"], entry["text"], _headers(entry, **told))
         syntax, body = _content(finding)
         return encode_item(entry["event"], _headers(entry, syntax, **told), body)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import N_QUADS
-from triplewire.codec.jelly import MEDIA_TYPE, jelly_frame
 from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.rdf import Rdf
+from triplewire.rdf import N_QUADS
+from triplewire.rdf.jelly import MEDIA_TYPE, encode_frame
 
 
 class Jelly(Rdf):
@@ -35,7 +35,7 @@ class Jelly(Rdf):
         return Jelly(marks=True)
 
     def _message(self, name: str, fields: Mapping[str, Any], statements: str) -> bytes:
-        return jelly_frame(statements, {"type": name.encode(), "data": orjson.dumps(fields)})
+        return encode_frame(statements, {"type": name.encode(), "data": orjson.dumps(fields)})
 
 
 JELLY = Jelly()

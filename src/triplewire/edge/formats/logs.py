@@ -1,6 +1,7 @@
 """RDF Message Logs: an event is a message, which `MESSAGE` ends.
 
-Positions and what is about the connection itself stand in comments, as in plain documents of RDF, so that they are no
+Positions and what is about the connection itself stand in comments, as in plain documents of RDF, so that they are
+no
 messages. Where the syntax has graphs each event comes with triples about it; else with nothing but its own.
 """
 
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from triplewire.codec import N_QUADS, N_TRIPLES, TRIG, TURTLE, ntriples
-from triplewire.codec.messages import END, HEAD, message_media_type
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.rdf import Rdf
+from triplewire.rdf import N_QUADS, N_TRIPLES, TRIG, TURTLE, to_ntriples
+from triplewire.rdf.messages import END, HEAD, message_media_type
 
 
 class Log(Rdf):
@@ -31,7 +32,7 @@ class Log(Rdf):
     def _whole(self, pieces: Pieces, position: int) -> str:
         if self._syntax.graphs:
             return super()._whole(pieces, position)
-        return ntriples(pieces.entry(position)["text"])
+        return to_ntriples(pieces.entry(position)["text"])
 
 
 MESSAGE_LOGS = (

@@ -19,14 +19,14 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import N_QUADS as NQ
-from triplewire.codec import TRIG as TG
-from triplewire.codec import Syntax, ntriples
-from triplewire.codec.headers import NAMES, Said, format_headers
-from triplewire.codec.results import result_set
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Finding, Flowing, Format, stream_mark
 from triplewire.model import format_position
+from triplewire.rdf import N_QUADS as NQ
+from triplewire.rdf import TRIG as TG
+from triplewire.rdf import Syntax, to_ntriples
+from triplewire.rdf.headers import HEADER_PROPERTIES, HeaderValues, format_headers
+from triplewire.rdf.serializer import write_result_set
 
 
 class Rdf(Flowing):
@@ -75,18 +75,18 @@ class Rdf(Flowing):
         if "graph" in finding.said:
             yield finding.said["graph"]
         elif "results" in finding.said:
-            yield result_set(finding.said["results"], f"n{finding.position:x}")
+            yield write_result_set(finding.said["results"], f"n{finding.position:x}")
 
     def _whole(self, pieces: Pieces, position: int) -> str:
         entry = pieces.entry(position)
         if self._syntax is NQ:
             return _headers(pieces, position) + pieces.nquads(position)
-        return f"{_headers(pieces, position)}<{entry['event']}> {{\n{ntriples(entry['text'])}}}\n"
+        return f"{_headers(pieces, position)}<{entry['event']}> {{\n{to_ntriples(entry['text'])}}}\n"
 
 
 def _headers(pieces: Pieces, position: int) -> str:
     entry = pieces.entry(position)
-    return format_headers(entry["event"], Said(**{name: entry[name] for name in NAMES}))
+    return format_headers(entry["event"], HeaderValues(**{name: entry[name] for name in HEADER_PROPERTIES}))
 
 
 N_QUADS = Rdf("nquads", NQ)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from triplewire.codec import N_QUADS, Syntax, syntax_of
-from triplewire.codec.cloudevents import PREFIX
-from triplewire.codec.headers import clean, instant
-from triplewire.codec.wrappings import CLOUD_EVENT, CLOUD_EVENTS, WRAPPINGS, Wrapping, wrapping_of
-from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.edge.past.resumptions import Asked
 from triplewire.edge.telling.manners import MOVED
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.rdf import N_QUADS, Syntax, find_syntax
+from triplewire.rdf.cloudevents import PREFIX
+from triplewire.rdf.envelopes import CLOUD_EVENT, CLOUD_EVENTS, ENVELOPES, Envelope, find_envelope
+from triplewire.rdf.headers import check_header, parse_time
+from triplewire.rdf.ztreamy import parse_event_id
 from triplewire.storage.registry.streams import check_stream_name
 
 KEY = "Idempotency-Key"
@@ -32,7 +32,7 @@ class Arrival:
     headers: EventHeaders
     key: str | None
     """By which the same publication is known when it comes again."""
-    wrapping: Wrapping | None = None
+    wrapping: Envelope | None = None
     """How its items are told apart, where the body holds items and no document; `syntax` then says nothing."""
     cloud: Mapping[str, str] | None = None
     """The headers of a CloudEvent in binary mode; then the body is its data, of whatever type they say."""
@@ -54,7 +54,7 @@ _OF_EVENTS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
 def arrival(request: web.Request) -> Arrival:
     """Raises BadRequest, UnknownMediaType or BodyTooLarge; what it returns may be stored and sent on."""
     _check_length(request)
-    wrapping, cloud = wrapping_of(request.headers.get("Content-Type")), None
+    wrapping, cloud = find_envelope(request.headers.get("Content-Type")), None
     if _CLOUD in request.headers and wrapping not in (CLOUD_EVENT, CLOUD_EVENTS):
         wrapping, cloud = None, _cloud(request)
     syntax = N_QUADS if wrapping or cloud else _syntax(request)
@@ -82,15 +82,15 @@ def headers_of(request: web.Request) -> EventHeaders:
 
 def _syntax(request: web.Request) -> Syntax:
     try:
-        return syntax_of(request.headers.get("Content-Type"))
+        return find_syntax(request.headers.get("Content-Type"))
     except UnknownMediaType as error:
-        raise UnknownMediaType(error.given, (*error.known, *(each.media_type for each in WRAPPINGS))) from None
+        raise UnknownMediaType(error.given, (*error.known, *(each.media_type for each in ENVELOPES))) from None
 
 
 def delivery(request: web.Request) -> Delivery:
     """Raises BadRequest, also for a header that would speak of all events at once, UnknownMediaType or BodyTooLarge."""
     _check_length(request)
-    syntax = syntax_of(request.headers.get("Content-Type"))
+    syntax = find_syntax(request.headers.get("Content-Type"))
     if not syntax.graphs:
         raise BadRequest(f"{syntax.name} has no graphs to tell events apart; use TriG, N-Quads or JSON-LD")
     if given := next((name for name in _OF_EVENTS if name in request.headers), None):
@@ -134,14 +134,14 @@ def _clean(request: web.Request, name: str) -> str | None:
     values = request.headers.getall(name, [])
     if len(values) > 1:
         raise BadRequest(f"the header {name} is given {len(values)} times; give it once")
-    return clean(f"the header {name}", values[0]) if values else None
+    return check_header(f"the header {name}", values[0]) if values else None
 
 
 def _event_id(request: web.Request) -> str | None:
     text = _clean(request, "Event-Id")
-    return None if text is None else id_of(text)
+    return None if text is None else parse_event_id(text)
 
 
 def _time(request: web.Request) -> int | None:
     text = _clean(request, "Timestamp")
-    return None if text is None else instant("the header Timestamp", text)
+    return None if text is None else parse_time("the header Timestamp", text)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from triplewire.codec import new_id
-from triplewire.codec.cuts import Cut, Cutter
-from triplewire.codec.wrappings import Wrapping
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.errors import DuplicateId, InputError, TriplewireError
 from triplewire.problems import described
+from triplewire.rdf import new_id
+from triplewire.rdf.envelopes import Envelope
+from triplewire.rdf.splitting import RawItem, Splitter
 from triplewire.storage.log.ports import AppendResult, Publication
 
 
@@ -71,10 +71,10 @@ class Outcome:
 class Unpacking:
     """Takes a body as it comes and gives its parcels."""
 
-    def __init__(self, wrapping: Wrapping, stream: str, headers: EventHeaders, count: int = 0) -> None:
+    def __init__(self, wrapping: Envelope, stream: str, headers: EventHeaders, count: int = 0) -> None:
         """`count` items came before."""
         self.wrapping = wrapping
-        self._cutter: Cutter = wrapping.cutter()
+        self._cutter: Splitter = wrapping.cutter()
         self._stream = stream
         self._headers = headers
         self.count = count
@@ -87,7 +87,7 @@ class Unpacking:
     def end(self) -> Iterator[Parcel]:
         return iter(()) if self.lost else self._parcels(self._cutter.end())
 
-    def _parcels(self, cuts: Iterator[Cut]) -> Iterator[Parcel]:
+    def _parcels(self, cuts: Iterator[RawItem]) -> Iterator[Parcel]:
         if self.lost:
             return
         try:
@@ -100,7 +100,7 @@ class Unpacking:
             self.count += 1
             yield Parcel(self.count, 0, error)
 
-    def _parcel(self, cut: Cut) -> Parcel | None:
+    def _parcel(self, cut: RawItem) -> Parcel | None:
         """None for an item that is no event."""
         self.count += 1
         ids = Ids()
@@ -113,7 +113,7 @@ class Unpacking:
         return Parcel(self.count, cut.line, Publication(self._stream, events, given=ids.given(events)))
 
 
-def unpacked(body: bytes, wrapping: Wrapping, stream: str, headers: EventHeaders) -> list[Parcel]:
+def unpacked(body: bytes, wrapping: Envelope, stream: str, headers: EventHeaders) -> list[Parcel]:
     """The parcels of a whole body."""
     unpacking = Unpacking(wrapping, stream, headers)
     return [*unpacking.feed(body), *unpacking.end()]

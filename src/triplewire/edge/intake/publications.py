@@ -11,12 +11,6 @@ from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
 from triplewire.access import Principal, Verb
-from triplewire.codec import decode, decode_addressed
-from triplewire.codec.cloudevents import parse_binary
-from triplewire.codec.headers import Said
-from triplewire.codec.messages import announced
-from triplewire.codec.salvages import salvaged
-from triplewire.codec.wrappings import MESSAGES, Wrapping, read_cloud
 from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.contract import serves
@@ -33,6 +27,12 @@ from triplewire.edge.workers import Workers
 from triplewire.model import Event
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, MalformedRdf
+from triplewire.rdf import decode, decode_addressed
+from triplewire.rdf.cloudevents import parse_binary
+from triplewire.rdf.envelopes import MESSAGES, Envelope, decode_cloud_event
+from triplewire.rdf.headers import HeaderValues
+from triplewire.rdf.messages import declares_messages
+from triplewire.rdf.splitting import split_events
 from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -148,7 +148,7 @@ class Publications:
         self._metrics.events.inc(events)
 
 
-def heavy(wrapping: Wrapping | None) -> bool:
+def heavy(wrapping: Envelope | None) -> bool:
     return wrapping is not None and wrapping.heavy
 
 
@@ -160,21 +160,21 @@ def parcels_of(body: bytes, said: Arrival) -> list[Parcel]:
         return parcels if said.key is None else [_together(parcels, said)]
     ids = Ids()
     if said.cloud is not None:
-        events = read_cloud(parse_binary(said.cloud, said.cloud.get(CONTENT_TYPE), body), said.headers, ids)
+        events = decode_cloud_event(parse_binary(said.cloud, said.cloud.get(CONTENT_TYPE), body), said.headers, ids)
         return [Parcel(1, 0, Publication(said.stream, events, said.key, ids.given(events)))] if events else []
     try:
         events = decode(body, said.syntax, said.headers, event_id=said.event_id, new_id=ids)
     except MalformedRdf:
-        parts = salvaged(body, said.syntax) if said.key is None else []
+        parts = split_events(body, said.syntax) if said.key is None else []
         if not parts:
             raise
         return [_part(number, cut.line, cut.data, said) for number, cut in enumerate(parts, 1)]
     return [Parcel(1, 0, Publication(said.stream, events, said.key, ids.given(events), apart=said.key is None))]
 
 
-def _announced(body: bytes, said: Arrival) -> Wrapping | None:
+def _announced(body: bytes, said: Arrival) -> Envelope | None:
     """For a document that says of itself, not by its media type, that it holds messages."""
-    if said.cloud is not None or not announced(body) or said.syntax not in MESSAGES:
+    if said.cloud is not None or not declares_messages(body) or said.syntax not in MESSAGES:
         return None
     if said.event_id is not None:
         raise BadRequest("the header Event-Id is said of one event; the body holds messages")
@@ -203,7 +203,7 @@ def _together(parcels: Sequence[Parcel], said: Arrival) -> Parcel:
     return Parcel(1, 0, Publication(said.stream, events, said.key, given))
 
 
-def _stream(said: Said, event: Event) -> str:
+def _stream(said: HeaderValues, event: Event) -> str:
     if said.stream is None:
         raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
     return check_stream_name(said.stream)

@@ -18,7 +18,6 @@ import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from triplewire.access import Principal
-from triplewire.codec.wrappings import WRAPPINGS, Wrapping, events_of, lasting, wrapping_of
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -32,6 +31,7 @@ from triplewire.edge.intake.parcels import Ids, Outcome, Parcel, Unpacking
 from triplewire.edge.intake.publications import Publications, heavy
 from triplewire.model import EventHeaders
 from triplewire.model.errors import InputError, TriplewireError, Unavailable
+from triplewire.rdf.envelopes import ENVELOPES, Envelope, decode_body, find_envelope, find_streaming_envelope
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -113,7 +113,7 @@ class Publishings:
         if request.query.get("ack") != "each" and MEDIA_TYPE not in request.headers.get(hdrs.ACCEPT, ""):
             return await self._publications.publish(request)
         stream, headers = check_stream_name(request.match_info["stream"]), headers_of(request)
-        unpacking = Unpacking(lasting(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
+        unpacking = Unpacking(find_streaming_envelope(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
         pieces = pieces_of(request)
         with self._publisher() as closing:
             request[LASTING] = True
@@ -170,7 +170,7 @@ class Publishings:
                 await progress.hand_in(await self._decoded(partial(reading.parcels, data), data, reading.wrapping))
 
     async def _decoded(
-        self, decoding: Callable[[], list[Parcel]], data: bytes, wrapping: Wrapping | None
+        self, decoding: Callable[[], list[Parcel]], data: bytes, wrapping: Envelope | None
     ) -> list[Parcel]:
         return await self._publications.decoded(decoding, len(data), heavy=heavy(wrapping))
 
@@ -199,7 +199,7 @@ class Reading:
     """Messages of a WebSocket, each of which is a body of one type."""
 
     def __init__(self, media_type: str, stream: str, headers: EventHeaders) -> None:
-        self.wrapping: Wrapping | None = wrapping_of(media_type, WRAPPINGS)
+        self.wrapping: Envelope | None = find_envelope(media_type, ENVELOPES)
         self._media_type = media_type
         self._stream = stream
         self._headers = headers
@@ -217,7 +217,7 @@ class Reading:
     def _read(self, data: bytes) -> Publication | InputError:
         ids = Ids()
         try:
-            events = events_of(data, self._media_type, self._headers, None, ids)
+            events = decode_body(data, self._media_type, self._headers, None, ids)
         except InputError as error:
             return error
         return Publication(self._stream, events, given=ids.given(events))

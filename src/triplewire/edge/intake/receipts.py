@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from triplewire.codec import SYNTAXES
-from triplewire.codec.accepts import preferred
-from triplewire.codec.graphs import frame, inside
 from triplewire.config import limits
 from triplewire.edge.intake.parcels import Outcome
 from triplewire.edge.problems import MEDIA_TYPE, response_of
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, ShapeViolation
+from triplewire.rdf import SYNTAXES
+from triplewire.rdf.serializer import find_frame, write_fragment
+from triplewire.rdf.syntaxes import choose_offer
 
 
 def receipt(told: Mapping[str, Any], positions: Sequence[int], repeated: int = 0) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def reported(accept: str, results: Sequence[Outcome]) -> web.Response | None:
     error = results[0].answer if results and not any(each.positions for each in results) else None
     if not isinstance(error, ShapeViolation):
         return None
-    liked = preferred(accept, [(MEDIA_TYPE, "application/json"), *(each.media_types for each in SYNTAXES)])
+    liked = choose_offer(accept, [(MEDIA_TYPE, "application/json"), *(each.media_types for each in SYNTAXES)])
     if not liked:
         return None
     syntax = SYNTAXES[liked - 1]
-    around = frame(syntax)
-    body = around.head + inside(error.report.encode(), syntax) + around.tail
+    around = find_frame(syntax)
+    body = around.head + write_fragment(error.report.encode(), syntax) + around.tail
     return web.Response(status=422, body=body, content_type=syntax.media_type)

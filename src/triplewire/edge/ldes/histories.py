@@ -9,8 +9,6 @@ from typing import Any
 from aiohttp import web
 
 from triplewire.access import EVERYONE, Principal, Sight
-from triplewire.codec import TRIG, Syntax
-from triplewire.codec.documents import accepted, document
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -24,6 +22,8 @@ from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.workers import Workers
 from triplewire.model import END
 from triplewire.model.errors import Gone, NotFound
+from triplewire.rdf import TRIG, Syntax
+from triplewire.rdf.serializer import choose_syntax, write_document
 from triplewire.storage.log.ports import Segment, SegmentedLog, StreamVolume
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -67,7 +67,7 @@ class Histories:
         return await self._answer(request, Node(int(request.match_info["level"]), int(request.match_info["number"])))
 
     async def _answer(self, request: web.Request, place: Node | None) -> web.Response:
-        syntax = accepted(request.headers.get("Accept"), TRIG)
+        syntax = choose_syntax(request.headers.get("Accept"), TRIG)
         at = Addresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
         page = await self._workers.run(self.page, at, place, syntax, caller(request))
         seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
@@ -83,14 +83,14 @@ class Histories:
         if place is None:
             lines = [*statements.node(at, None, complete=False), *statements.view(at, self._promises(at.name))]
             lines += self._relations(at, None, tree, lost)
-            return Page(document("".join(lines), syntax), complete=False)
+            return Page(write_document("".join(lines), syntax), complete=False)
         self._check(at.name, place, tree, lost)
         complete = tree.is_complete(place)
         lines = [*statements.node(at, place, complete=complete)]
         lines += (
             self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number, sight)
         )
-        return Page(document("".join(lines), syntax), complete)
+        return Page(write_document("".join(lines), syntax), complete)
 
     def _check(self, stream: str, place: Node, tree: Tree, lost: int) -> None:
         if not tree.has(place):

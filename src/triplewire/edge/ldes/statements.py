@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from triplewire.codec import nquads
-from triplewire.codec.documents import term
-from triplewire.codec.headers import Said, format_headers, written
 from triplewire.edge.ldes.trees import Branch, Node
 from triplewire.model import format_position
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
+from triplewire.rdf import to_nquads
+from triplewire.rdf.headers import HeaderValues, format_headers, format_time
+from triplewire.rdf.serializer import expand_name
 
 _HEADERS = ("stream", "source", "application", "time", "received")
 _DAY = 86_400
@@ -57,31 +57,31 @@ class Promise:
 def view(at: Addresses, promise: Promise) -> Iterator[str]:
     """Of the collection as a whole."""
     stream, root = iri(at.stream), iri(at.view)
-    yield _line(stream, term("ldes:timestampPath"), term("tw:received"))
-    yield _line(stream, term("ldes:sequencePath"), term("tw:position"))
+    yield _line(stream, expand_name("ldes:timestampPath"), expand_name("tw:received"))
+    yield _line(stream, expand_name("ldes:sequencePath"), expand_name("tw:position"))
     if promise.version_of is not None:
-        yield _line(stream, term("ldes:versionOfPath"), iri(promise.version_of))
+        yield _line(stream, expand_name("ldes:versionOfPath"), iri(promise.version_of))
     if promise.conform:
-        yield _line(stream, term("tree:shape"), iri(f"{at.stream}/shapes"))
+        yield _line(stream, expand_name("tree:shape"), iri(f"{at.stream}/shapes"))
     if promise.age is not None:
         policy, lasting = iri(f"{at.view}#retention"), literal(duration(promise.age), XSD + "duration")
-        yield _line(root, term("ldes:retentionPolicy"), policy)
-        yield _line(policy, RDF_TYPE, term("ldes:RetentionPolicy"))
-        yield _line(policy, RDF_TYPE, term("ldes:DurationAgoPolicy"))
-        yield _line(policy, term("ldes:fullLogDuration"), lasting)
-        yield _line(policy, term("tree:value"), lasting)
+        yield _line(root, expand_name("ldes:retentionPolicy"), policy)
+        yield _line(policy, RDF_TYPE, expand_name("ldes:RetentionPolicy"))
+        yield _line(policy, RDF_TYPE, expand_name("ldes:DurationAgoPolicy"))
+        yield _line(policy, expand_name("ldes:fullLogDuration"), lasting)
+        yield _line(policy, expand_name("tree:value"), lasting)
 
 
 def node(at: Addresses, place: Node | None, *, complete: bool) -> Iterator[str]:
     """Of a node, whatever it has; None is the first."""
     stream, here = iri(at.stream), iri(at.of(place))
-    yield _line(stream, RDF_TYPE, term("ldes:EventStream"))
-    yield _line(stream, term("tree:view"), iri(at.view))
-    yield _line(here, RDF_TYPE, term("tree:Node"))
+    yield _line(stream, RDF_TYPE, expand_name("ldes:EventStream"))
+    yield _line(stream, expand_name("tree:view"), iri(at.view))
+    yield _line(here, RDF_TYPE, expand_name("tree:Node"))
     if place is not None:
-        yield _line(here, term("dcterms:isPartOf"), iri(at.view))
+        yield _line(here, expand_name("dcterms:isPartOf"), iri(at.view))
     if complete:
-        yield _line(here, term("ldes:immutable"), literal("true", XSD + "boolean"))
+        yield _line(here, expand_name("ldes:immutable"), literal("true", XSD + "boolean"))
 
 
 def relations(at: Addresses, place: Node | None, branches: Iterable[Branch]) -> Iterator[str]:
@@ -92,12 +92,12 @@ def relations(at: Addresses, place: Node | None, branches: Iterable[Branch]) -> 
         known = [each for each in bounds if each[1] is not None]
         for kind, bound in known or [("", None)]:
             name = f"_:r{branch.node.level}n{branch.node.number}{kind[:1].lower()}"
-            yield _line(here, term("tree:relation"), name)
-            yield _line(name, RDF_TYPE, term(f"tree:{kind}Relation"))
-            yield _line(name, term("tree:node"), iri(at.of(branch.node)))
+            yield _line(here, expand_name("tree:relation"), name)
+            yield _line(name, RDF_TYPE, expand_name(f"tree:{kind}Relation"))
+            yield _line(name, expand_name("tree:node"), iri(at.of(branch.node)))
             if bound is not None:
-                yield _line(name, term("tree:path"), term("tw:received"))
-                yield _line(name, term("tree:value"), literal(written(bound), XSD + "dateTime"))
+                yield _line(name, expand_name("tree:path"), expand_name("tw:received"))
+                yield _line(name, expand_name("tree:value"), literal(format_time(bound), XSD + "dateTime"))
 
 
 def members(at: Addresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -105,10 +105,10 @@ def members(at: Addresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str
     stream = iri(at.stream)
     for entry in entries:
         event = iri(entry["event"])
-        yield _line(stream, term("tree:member"), event)
-        yield format_headers(entry["event"], Said(**{name: entry[name] for name in _HEADERS}))
-        yield _line(event, term("tw:position"), literal(format_position(entry["position"])))
-        yield nquads(entry["event"], entry["text"])
+        yield _line(stream, expand_name("tree:member"), event)
+        yield format_headers(entry["event"], HeaderValues(**{name: entry[name] for name in _HEADERS}))
+        yield _line(event, expand_name("tw:position"), literal(format_position(entry["position"])))
+        yield to_nquads(entry["event"], entry["text"])
 
 
 def duration(seconds: float) -> str:

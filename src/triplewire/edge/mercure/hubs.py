@@ -9,9 +9,6 @@ from aiohttp import web
 from triplewire.access import EVERYONE, Grant, Principal, Verb
 from triplewire.access.grants import ALL
 from triplewire.access.topics import pattern_of
-from triplewire.codec import new_id
-from triplewire.codec.headers import clean
-from triplewire.codec.ztreamy import id_of
 from triplewire.config import limits
 from triplewire.contract import serves
 from triplewire.contract.callers import caller
@@ -28,6 +25,9 @@ from triplewire.edge.telling.ways import Ways
 from triplewire.edge.workers import Workers
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, TriplewireError, UnknownMediaType
+from triplewire.rdf import new_id
+from triplewire.rdf.headers import check_header
+from triplewire.rdf.ztreamy import parse_event_id
 from triplewire.storage.log.ports import Publication, SegmentedLog
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -105,8 +105,8 @@ class Mercure:
         caller(request).require(Verb.PUBLISH, stream)
         if "private" in said and caller(request) == EVERYONE:
             raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
-        id = id_of(said["id"]) if said.get("id") else None
-        type = clean("type", said["type"]) if said.get("type") else None
+        id = parse_event_id(said["id"]) if said.get("id") else None
+        type = check_header("type", said["type"]) if said.get("type") else None
         events = events_of(said["data"], id, type, new_id())
         given = frozenset({id} if id else ())
         parcel = Parcel(1, 0, Publication(stream, events, given=given))

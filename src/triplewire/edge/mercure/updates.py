@@ -13,12 +13,12 @@ from typing import Any
 
 import orjson
 
-from triplewire.codec import JSON_LD, decode, encode
 from triplewire.edge.feeds.entries import Pieces
 from triplewire.edge.formats.ports import Format
 from triplewire.edge.formats.sse import Sse
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.events import BODY, OpaquePayload, parse_payload
+from triplewire.rdf import JSON_LD, decode, encode
 
 TYPE = "mercure-type"
 """The header that says what the type of an update is."""

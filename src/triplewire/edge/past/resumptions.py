@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from triplewire.access import Sight
-from triplewire.codec import check_id
-from triplewire.codec.headers import instant
 from triplewire.edge.past.backlogs import Backlog
 from triplewire.edge.past.gaps import Gap
 from triplewire.edge.workers import Workers
@@ -19,6 +17,8 @@ from triplewire.model import START, Subscription, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest
 from triplewire.model.subscriptions import Names
+from triplewire.rdf import check_id
+from triplewire.rdf.headers import parse_time
 
 NOW = "now"
 
@@ -48,7 +48,7 @@ class Asked:
             return cls()
         try:
             if _MOMENT.fullmatch(text):
-                return cls(text, moment=instant("after", _PLUS.sub("+", text)))
+                return cls(text, moment=parse_time("after", _PLUS.sub("+", text)))
             return cls(text, event=check_id(text)) if ":" in text else cls(text, position=parse_position(text))
         except BadRequest:
             raise BadRequest(f"after must be {_ACCEPTED}, not {text!r}") from None

@@ -15,7 +15,7 @@ from triplewire.model.errors import InputError, Unavailable
 
 Verdict = dict[str, Any] | None
 """What an event does wrong; None for one that conforms."""
-COMMAND = (sys.executable, "-m", "triplewire.codec.shacl.worker")
+COMMAND = (sys.executable, "-m", "triplewire.rdf.shacl_worker")
 
 
 class Judges:

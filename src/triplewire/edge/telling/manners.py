@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from triplewire.codec.accepts import qualities
 from triplewire.edge.formats import MESSAGES, SSE, Format, format_of
 from triplewire.edge.formats.sse import SSE_BY_EVENT
 from triplewire.edge.telling.compressions import ENCODINGS, IDENTITY, Encoding
 from triplewire.edge.telling.windows import seconds_of
 from triplewire.model.errors import BadRequest
+from triplewire.rdf.syntaxes import parse_qualities
 
 RELAY = "Relay-Id"
 """The header by which a relay says who it is."""
@@ -70,7 +70,7 @@ def _manner(request: web.Request, format: Format, encoding: Encoding, window: fl
 
 
 def _encoding(accept: str | None) -> Encoding:
-    liked = qualities(accept)
+    liked = parse_qualities(accept)
     known = [(liked.get(each.name, 0.0), -place, each) for place, each in enumerate(ENCODINGS)]
     quality, _, best = max(known, key=lambda each: each[:2])
     return best if quality > 0 and quality >= liked.get("identity", 0.0) else IDENTITY

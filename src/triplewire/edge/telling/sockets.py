@@ -13,11 +13,11 @@ import orjson
 from aiohttp import WSMsgType, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
-from triplewire.codec.depths import check_nesting
 from triplewire.config import limits
 from triplewire.edge.formats import MESSAGES
 from triplewire.model.errors import BadRequest, TriplewireError
 from triplewire.problems import described
+from triplewire.rdf.checks import check_nesting
 
 Json = dict[str, Any]
 Hear = Callable[[Json], Awaitable[None]]

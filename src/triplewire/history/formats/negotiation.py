@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from triplewire.codec import JSON_LD, RDF_XML, TURTLE, Syntax
-from triplewire.codec.accepts import preferred
-from triplewire.codec.graphs import Frame, frame, inside
 from triplewire.history.formats import csv, json, tsv, xml
 from triplewire.history.formats.columns import binary_columns, concatenate, join_texts, split_batches, stream_document
 from triplewire.model.errors import BadRequest, NotAcceptable
+from triplewire.rdf import JSON_LD, RDF_XML, TURTLE, Syntax
+from triplewire.rdf.serializer import DocumentFrame, find_frame, write_fragment
+from triplewire.rdf.syntaxes import choose_offer
 
 # N-Triples: a line for each triple.
 
@@ -54,8 +54,8 @@ def write_rdf_xml(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _write_graph(syntax: Syntax, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    around: Frame = frame(syntax)
-    bodies = (inside(ntriples_lines(piece), syntax) for piece in split_batches(batches))
+    around: DocumentFrame = find_frame(syntax)
+    bodies = (write_fragment(ntriples_lines(piece), syntax) for piece in split_batches(batches))
     return stream_document(around.head, bodies, around.tail, around.separator)
 
 
@@ -120,7 +120,7 @@ def choose_format(form: str, accept: str | None, name: str | None = None) -> Res
     there = list_formats(form)
     if name is not None:
         return _find_named(name, form, there)
-    liked = preferred(accept, [each.media_types for each in there])
+    liked = choose_offer(accept, [each.media_types for each in there])
     if liked is None:
         raise NotAcceptable(accept or "", tuple(each.media_types[0] for each in there))
     return there[liked]

@@ -196,9 +196,9 @@ def _read_extensions(row: dict[str, Any]) -> dict[str, str]:
     if row.get("extensions") is None:
         return {}
     # Whoever only reads files does without the codec and what it loads.
-    from triplewire.codec.extensions import from_json
+    from triplewire.rdf.headers import extensions_from_json
 
-    return from_json("the column extensions", row["extensions"])
+    return extensions_from_json("the column extensions", row["extensions"])
 
 
 def _quad_to_line(quad: dict[str, str | None] | None) -> str:

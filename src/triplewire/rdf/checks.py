@@ -1,0 +1,317 @@
+"""Checks of a document before and after the parser sees it.
+
+Before: nesting depth, XML entities and JSON-LD contexts are bounded, because a small document could overflow the
+parser's stack or cost far more memory
+than its size. After: a syntax error of the parser becomes MalformedRdf with line, column and excerpt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from xml.parsers import expat
+
+import pyoxigraph as ox
+
+from triplewire.config import limits
+from triplewire.model.errors import InputError, MalformedRdf, TextPosition
+from triplewire.rdf.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax
+
+# Contexts of JSON-LD that would cost more than their document: they are refused before a parser sees them.
+#
+# A term may be defined by another, and that by a third: parsers follow by calls. What it stands for is written out for
+# each, and a context inside of others begins as a copy of them. So a few kilobytes overflow the stack or fill memory.
+
+_PAIR = 100
+"""Bytes that a definition takes beside its texts, about."""
+
+
+_MEMBERS = 16
+"""Of a definition: JSON-LD knows thirteen."""
+
+
+class _Object(list[tuple[str, object]]):
+    """A JSON object with all its members, also those that are given twice."""
+
+
+@dataclass(frozen=True)
+class _OuterContext:
+    """The contexts around a value: what they take, how long their bases are together, and whether terms of theirs bring
+    contexts of their own."""
+
+    size: int = 0
+    base: int = 0
+    scoped: bool = False
+
+
+def check_contexts(body: bytes) -> None:
+    """Raises InputError for contexts over a limit. What is no JSON is left to the parser."""
+    # A key may be written with escapes. So few members can do no harm.
+    if body.count(b":") <= limits.NESTING or not (b"@context" in body or b"\\u" in body):
+        return
+    try:
+        document = json.loads(body, object_pairs_hook=_Object)
+    except (ValueError, RecursionError):
+        return
+    spent = 0
+    for size in _context_sizes(document):
+        spent += size
+        if spent > limits.CONTEXT_BYTES:
+            raise InputError(f"the contexts take more than the limit of {limits.CONTEXT_BYTES} bytes; nest fewer")
+
+
+def _context_sizes(document: object) -> Iterator[int]:
+    """What each context takes that is made while the document is read."""
+    waiting = [(document, _OuterContext())]
+    while waiting:
+        value, around = waiting.pop()
+        if isinstance(value, _Object):
+            for local in _contexts(value):
+                around = _enter_context(local, around)
+                yield around.size
+            if around.scoped:
+                yield around.size
+        if isinstance(value, list):
+            members = (each for _, each in value) if isinstance(value, _Object) else value
+            waiting += [(each, around) for each in members if isinstance(each, list)]
+
+
+def _contexts(value: _Object) -> Iterator[_Object | None]:
+    for name, given in value:
+        if name == "@context":
+            several = given if isinstance(given, list) and not isinstance(given, _Object) else [given]
+            yield from (each for each in several if each is None or isinstance(each, _Object))
+
+
+def _enter_context(local: _Object | None, around: _OuterContext) -> _OuterContext:
+    if local is None:
+        return _OuterContext()
+    base = around.base + sum(len(str(given)) for name, given in local if name == "@base")
+    if base > limits.IRI_CHARACTERS:
+        raise InputError(f"the base is longer than the limit of {limits.IRI_CHARACTERS} characters")
+    inner = [each for _, given in local if isinstance(given, _Object) for each in _contexts(given)]
+    size = around.size + _size(local) + sum(_PAIR * len(each or ()) for each in inner)
+    return _OuterContext(size, base, around.scoped or bool(inner))
+
+
+def _size(local: _Object) -> int:
+    """Of a context whose terms are written out. Raises InputError where they follow one another for too long."""
+    names = dict(local)
+    vocabulary = len(str(names.get("@vocab", "")))
+    known: dict[str, tuple[int, int]] = {}
+    for name in names:
+        _follow(name, names, known)
+    return sum(length + vocabulary + _PAIR for _, length in known.values())
+
+
+def _follow(name: str, names: dict[str, object], known: dict[str, tuple[int, int]]) -> None:
+    """Note how many terms there are behind one, and how long it becomes, and the same for those."""
+    path = [name]
+    while path:
+        term = path[-1]
+        texts = _texts(names[term])
+        behind = {each for text in (term, *texts) for each in (text, text.partition(":")[0]) if each in names}
+        unknown = behind - known.keys() - set(path)
+        if unknown:
+            path.append(unknown.pop())
+            if len(path) > limits.NESTING:
+                raise InputError(f"terms of a context refer to one another over more than {limits.NESTING} steps")
+            continue
+        path.pop()
+        found = [known[each] for each in behind if each in known]
+        steps, length = max((s for s, _ in found), default=0), max((n for _, n in found), default=0)
+        known[term] = (steps + 1, length + len(term) + sum(map(len, texts)))
+        if steps >= limits.NESTING:
+            raise InputError(f"terms of a context refer to one another over more than {limits.NESTING} steps")
+
+
+def _texts(definition: object) -> list[str]:
+    """Those of a definition that may name other terms. Raises InputError for more members than there can be."""
+    if isinstance(definition, _Object):
+        if len(definition) > _MEMBERS:
+            raise InputError(f"the definition of a term has more than {_MEMBERS} members")
+        return [each for _, each in definition if isinstance(each, str)]
+    return [definition] if isinstance(definition, str) else []
+
+
+# Faults: what the parser says about a document, told to the one who wrote it.
+
+_PREFIX = re.compile(r"^Parser error (?:at|between) line .*?: ")
+_SHOWN = 72
+
+_IN_OUR_WORDS = {
+    "No LoadDocumentCallback has been set to load remote contexts": "a remote @context is not fetched; write it out",
+    "No scheme found in an absolute IRI": "a relative IRI, without a base to resolve it",
+}
+
+
+def describe_syntax_error(body: bytes, syntax: Syntax, fault: SyntaxError, base_iri: str | None) -> MalformedRdf:
+    """The error for a body that the parser refused, with its place and the text there."""
+    place = TextPosition(fault.lineno, fault.offset or 1) if fault.lineno else _find_line(body, syntax, base_iri)
+    reason = _PREFIX.sub("", fault.msg)
+    return syntax_error_at(body, syntax, _IN_OUR_WORDS.get(reason, reason), place)
+
+
+def syntax_error_at(body: bytes, syntax: Syntax, reason: str, place: TextPosition | None) -> MalformedRdf:
+    """The error for a reason and a place that are known."""
+    if place is None:
+        return MalformedRdf(f"this is not {syntax.name}: {reason}")
+    return MalformedRdf(f"this is not {syntax.name}: {reason}, at {place}: {excerpt_at(body, place)}", place=place)
+
+
+def excerpt_at(body: bytes, place: TextPosition) -> str:
+    """The line at a place, cut to what stands around the column."""
+    lines = body.split(b"\n", place.line)
+    line = lines[place.line - 1].decode(errors="replace") if len(lines) >= place.line else ""
+    start = max(0, min(place.column - 1 - _SHOWN // 2, len(line) - _SHOWN))
+    cut = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[start : start + _SHOWN].strip())
+    return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}" or "(end of input)"
+
+
+class _Lines(BytesIO):
+    """The body as a file that is handed out a line at a time, so that it is known how far the parser came."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self.readline(size)
+
+
+def _find_line(body: bytes, syntax: Syntax, base_iri: str | None) -> TextPosition | None:
+    """The line at which the parser gave up, for the parsers that do not say."""
+    lines = _Lines(body)
+    try:
+        for _ in ox.parse(lines, format=syntax.format, base_iri=base_iri):
+            pass
+    except SyntaxError:
+        return TextPosition(body.count(b"\n", 0, max(0, lines.tell() - 1)) + 1, 1)
+    return None
+
+
+_JSON = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|([\]}])', re.DOTALL)
+
+_TERMS = re.compile(
+    rb'"""(?:[^"\\]|\\.|"(?!""))*"""|\'\'\'(?:[^\'\\]|\\.|\'(?!\'\'))*\'\'\''
+    rb'|"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"|\'[^\'\\\r\n]*(?:\\.[^\'\\\r\n]*)*\''
+    rb"|#[^\r\n]*|\\.|<[^<>\s]*>|(<<)|(>>)",
+    re.DOTALL,
+)
+"""Opening and closing of triple terms; strings, comments, escapes and IRIs are stepped over."""
+
+
+_BASE = re.compile(rb"\bbase\s*+(?=[<#])", re.IGNORECASE)
+_END = re.compile(rb"[\r\n]|\Z")
+_BLANKS = re.compile(rb"(?:\s|#[^\r\n]*+)*+")
+_ENTITY = re.compile(rb"<!ENTITY[^<]*")
+
+
+def check_depth(body: bytes, syntax: Syntax) -> None:
+    """Raises InputError for a body nested deeper than the limit, or whose XML entities would blow it up."""
+    _CHECKS[syntax](body)
+
+
+def check_nesting(body: bytes) -> None:
+    """Raises InputError for JSON nested deeper than the limit."""
+    if body.count(b"{") + body.count(b"[") > limits.NESTING:
+        _check_tokens(body, _JSON)
+
+
+def _check_json(body: bytes) -> None:
+    check_nesting(body)
+    check_contexts(body)
+
+
+def _check_terms(body: bytes) -> None:
+    if body.count(b"<<") > limits.NESTING:
+        _check_tokens(body, _TERMS)
+
+
+def _check_turtle(body: bytes) -> None:
+    """A base that is relative makes that before it longer, so that they count together."""
+    _check_terms(body)
+    if len(body) > limits.IRI_CHARACTERS and _bases(body) > limits.IRI_CHARACTERS:
+        raise InputError(f"the bases are longer than the limit of {limits.IRI_CHARACTERS} characters together")
+
+
+def _bases(body: bytes) -> int:
+    """How long they are together. What stands in a string may count, too, so that none is missed. Each byte is looked
+    at once, also where comments stand between a word and its IRI."""
+    total = beyond = counted = 0
+    for word in _BASE.finditer(body):
+        at = word.end()
+        if body[at : at + 1] == b"#":
+            if at >= beyond:
+                line = _END.search(body, at)
+                blanks = _BLANKS.match(body, len(body) if line is None else line.start())
+                beyond = len(body) if blanks is None else blanks.end()
+            at = beyond
+        if at != counted and body[at : at + 1] == b"<":
+            counted, end = at, body.find(b">", at, at + limits.IRI_CHARACTERS + 2)
+            total += limits.IRI_CHARACTERS + 1 if end < 0 else end - at
+    return total
+
+
+def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:
+    depth = 0
+    for found in tokens.finditer(body):
+        if found.lastindex:
+            depth += 1 if found.lastindex == 1 else -1
+            if depth > limits.NESTING:
+                raise _too_deep(body, found.start())
+
+
+def _too_deep(body: bytes, offset: int) -> InputError:
+    before = body[:offset]
+    place = TextPosition(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
+    return InputError(f"the body is nested deeper than the limit of {limits.NESTING}, at {place}", place=place)
+
+
+def _check_entities(body: bytes) -> None:
+    """Entities that stay small. One that refers to another is how bombs are built: ten levels of ten are 10¹⁰."""
+    references = body.count(b"&")
+    for declaration in _ENTITY.findall(body):
+        if b"&" in declaration or len(declaration) * references > limits.BODY_BYTES:
+            raise InputError("the entities of the DOCTYPE would make the body too large; write their text out")
+
+
+def _check_xml(body: bytes) -> None:
+    _check_entities(body)
+    parser = expat.ParserCreate()
+    around = [(0, 0)]  # attributes, and characters of bases, of all that are open
+
+    def opened(_name: str, attributes: dict[str, str]) -> None:
+        if len(around) > limits.NESTING:
+            raise _too_deep(body, parser.CurrentByteIndex)
+        count, base = around[-1]
+        around.append((count + len(attributes), base + len(attributes.get("xml:base", ""))))
+        _check_element(*around[-1])
+
+    def closed(_name: str) -> None:
+        around.pop()
+
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError as error:
+        place = TextPosition(error.lineno, error.offset + 1)
+        raise syntax_error_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
+    except (LookupError, ValueError) as error:
+        raise syntax_error_at(body, RDF_XML, f"its encoding is not taken: {error}", TextPosition(1, 1)) from None
+
+
+def _check_element(attributes: int, base: int) -> None:
+    if attributes > limits.XML_ATTRIBUTES:
+        raise InputError(f"elements inside one another have more than {limits.XML_ATTRIBUTES} attributes together")
+    if base > limits.IRI_CHARACTERS:
+        raise InputError(f"the base is longer than the limit of {limits.IRI_CHARACTERS} characters")
+
+
+_CHECKS: dict[Syntax, Callable[[bytes], None]] = {
+    TURTLE: _check_turtle,
+    TRIG: _check_turtle,
+    N_TRIPLES: _check_terms,
+    N_QUADS: _check_terms,
+    JSON_LD: _check_json,
+    RDF_XML: _check_xml,
+}

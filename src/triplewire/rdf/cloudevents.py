@@ -1,0 +1,371 @@
+"""CloudEvents 1.0: an event in the three modes of the HTTP binding.
+
+In *binary* mode the attributes are headers `ce-*` and the body is the data; in *structured* mode both are one JSON
+object; a *batch* is an array of such objects.
+The data is RDF, or anything else, which is carried unchanged. Attributes become headers of events and back without
+loss:
+
+| attribute | of an event |
+|---|---|
+| `id` | its id where it is an absolute IRI; else the IRI `urn:cloudevents:{source}:{id}` |
+| `source` | the source; `/streams/{stream}` for an event that has none |
+| `time` | the time |
+| `type`, `subject`, `dataschema` | the headers `ce-type`, `ce-subject`, `ce-dataschema` |
+| an extension | the header of the same name |
+| `twapplication` | the application |
+| `twheaders` | a JSON object of all headers whose names no attribute may have |
+| `twsource` | the source unchanged, where it is no URI reference |
+| `twstream`, `twposition`, … | written on the way out, ignored on the way in |
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote
+
+import orjson
+
+from triplewire.config import limits
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge
+from triplewire.model.events import BODY, parse_payload
+from triplewire.rdf.checks import check_nesting
+from triplewire.rdf.headers import check_extension, check_header, format_time, parse_time
+from triplewire.rdf.serializer import to_nquads
+from triplewire.rdf.splitting import RawItem
+from triplewire.rdf.syntaxes import N_QUADS
+from triplewire.rdf.terms import check_id
+
+# Attributes: what CloudEvents say beside their data, as headers of events and back, with nothing lost.
+#
+# | attribute | of an event |
+# |---|---|
+# | `id` | its id where it is an absolute IRI; else the IRI `urn:cloudevents:{source}:{id}` |
+# | `source` | the source; `/streams/{stream}` for an event that has none |
+# | `time` | the time |
+# | `type`, `subject`, `dataschema` | the headers `ce-type`, `ce-subject`, `ce-dataschema` |
+# | an extension | the header of the same name |
+# | `twapplication` | the application |
+# | `twheaders` | a JSON object of all headers whose names no attribute may have |
+# | `twsource` | the source as it is, where it is no URI reference |
+# | `twstream`, `twposition`, … | said on the way out, passed over on the way in |
+
+VERSION = "1.0"
+DEFAULT_TYPE = "dev.triplewire.event"
+"""The type of events whose publishers gave them none."""
+
+_NAMED = ("type", "subject", "dataschema")
+_OWN = (*_NAMED, "id", "source", "specversion", "datacontenttype", "time", "data", "data_base64")
+_OURS = ("twstream", "twposition", "twsubscription", "twkind", "twsource", "twapplication", "twheaders")
+_NAME = re.compile(r"[a-z0-9]{1,20}")
+_GIVEN = re.compile(r"[a-z0-9]+")
+_REFERENCE = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&()*+,;=%]+")
+_SAFE = "-._~!$&()*+,;=@/"
+
+Attributes = Mapping[str, str]
+
+
+def write_attributes(event_id: str, headers: EventHeaders, stream: str, **told: str) -> dict[str, str]:
+    """What is said of an event of a stream; `told` are attributes of ours, such as `twposition`."""
+    source = headers.source or f"/streams/{stream}"
+    reference = source if _REFERENCE.fullmatch(source) else quote(source, safe=_SAFE)
+    given, others = _split(headers.extensions)
+    said = {
+        "specversion": VERSION,
+        "id": _to_cloud_id(event_id, reference),
+        "source": reference,
+        "type": given.pop("type", DEFAULT_TYPE),
+        **given,
+        "time": None if headers.time is None else format_time(headers.time),
+        "twsource": None if reference == source else source,
+        "twapplication": headers.application,
+        "twheaders": orjson.dumps(others).decode() if others else None,
+        "twstream": stream,
+        **told,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def read_attributes(attributes: Attributes) -> tuple[str, EventHeaders]:
+    """The id of the event that is meant, and its headers; they may be stored and sent on. Raises BadRequest."""
+    for name in ("specversion", "id", "source", "type"):
+        if not attributes.get(name):
+            raise BadRequest(f"a CloudEvent has the attribute `{name}`, and it is not empty")
+    if attributes["specversion"] != VERSION:
+        raise BadRequest(f"CloudEvents of version {VERSION} are taken, not {attributes['specversion'][:60]!r}")
+    reference = check_header("`source`", attributes["source"])
+    application, time = attributes.get("twapplication"), attributes.get("time")
+    headers = EventHeaders(
+        source=_source(attributes, reference),
+        application=None if application is None else check_header("`twapplication`", application),
+        time=None if time is None else parse_time("`time`", time),
+        extensions=_extensions(attributes),
+    )
+    return _to_event_id(attributes["id"], reference), headers
+
+
+def _split(extensions: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Headers that are attributes, by their names as such, and all others."""
+    given = {name: value for name in _NAMED if (value := extensions.get(f"ce-{name}"))}
+    others: dict[str, str] = {}
+    for name, value in extensions.items():
+        if name.removeprefix("ce-") in given and name.startswith("ce-"):
+            continue
+        plain = _NAME.fullmatch(name) and name not in _OWN and name not in _OURS
+        (given if plain else others)[name] = value
+    return given, others
+
+
+def _extensions(attributes: Attributes) -> dict[str, str]:
+    found = dict(_stored(attributes))
+    if attributes["type"] != DEFAULT_TYPE:
+        found["ce-type"] = attributes["type"]
+    for name, value in _others(attributes.get("twheaders")).items():
+        found[name] = value
+    if len(found) > limits.EXTENSIONS:
+        raise BadRequest(f"a CloudEvent says {len(found)} things of its own; at most {limits.EXTENSIONS} are taken")
+    return dict(check_extension(*each) for each in found.items())
+
+
+def _stored(attributes: Attributes) -> Iterator[tuple[str, str]]:
+    for name, value in attributes.items():
+        if name in ("subject", "dataschema"):
+            yield f"ce-{name}", value
+        elif name not in _OWN and name not in _OURS:
+            if not _GIVEN.fullmatch(name):
+                raise BadRequest(f"{name[:60]!r} is no attribute of a CloudEvent; small letters and digits are")
+            yield name, value
+
+
+def _others(text: str | None) -> dict[str, str]:
+    try:
+        found: Any = {} if text is None else orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise BadRequest("`twheaders` is a JSON object of texts")
+    return found
+
+
+def _source(attributes: Attributes, reference: str) -> str | None:
+    stream, given = attributes.get("twstream"), attributes.get("twsource")
+    if stream is not None and reference == f"/streams/{stream}":
+        return None
+    if given is not None and quote(given, safe=_SAFE) == reference:
+        return check_header("`twsource`", given)
+    return reference
+
+
+def _to_event_id(text: str, source: str) -> str:
+    """The id of an event as an IRI. One that is none is of its source alone, as CloudEvents have it. What looks as if
+    it had been made so is made again, so that the way back is the same for all."""
+    if len(text) <= limits.HEADER_CHARACTERS and _is_iri(text) and _to_cloud_id(text, source) == text:
+        return text
+    return check_id(f"{_id_prefix(source)}{quote(text, safe=_SAFE)}")
+
+
+def _to_cloud_id(event_id: str, source: str) -> str:
+    """The other way round."""
+    start = _id_prefix(source)
+    if not event_id.startswith(start):
+        return event_id
+    text = unquote(event_id.removeprefix(start))
+    return text if text and _to_event_id(text, source) == event_id else event_id
+
+
+def _id_prefix(source: str) -> str:
+    return f"urn:cloudevents:{quote(source, safe=_SAFE)}:"
+
+
+def _is_iri(text: str) -> bool:
+    try:
+        return bool(check_id(text))
+    except BadRequest:
+        return False
+
+
+# In *binary* mode the attributes are headers `ce-*` and the body is the data; in *structured* mode both are one JSON
+# object; a *batch* is an array of such objects. The data is RDF, or anything else, which is carried as it is.
+
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+PREFIX = "ce-"
+NOTICES = "dev.triplewire."
+"""Begins the types of what an edge says of itself."""
+
+_JSON = "application/json"
+_IS_JSON = re.compile(r"[^/]+/(?:[^;]+\+)?json *(?:;.*)?", re.IGNORECASE)
+_PLAIN = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
+
+
+@dataclass(frozen=True)
+class CloudEvent:
+    """Attributes but for that of the data's type, which stands for itself; None where it is not said."""
+
+    attributes: Mapping[str, str]
+    media_type: str | None
+    data: bytes
+
+
+@dataclass(frozen=True)
+class CloudEventContent:
+    """What a CloudEvent means: an event's id and headers, and a body of a media type."""
+
+    event_id: str
+    headers: EventHeaders
+    media_type: str
+    body: bytes
+
+
+def make_cloud_event(event: Event, stream: str, **told: str) -> CloudEvent:
+    """An event of a stream: its quads as N-Quads, or what it carries as it came. `told` are attributes of ours."""
+    attributes = write_attributes(event.id, event.headers, stream, **told)
+    cargo = parse_payload(event.id, event.text) if BODY in event.text else None
+    if cargo is None:
+        return CloudEvent(attributes, N_QUADS.media_type, to_nquads(event.id, event.text).encode())
+    # Nothing at all is what an event without data is stored as.
+    media_type = cargo.media_type if cargo.body or cargo.media_type != _JSON else None
+    return CloudEvent(attributes, media_type, cargo.body)
+
+
+def write_binary(event: CloudEvent) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a message in binary mode."""
+    headers = {f"{PREFIX}{name}": quote(value, safe=_PLAIN) for name, value in event.attributes.items()}
+    return headers if event.media_type is None else {**headers, "Content-Type": event.media_type}, event.data
+
+
+def write_structured(event: CloudEvent) -> bytes:
+    """The event as one JSON object, on one line."""
+    said = dict[str, Any](event.attributes)
+    if event.media_type is not None:
+        said["datacontenttype"] = event.media_type
+    return orjson.dumps(said | _write_data(event))
+
+
+def parse_binary(headers: Mapping[str, str], media_type: str | None, data: bytes) -> CloudEvent:
+    """The event of a message in binary mode. Raises BadRequest."""
+    named = ((name.lower(), value) for name, value in headers.items())
+    try:
+        found = {
+            name.removeprefix(PREFIX): unquote(value, errors="strict")
+            for name, value in named
+            if name.startswith(PREFIX)
+        }
+    except UnicodeDecodeError:
+        raise BadRequest("the attributes of a CloudEvent are UTF-8, percent-encoded in headers") from None
+    return CloudEvent(found, media_type, data)
+
+
+def parse_structured(data: bytes) -> CloudEvent:
+    """The event of a JSON object. Raises BadRequest, or InputError where it is nested too deep."""
+    check_nesting(data)
+    try:
+        said = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"this is no CloudEvent in JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise BadRequest("a CloudEvent in JSON is an object; many are an array, as a batch")
+    media_type = said.pop("datacontenttype", None)
+    if media_type is not None and not isinstance(media_type, str):
+        raise BadRequest("`datacontenttype` is a text")
+    body = _data(said, media_type)
+    return CloudEvent({name: _text(name, value) for name, value in said.items() if value is not None}, media_type, body)
+
+
+def interpret_cloud_event(event: CloudEvent) -> CloudEventContent | None:
+    """What it means; None for what an edge says of itself. Raises BadRequest."""
+    type = event.attributes.get("type", "")
+    if type.startswith(NOTICES) and type != DEFAULT_TYPE:
+        return None
+    event_id, headers = read_attributes(event.attributes)
+    return CloudEventContent(event_id, headers, event.media_type or _JSON, event.data)
+
+
+@dataclass
+class WholeBodySplitter:
+    """A body that is one item."""
+
+    _parts: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > limits.BODY_BYTES:
+            raise BodyTooLarge("the body", limits.BODY_BYTES)
+        yield from ()
+
+    def end(self) -> Iterator[RawItem]:
+        body = b"".join(self._parts)
+        if body.strip():
+            yield RawItem(1, body)
+
+
+@dataclass
+class JsonArraySplitter:
+    """A JSON array, of which each element is an item. They are told apart when it has ended."""
+
+    _whole: WholeBodySplitter = field(default_factory=WholeBodySplitter)
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        return self._whole.feed(data)
+
+    def end(self) -> Iterator[RawItem]:
+        for cut in self._whole.end():
+            check_nesting(cut.data)
+            try:
+                found = orjson.loads(cut.data)
+            except orjson.JSONDecodeError as error:
+                raise BadRequest(f"this is no batch of CloudEvents in JSON: {error}") from None
+            if not isinstance(found, list):
+                raise BadRequest(f"a batch of CloudEvents is a JSON array; one alone is {STRUCTURED}")
+            for each in found:
+                yield RawItem(0, orjson.dumps(each))
+
+
+def _write_data(event: CloudEvent) -> dict[str, Any]:
+    """The member that holds the data: as JSON, as text, or as base64."""
+    if event.media_type is None and not event.data:
+        return {}
+    if _IS_JSON.fullmatch(event.media_type or _JSON):
+        try:
+            orjson.loads(event.data)
+        except orjson.JSONDecodeError:
+            return {"data_base64": b64encode(event.data).decode()}
+        return {"data": orjson.Fragment(event.data)}
+    try:
+        return {"data": event.data.decode()}
+    except UnicodeDecodeError:
+        return {"data_base64": b64encode(event.data).decode()}
+
+
+def _data(said: dict[str, Any], media_type: str | None) -> bytes:
+    """Takes the data out of what is said."""
+    missing = object()
+    packed, data = said.pop("data_base64", None), said.pop("data", missing)
+    if packed is not None:
+        if data is not missing or not isinstance(packed, str):
+            raise BadRequest("a CloudEvent has `data` or `data_base64`, a text, and not both")
+        try:
+            return b64decode(packed, validate=True)
+        except ValueError:
+            raise BadRequest("`data_base64` is not base64") from None
+    if data is missing:
+        return b""
+    if _IS_JSON.fullmatch(media_type or _JSON):
+        return orjson.dumps(data)
+    if not isinstance(data, str):
+        raise BadRequest(f"`data` of the type {media_type} is a text, or else `data_base64`")
+    return data.encode()
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise BadRequest(f"the attribute `{name[:60]}` is a text, a whole number or a truth value")
+    return str(value)

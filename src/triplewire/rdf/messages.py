@@ -1,0 +1,218 @@
+"""RDF Messages: documents of Turtle, TriG, N-Triples or N-Quads in which `MESSAGE` ends a message.
+
+A draft of the W3C's community on RDF stream processing, https://w3c-cg.github.io/rsp/spec/messages. A message is a
+dataset that is meant as one. Prefixes
+hold from message to message; labels of blank nodes do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from triplewire.config import limits
+from triplewire.model.errors import BadRequest, BodyTooLarge
+from triplewire.rdf.splitting import LineSplitter, RawItem, find_ends, skip_space
+from triplewire.rdf.syntaxes import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax
+
+MESSAGE_VERSION = "1.2-messages"
+"""The version in which messages are written."""
+MESSAGE_VERSIONS = (MESSAGE_VERSION, "1.2-basic-messages", "1.1-messages")
+"""Those that are read; data of the others is data of the first as well."""
+MESSAGE_SYNTAXES = (TURTLE, TRIG, N_TRIPLES, N_QUADS)
+
+HEAD = f'VERSION "{MESSAGE_VERSION}"\n'.encode()
+END = b"MESSAGE\n"
+
+_GROWTH = 64
+"""Bytes of prefixes that are read again for each byte of a body."""
+_COMMENT = re.compile(rb"(<[^<>\s]*>)|#[^\r\n]*")
+_LABEL = rb"(?:\"([^\"\r\n]*)\"|'([^'\r\n]*)')"
+_VERSION = re.compile(rb"@?version\s+" + _LABEL + rb"\s*\.?\s*(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_ANNOUNCED = re.compile(rb"(?:\s|#[^\r\n]*[\r\n])*@?version\s+" + _LABEL, re.IGNORECASE)
+_LINE_END = re.compile(rb"\s*MESSAGE\s*(?:#.*)?")
+_MESSAGE = re.compile(rb"@message\s*\.|message", re.IGNORECASE)
+_BROKEN_END = re.compile(rb"(?<=[\s.}>])message\Z", re.IGNORECASE)
+_PREFIX = re.compile(rb"@?prefix\s+([^\s:]*):", re.IGNORECASE)
+_BASE = re.compile(rb"@?base\s*<", re.IGNORECASE)
+
+
+def declares_messages(body: bytes) -> bool:
+    """Whether a document says of itself that it holds messages."""
+    found = _ANNOUNCED.match(body) if b"-messages" in body[:_LOOKED_AT] else None
+    return found is not None and _label(found) in MESSAGE_VERSIONS
+
+
+_LOOKED_AT = 1024
+
+
+def is_message_version(text: str) -> bool:
+    """Whether a version is one of messages. Raises BadRequest for one of messages that is not known."""
+    if text.endswith("-messages") and text not in MESSAGE_VERSIONS:
+        raise BadRequest(
+            f"there is no version {text[:60]!r} of RDF Messages here; there are {', '.join(MESSAGE_VERSIONS)}"
+        )
+    return text in MESSAGE_VERSIONS
+
+
+def message_media_type(syntax: Syntax) -> str:
+    return f"{syntax.media_type}; version={MESSAGE_VERSION}"
+
+
+@dataclass
+class LineMessageSplitter:
+    """Messages of N-Triples or N-Quads. A line that is broken spoils its message alone."""
+
+    _lines: LineSplitter = field(default_factory=LineSplitter)
+    _held: list[RawItem] = field(default_factory=list)
+    _size: int = 0
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        for line in self._lines.feed(data):
+            yield from self._add(line)
+
+    def end(self) -> Iterator[RawItem]:
+        for line in self._lines.end():
+            yield from self._add(line)
+        yield from self._whole()
+
+    def _add(self, line: RawItem) -> Iterator[RawItem]:
+        text = line.data.lstrip()
+        if text.startswith(b"#"):
+            return
+        if _LINE_END.fullmatch(text):
+            yield from self._whole()
+        elif found := _VERSION.fullmatch(text):
+            _check(_label(found))
+        else:
+            self._hold(line)
+
+    def _hold(self, line: RawItem) -> None:
+        self._held.append(line)
+        self._size += len(line.data) + 1
+        if self._size > limits.BODY_BYTES:
+            raise BodyTooLarge("a message", limits.BODY_BYTES)
+
+    def _whole(self) -> Iterator[RawItem]:
+        if self._held:
+            yield RawItem(self._held[0].line, _spread(self._held))
+        self._held, self._size = [], 0
+
+
+def _spread(lines: list[RawItem]) -> bytes:
+    """Lines with as many empty ones between them as there were, so that places in them are right."""
+    parts, at = [lines[0].data], lines[0].line
+    for line in lines[1:]:
+        parts.append(b"\n" * (line.line - at) + line.data)
+        at = line.line
+    return b"".join(parts)
+
+
+@dataclass
+class MessagePrologue:
+    """Directives that hold for what comes after. They are read again with each message, so that their size is
+    limited, and what is read of them in all."""
+
+    _directives: list[tuple[bytes | None, bytes]] = field(default_factory=list)
+    _spent: int = 0
+    _fed: int = 0
+
+    def fed(self, size: int) -> None:
+        self._fed += size
+
+    def add(self, directive: bytes) -> None:
+        """A prefix in the place of what had its name, or a base."""
+        line = b" ".join(_COMMENT.sub(rb"\1", directive).split())
+        found = _PREFIX.match(line)
+        name = None if found is None else found[1]
+        kept = [each for each in self._directives if each[1] != line and (name is None or each[0] != name)]
+        self._directives = [*kept, (name, line)]
+        if sum(len(each) + 1 for _, each in self._directives) > limits.PROLOGUE_BYTES:
+            raise BodyTooLarge("what the prefixes of messages say", limits.PROLOGUE_BYTES)
+
+    def before(self, body: bytes) -> bytes:
+        """A message with the directives before it, on its first line."""
+        text = b"".join(line + b" " for _, line in self._directives)
+        self._spent += len(text)
+        if self._spent > limits.EXPANDED_BYTES + _GROWTH * self._fed:
+            raise BodyTooLarge("the messages, with their prefixes,", limits.EXPANDED_BYTES)
+        return text + body
+
+
+@dataclass
+class StatementMessageSplitter:
+    """Messages of Turtle or TriG."""
+
+    _prologue: MessagePrologue = field(default_factory=MessagePrologue)
+    _rest: bytearray = field(default_factory=bytearray)
+    _line: int = 1
+    _held: list[bytes] = field(default_factory=list)
+    _begun: int = 0
+    """The line at which the message begins; 0 where nothing of it has come."""
+    _directives: list[bytes] = field(default_factory=list)
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        self._prologue.fed(len(data))
+        seen = len(self._rest)
+        self._rest += data
+        # Nothing but a delimiter ends a message: before there is one, nothing needs to be looked at.
+        if b"message" in self._rest[max(seen - len(END), 0) :].lower():
+            yield from self._read(whole=False)
+        if len(self._rest) + sum(map(len, self._held)) > limits.BODY_BYTES:
+            raise BodyTooLarge("a message", limits.BODY_BYTES)
+
+    def end(self) -> Iterator[RawItem]:
+        self._rest += b"\n"
+        yield from self._read(whole=True)
+        self._add(bytes(self._rest))
+        yield from self._whole()
+
+    def _read(self, *, whole: bool) -> Iterator[RawItem]:
+        text, start = bytes(self._rest), 0
+        for at in find_ends(text, whole=whole):
+            piece = text[start:at]
+            start = at
+            if _MESSAGE.fullmatch(piece, skip_space(piece)):
+                self._line += piece.count(b"\n")
+                yield from self._whole()
+            elif cut := _BROKEN_END.search(piece):
+                self._add(piece[: cut.start()])
+                yield from self._whole()
+            else:
+                self._add(piece)
+        del self._rest[:start]
+
+    def _add(self, piece: bytes) -> None:
+        first = skip_space(piece)
+        body = piece[first:]
+        if self._begun:
+            self._held.append(piece)
+        elif body:
+            self._begun = self._line + piece.count(b"\n", 0, first)
+            self._held.append(body)
+        self._line += piece.count(b"\n")
+        if found := _VERSION.fullmatch(body):
+            _check(_label(found))
+        if _PREFIX.match(body) or _BASE.match(body):
+            self._directives.append(body)
+
+    def _whole(self) -> Iterator[RawItem]:
+        """The message, if it says anything. Its directives hold from here on for others, too."""
+        line, held, directives = self._begun, b"".join(self._held), self._directives
+        self._begun, self._held, self._directives = 0, [], []
+        if held:
+            yield RawItem(line, self._prologue.before(held))
+        for each in directives:
+            self._prologue.add(each)
+
+
+def _label(found: re.Match[bytes]) -> str:
+    return (found[1] or found[2] or b"").decode(errors="replace")
+
+
+def _check(label: str) -> None:
+    if label not in MESSAGE_VERSIONS:
+        raise BadRequest(
+            f"the document says that it is of version {label[:60]!r}; messages are of {', '.join(MESSAGE_VERSIONS)}"
+        )

@@ -1,0 +1,230 @@
+"""The RDF parser: a body becomes events.
+
+The RDF library's parser feeds its serializer, so that only canonical N-Quads text comes back, which one regular
+expression takes apart.
+`docs/decisions` has the measurements.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
+from io import BytesIO
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pyoxigraph as ox
+
+from triplewire.config import limits
+from triplewire.model import Event, EventHeaders
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, MalformedRdf
+from triplewire.rdf import terms
+from triplewire.rdf.checks import check_depth, describe_syntax_error
+from triplewire.rdf.headers import NO_HEADER_VALUES, HeaderValues, make_headers, parse_headers
+from triplewire.rdf.syntaxes import Syntax
+from triplewire.rdf.terms import skolemize
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+_QUAD = re.compile(
+    r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
+)
+"""A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
+
+_LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{limits.IRI_CHARACTERS}}}')
+"""What may be an IRI, or a language, that is too long; or a part of a literal."""
+
+_NO_HEADERS = EventHeaders()
+
+_BLOCK = 10_000
+"""Quads that are taken apart at once: enough to make a call cheap, few enough to keep its strings small."""
+
+_Graphs = dict[str, dict[str, None]]
+"""Lines `subject⇥predicate⇥object` by graph, both in order of first appearance; "" is the default graph."""
+
+
+def decode(
+    body: bytes,
+    syntax: Syntax,
+    headers: EventHeaders = _NO_HEADERS,
+    *,
+    event_id: str | None = None,
+    base_iri: str | None = None,
+    new_id: Callable[[], str] = terms.new_id,
+) -> list[Event]:
+    """The events of a body, in order of first appearance; their quads in the publisher's order, without repeats.
+
+    Each named graph is one event with the graph's IRI as its id. Quads outside of a named graph are one event too,
+    with `event_id` or a new id, and so are those of a graph named by a blank node. Blank nodes become IRIs.
+
+    Raises MalformedRdf, with the place, for what does not parse and for a body without quads; BadRequest for an
+    `event_id` or `base_iri` that is no IRI or does not fit the body; InputError for what is over a limit.
+    """
+    body = body.removeprefix(BOM_UTF8)
+    if event_id is not None:
+        terms.check_id(event_id)
+    graphs = _graphs(body, syntax, base_iri)
+    if not graphs:
+        raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
+    names = _names(graphs, event_id, new_id)
+    headers = replace(headers, syntax=syntax.media_type)
+    return list(_events(graphs, names, headers))
+
+
+def decode_message(
+    body: bytes, syntax: Syntax, headers: EventHeaders = _NO_HEADERS, *, new_id: Callable[[], str] = terms.new_id
+) -> list[Event]:
+    """The events of a message, which may be none; as `decode` gives them. Where all triples outside of its graphs say
+    headers of its events they are taken as such.
+
+    Raises what `decode` does.
+    """
+    graphs = _graphs(body, syntax, None)
+    said = _take_headers(graphs)
+    found = _events(graphs, _names(graphs, None, new_id), replace(headers, syntax=syntax.media_type))
+    return [_with_headers(event, said[event.id])[1] if event.id in said else event for event in found]
+
+
+def _take_headers(graphs: _Graphs) -> Mapping[str, HeaderValues]:
+    """Headers of events, which are taken out of the graphs, if there are nothing but headers outside of them."""
+    if len(graphs) < 2 or "" not in graphs:
+        return {}
+    try:
+        said = parse_headers(graphs[""])
+    except BadRequest:
+        return {}
+    if any(f"<{id}>" not in graphs for id in said):
+        return {}
+    del graphs[""]
+    return said
+
+
+def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[HeaderValues, Event]]:
+    """The events of a body, each with what the triples outside of graphs say of it; these are no event then.
+
+    Raises what `decode` does, and BadRequest for a triple outside of graphs that is no header, for one of an event
+    that is not there, and for a graph that a blank node names.
+    """
+    graphs = _graphs(body.removeprefix(BOM_UTF8), syntax, None)
+    said = parse_headers(graphs.pop("", ()))
+    names = {graph: graph for graph in graphs}
+    if stray := next((f"the header of {id}" for id in said if f"<{id}>" not in graphs), None):
+        raise BadRequest(f"{stray} is that of no event of the body")
+    if nameless := next((graph for graph in graphs if not graph.startswith("<")), None):
+        raise BadRequest(f"the graph {nameless} names no event; an event's id is an IRI")
+    if not graphs:
+        raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
+    events = _events(graphs, names, EventHeaders(syntax=syntax.media_type))
+    return [_with_headers(event, said.get(event.id, NO_HEADER_VALUES)) for event in events]
+
+
+def _with_headers(event: Event, said: HeaderValues) -> tuple[HeaderValues, Event]:
+    return said, replace(event, headers=make_headers(said, event.headers.syntax))
+
+
+def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:
+    if not body or body.isspace():
+        return {}
+    check_depth(body, syntax)
+    graphs: _Graphs = {}
+    try:
+        for block in _blocks(body, syntax, base_iri):
+            _add(block, graphs)
+    except SyntaxError as fault:
+        raise describe_syntax_error(body, syntax, fault, base_iri) from None
+    return graphs
+
+
+def _blocks(body: bytes, syntax: Syntax, base_iri: str | None) -> Iterator[str]:
+    """The body as canonical N-Quads, some thousand lines at a time."""
+    try:
+        quads = ox.parse(body, format=syntax.format, base_iri=base_iri)
+    except ValueError as error:
+        raise BadRequest(f"the base IRI does not do: {error}") from None
+    buffer = _Buffer()
+    while True:
+        ox.serialize(islice(quads, _BLOCK), buffer, format=ox.RdfFormat.N_QUADS)
+        if not (block := buffer.take()):
+            return
+        yield block.decode()
+
+
+class _Buffer(BytesIO):
+    """Takes what the serializer writes, up to a limit in all: a long prefix makes a short body long."""
+
+    _size = 0
+
+    def write(self, part: ReadableBuffer, /) -> int:
+        written = super().write(part)
+        self._size += written
+        if self._size > limits.EXPANDED_BYTES:
+            raise BodyTooLarge("the body, with its prefixes written out,", limits.EXPANDED_BYTES)
+        return written
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        taken = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return taken
+
+
+def _add(block: str, graphs: _Graphs) -> None:
+    quads = _QUAD.findall(block)
+    assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
+    if max(map(len, block.split("\n"))) > limits.IRI_CHARACTERS and _LONG.search(block):
+        _check_iris(quads)
+    current = None
+    for subject, predicate, obj, graph in quads:
+        if graph != current:
+            current, lines = graph, graphs.setdefault(graph, {})
+        lines[f"{subject}\t{predicate}\t{obj}"] = None
+
+
+def split_terms(text: str) -> list[tuple[str, str, str, str]]:
+    """Subject, predicate, object and graph, or "", of each line of canonical N-Quads."""
+    return _QUAD.findall(text)
+
+
+def _check_iris(quads: Iterable[tuple[str, str, str, str]]) -> None:
+    """A literal may be long, but neither its datatype nor its language. Triple terms count as one."""
+    for *others, obj in ((subject, predicate, graph, obj) for subject, predicate, obj, graph in quads):
+        if max(len(obj) - obj.rfind('"'), *map(len, others)) > limits.IRI_CHARACTERS + 4:
+            raise InputError(f"an IRI is longer than the limit of {limits.IRI_CHARACTERS} characters")
+
+
+def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:
+    """The IRI, as a term, for each graph of the body."""
+    if event_id is not None:
+        return {_only_graph(graphs, event_id): f"<{event_id}>"}
+    return {graph: graph if graph.startswith("<") else f"<{new_id()}>" for graph in graphs}
+
+
+def _only_graph(graphs: _Graphs, event_id: str) -> str:
+    if len(graphs) > 1:
+        raise BadRequest(f"the id {event_id} was given for a body of {len(graphs)} events; leave it out")
+    graph = next(iter(graphs))
+    if graph.startswith("<") and graph != f"<{event_id}>":
+        raise BadRequest(f"the id {event_id} was given, but the body names its event {graph[1:-1]}; leave one out")
+    return graph
+
+
+def _events(graphs: _Graphs, names: Mapping[str, str], headers: EventHeaders) -> Iterator[Event]:
+    for graph, lines in graphs.items():
+        name = names[graph][1:-1]
+        _check_size(name, lines)
+        text = "\n".join(lines)
+        if "_:" in text:
+            text = skolemize(text, name, names)
+        yield Event(name, text, headers)
+
+
+def _check_size(name: str, lines: Sized) -> None:
+    if len(name) > limits.HEADER_CHARACTERS:
+        terms.check_id(name)
+    if len(lines) > limits.EVENT_QUADS:
+        raise InputError(f"the event {name} has {len(lines)} quads, over the limit of {limits.EVENT_QUADS}")

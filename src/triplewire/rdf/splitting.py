@@ -1,0 +1,311 @@
+"""Splitters: a body that arrives in pieces is taken apart into items that can each be parsed alone.
+
+N-Quads is split by lines, TriG by statements: a graph in braces, or triples up to their full stop. Statements are
+told apart by punctuation alone, so that a
+broken one does not spoil the others; directives hold for all that follow. A body that does not parse is split into
+its events, so that one of them can be refused alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyoxigraph as ox
+
+from triplewire.config import limits
+from triplewire.model.errors import BodyTooLarge
+from triplewire.rdf.checks import check_depth, describe_syntax_error
+from triplewire.rdf.syntaxes import N_QUADS, TRIG, Syntax
+
+
+@dataclass(frozen=True)
+class RawItem:
+    """The bytes of one item, and the number of the line at which they begin, from 1 on."""
+
+    line: int
+    data: bytes
+
+
+class Splitter(Protocol):
+    """Takes bytes as they come and gives items, each as soon as it is whole."""
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        """The items that are whole now; to be used up before the next call. Raises InputError where the end of an item
+        cannot be told; then nothing after it can be told either."""
+
+    def end(self) -> Iterator[RawItem]:
+        """The last of them. Raises InputError if it is not whole."""
+
+
+@dataclass
+class LineSplitter:
+    """An item a line; empty lines are none."""
+
+    _line: int = 1
+    _rest: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            yield from self._cut(b"".join((*self._rest, line)))
+            self._rest, self._size = [], 0
+        self._rest.append(rest)
+        self._size += len(rest)
+        if self._size > limits.BODY_BYTES:
+            raise BodyTooLarge("a line", limits.BODY_BYTES)
+
+    def end(self) -> Iterator[RawItem]:
+        yield from self._cut(b"".join(self._rest))
+        self._rest = []
+
+    def _cut(self, text: bytes) -> Iterator[RawItem]:
+        self._line += 1
+        if text.strip():
+            yield RawItem(self._line - 1, text)
+
+
+_QUAD = re.compile(
+    rb'\s*\S+\s+\S+\s+(?:"[^"\\]*(?:\\.[^"\\]*)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?|<<\(.*\)>>|<[^<>]*>|_:\S+)'
+    rb"(?:\s*(<[^<>]*>|_:[^\s.]+))?\s*\.\s*(?:#.*)?"
+)
+_GRAPH = re.compile(rb"(<[^<>\s]*>)\s*\.\s*\Z")
+
+
+def find_graph(line: bytes) -> bytes | None:
+    """The graph of a line of N-Quads, b"" for the default graph. None for a line that is broken so that it cannot be
+    told, or for a comment."""
+    if found := _QUAD.fullmatch(line):
+        return found[1] or b""
+    return found[1] if (found := _GRAPH.search(line)) else None
+
+
+@dataclass
+class QuadSplitter:
+    """Lines of N-Quads one after the other that are of one graph, up to a line of another or to an empty one. A broken
+    line that does not tell its graph spoils what stands on both its sides."""
+
+    _lines: LineSplitter = field(default_factory=LineSplitter)
+    _next: int = 1
+    _held: list[RawItem] = field(default_factory=list)
+    _size: int = 0
+    _graph: bytes | None = None
+    _untold: RawItem | None = None
+    """A broken line with nothing after it of which it could be a part."""
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        for cut in self._lines.feed(data):
+            yield from self._add(cut)
+
+    def end(self) -> Iterator[RawItem]:
+        for cut in self._lines.end():
+            yield from self._add(cut)
+        yield from self._whole()
+
+    def _add(self, cut: RawItem) -> Iterator[RawItem]:
+        if cut.line > self._next:  # there were empty lines before it
+            yield from self._whole()
+            self._untold = None
+        self._next = cut.line + 1
+        if cut.data.lstrip().startswith(b"#"):
+            return
+        graph = find_graph(cut.data)
+        if graph is not None:
+            yield from self._turn(graph)
+        self._untold = cut if graph is None else None
+        self._hold(cut)
+
+    def _turn(self, graph: bytes) -> Iterator[RawItem]:
+        if self._held and self._graph not in (None, graph):
+            yield from self._whole()
+            if self._untold is not None:
+                self._hold(self._untold)
+        self._graph = graph
+
+    def _hold(self, cut: RawItem) -> None:
+        self._held.append(cut)
+        self._size += len(cut.data) + 1
+        if self._size > limits.BODY_BYTES:
+            raise BodyTooLarge("the quads of one event", limits.BODY_BYTES)
+
+    def _whole(self) -> Iterator[RawItem]:
+        if self._held:
+            yield RawItem(self._held[0].line, b"\n".join(cut.data for cut in self._held))
+        self._held, self._size, self._graph = [], 0, None
+
+
+# Statements: a document in parts that can each be read by itself.
+#
+# N-Quads has lines. TriG has statements: a graph in braces, or triples up to their full stop; directives hold for
+# those
+# that come after. They are told apart by their signs alone, so that a broken part does not take the others along.
+
+_LONG_BODY = rb"(?:[^Q\\]|\\.|Q{1,2}(?!Q))*"
+_SHORT_BODY = rb"[^Q\\\r\n]*(?:\\.[^Q\\\r\n]*)*"
+
+
+def _quoted(pattern: bytes) -> bytes:
+    """The pattern with each of the two quotes in the place of Q."""
+    return b"|".join(pattern.replace(b"Q", quote) for quote in (b'"', b"'"))
+
+
+_LONG = _quoted(b"QQQ" + _LONG_BODY + b"QQQ")
+_SHORT = _quoted(b"Q" + _SHORT_BODY + b"Q")
+_CUT = b"(?P<cut>" + _quoted(b"QQQ" + _LONG_BODY + rb"\Z|Q" + _SHORT_BODY + rb"\\?\Z") + rb'|<[^<>"{}\s]*\Z|\.\Z)'
+"""A string or an IRI that the end of the text cuts off, or a full stop that may be the point of a number."""
+_SIGNS = (
+    rb'#[^\r\n]*|\\.|<[^<>"{}\s]*>'
+    # A directive without a full stop, as SPARQL writes them.
+    rb"|(?P<directive>(?<![^\s.}>])(?:prefix|base|version)(?=\s)|(?<![^\s}>])message(?=[\s#<]))"
+    rb"|(?P<open>\{)|(?P<close>\})|(?P<stop>\.(?![0-9A-Za-z_%:\\-]))"
+)
+"""A full stop inside of a name or a number has one of their characters after it."""
+
+_TOKEN = re.compile(b"|".join([_LONG, _SHORT, _SIGNS]), re.DOTALL | re.IGNORECASE)
+"""What may end a statement; strings, comments, escapes and IRIs are stepped over."""
+_TOKEN_OR_CUT = re.compile(b"|".join([_LONG, _CUT, _SHORT, _SIGNS]), re.DOTALL | re.IGNORECASE)
+
+_SPACE = re.compile(rb"\s*(?:#[^\r\n]*\s*)*")
+_DIRECTIVE = re.compile(rb"@(?:prefix|base|version)\b|(?:prefix|base|version)\s", re.IGNORECASE)
+_SPARQL_DIRECTIVE = re.compile(
+    rb"(?:prefix\s+[^\s<]*\s*<[^<>\"{}\s]*>|base\s*<[^<>\"{}\s]*>|version\s+(?:\"[^\"\n]*\"|'[^'\n]*')"
+    rb"|message(?=[\s#<]))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class DocumentPart:
+    """Bytes of a document, with the number of its first line, from 1 on. `directive` says that it speaks of what
+    follows."""
+
+    body: bytes
+    line: int
+    directive: bool = False
+
+
+def find_ends(text: bytes, *, whole: bool) -> Iterator[int]:
+    """Where statements of TriG end in a text that begins between two of them. What comes after the last is a part of
+    one, or nothing but space and comments. A text that is not the whole may end anywhere, within a string too."""
+    depth, at, tokens = 0, 0, _TOKEN if whole else _TOKEN_OR_CUT
+    while found := tokens.search(text, at):
+        kind, at = found.lastgroup, found.end()
+        if kind == "cut":
+            return
+        if kind == "directive" and not depth:
+            if directive := _SPARQL_DIRECTIVE.match(text, found.start()):
+                at = directive.end()
+                yield at
+        elif kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth = max(depth - 1, 0)
+            if not depth:
+                yield at
+        elif kind == "stop" and not depth:
+            yield at
+
+
+def split_statements(text: bytes, line: int) -> Iterator[DocumentPart]:
+    """The statements of a text that ends with one."""
+    start = 0
+    for end in [*find_ends(text, whole=True), len(text)]:
+        first = skip_space(text, start)
+        line += text.count(b"\n", start, first)
+        if body := text[first:end]:
+            yield DocumentPart(body, line, bool(_DIRECTIVE.match(body)))
+        line += body.count(b"\n")
+        start = end
+
+
+def skip_space(text: bytes, at: int = 0) -> int:
+    """Where the next statement begins: after space and comments."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def split_lines(text: bytes, line: int) -> Iterator[DocumentPart]:
+    """The lines of a text."""
+    for number, body in enumerate(text.split(b"\n"), line):
+        if body.strip():
+            yield DocumentPart(body + b"\n", number)
+
+
+def canonicalize(body: bytes, syntax: Syntax) -> bytes:
+    """A body as canonical N-Quads, one quad a line and in its order. Raises MalformedRdf, with the place, and
+    InputError for what is nested too deep."""
+    check_depth(body, syntax)
+    try:
+        return ox.serialize(ox.parse(body, format=syntax.format), format=N_QUADS.format) or b""
+    except SyntaxError as fault:
+        raise describe_syntax_error(body, syntax, fault, None) from None
+
+
+# Salvages: of a body that does not parse, the events that can be told apart, so that one can be refused alone.
+
+_LABEL = re.compile(rb"(?:GRAPH\s+)?(<[^<>\s]*>|[^\s{}<>\"']+)\s*\{", re.IGNORECASE)
+_ANY = b" { <urn:any> <urn:any> <urn:any> }"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some of a body that is of one graph; None where that cannot be told."""
+
+    graph: str | None
+    line: int
+    text: bytes
+
+
+def split_events(body: bytes, syntax: Syntax) -> list[RawItem]:
+    """The body event by event, each as a document of its own, in order of first appearance. Empty where there are not
+    several, or where something cannot be told to be a part of one of them."""
+    read = _SPLITTERS.get(syntax)
+    found: dict[str, list[_Piece]] = {}
+    for piece in read(body) if read else ():
+        if piece.graph is None:
+            return []
+        found.setdefault(piece.graph, []).append(piece)
+    if len(found) < 2:
+        return []
+    return [RawItem(pieces[0].line, b"".join(piece.text for piece in pieces)) for pieces in found.values()]
+
+
+def _split_nquads(body: bytes) -> Iterator[_Piece]:
+    for part in split_lines(body, 1):
+        if not part.body.lstrip().startswith(b"#"):
+            graph = find_graph(part.body.rstrip(b"\r\n"))
+            yield _Piece(None if graph is None else _graph(graph), part.line, part.body)
+
+
+def _split_trig(body: bytes) -> Iterator[_Piece]:
+    prologue, read = b"", 0
+    for part in split_statements(body, 1):
+        if part.directive:
+            prologue += part.body + b"\n"
+            continue
+        read += len(prologue)
+        label = _LABEL.match(part.body)
+        if read > limits.EXPANDED_BYTES or label is None:
+            yield _Piece(None, part.line, b"")
+            return
+        yield _Piece(_resolve_graph(prologue + label[1] + _ANY), part.line, prologue + part.body + b"\n")
+
+
+def _resolve_graph(document: bytes) -> str | None:
+    """The graph that a document names."""
+    try:
+        (quad,) = ox.parse(document, format=TRIG.format)
+    except (SyntaxError, ValueError):
+        return None
+    return _graph(str(quad.graph_name).encode())
+
+
+def _graph(term: bytes) -> str | None:
+    """A graph by its name. One that a blank node names may be spoken of by the others: it cannot go alone."""
+    return None if term.startswith(b"_:") else term.decode(errors="replace")
+
+
+_SPLITTERS = {N_QUADS: _split_nquads, TRIG: _split_trig}

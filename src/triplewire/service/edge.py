@@ -1,0 +1,272 @@
+"""The edge process: opens the embedded twins, puts the application together and serves it until SIGTERM, SIGINT or
+the end of its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from socket import socket
+from typing import Any
+
+import uvloop
+
+from triplewire.access.keys import Keys, Rules
+from triplewire.config import Settings, limits
+from triplewire.config.files import prepare_directory
+from triplewire.config.logs import configure_logging
+from triplewire.config.metrics import Metrics
+from triplewire.config.settings import is_orphaned, to_environment
+from triplewire.config.status import read_heartbeat
+from triplewire.config.tracing import open_tracer
+from triplewire.control import issuances, policies, receipts, registrations, shapes
+from triplewire.control.beginnings import Beginnings
+from triplewire.control.erasures import Erasures
+from triplewire.control.insights import Insights
+from triplewire.control.ontologies import Ontologies
+from triplewire.control.queries import Queries as ContinuousQueries
+from triplewire.control.routes import routes
+from triplewire.control.subscriptions import Subscriptions
+from triplewire.control.tokens import Tokens
+from triplewire.control.webhooks import Webhooks
+from triplewire.edge.app import EDGE, application
+from triplewire.edge.clients.allowances import Allowances
+from triplewire.edge.clients.clients import Clients
+from triplewire.edge.company.identities import identity_of
+from triplewire.edge.company.standings import Place
+from triplewire.edge.door import Authenticator, Guests, Witness
+from triplewire.edge.door.keysets import KeySetAuthenticator, source_of
+from triplewire.edge.door.tokens import TokenAuthenticator
+from triplewire.edge.hooks.offices import Outbound
+from triplewire.edge.parts import Parts
+from triplewire.edge.past.recalls import Recall
+from triplewire.edge.server import serve_on, signalled
+from triplewire.edge.shapes.gates import Gate
+from triplewire.edge.shapes.judges import Judges
+from triplewire.edge.telling.windows import Windows
+from triplewire.history.dataset_statistics import StatisticsFile, dataset_statistics
+from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
+from triplewire.history.requests import QueryLimits
+from triplewire.matching.event_history import EventHistory
+from triplewire.model import format_position
+from triplewire.model.clock import Clock, SystemClock
+from triplewire.security.audit import AuditLog
+from triplewire.security.webhooks import AllowedNetworks
+from triplewire.service.access import check_auth, is_private, load_certificates, open_token_registry
+from triplewire.sockets import adopted, listening
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.retention import LakeRetention
+from triplewire.storage.log.erasure_view import ErasureView
+from triplewire.storage.log.group_commit import GroupCommit
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.erasure import pending_erasures
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import PolicyListeners, PolicyStore, TokenCache
+from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.registry.streams import ShapesCache
+from triplewire.storage.sqlite import CommitWatch
+from triplewire.storage.webhooks import SqliteWebhookStore
+
+# Entrances: what stands at the door of an edge, of the embedded twins.
+
+
+@dataclass(frozen=True)
+class EdgeAuth:
+    """Fields of an edge's parts."""
+
+    authenticators: tuple[Authenticator, ...]
+    is_open: Callable[[], bool]
+    guests: Guests
+    witness: Witness
+
+
+def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
+    """As the settings say. Raises BadRequest."""
+    ring = TokenCache(access, CommitWatch(settings.access).changed)
+    knows = TokenAuthenticator(ring, clock)
+    authenticators = () if settings.door == "open" else (knows, *_jwt_authenticators(settings, clock))
+    # A door that others reach is never open by itself: it does not start without tokens, and stays as it is.
+    waits = settings.door == "auto" and is_private(settings) and not settings.jwt_keys
+    clients = Clients.parsed(settings.proxies)
+    return EdgeAuth(
+        authenticators,
+        (lambda: not ring.newest()) if waits else (lambda: False),
+        Guests(clock, ring.newest, knows.good),
+        Witness(AuditLog(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
+    )
+
+
+def _jwt_authenticators(settings: Settings, clock: Clock) -> tuple[Authenticator, ...]:
+    if not settings.jwt_keys:
+        return ()
+    rules = Rules(settings.jwt_issuer, settings.jwt_audience, settings.jwt_leeway)
+    return (KeySetAuthenticator(Keys(rules, clock), source_of(settings.jwt_keys), clock),)
+
+
+ORPHAN_SECONDS = 2.0
+
+
+def run_edge(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, or until whoever started the process is gone. Raises BadRequest where everyone
+    could come in, though nobody said that they may."""
+    check_auth(settings)
+    configure_logging(settings.log_format, "edge")
+    uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    watching = asyncio.create_task(_stop_when_orphaned(settings))
+    stop = signalled()
+    with open_edge_parts(settings) as parts:
+        app = application(parts)
+        tell = app[EDGE].standings.tell
+        ready, leaving = (lambda port: tell("ready")), partial(tell, "closing")
+        certificates = load_certificates(settings)
+        sockets = open_sockets(settings)
+        await serve_on(app, sockets, stop=stop, ready=ready, leaving=leaving, certificates=certificates)
+    watching.cancel()
+
+
+def open_sockets(settings: Settings) -> list[socket]:
+    """Those that were left to this process, or its own."""
+    if settings.sockets:
+        return adopted([int(each) for each in settings.sockets])
+    return listening(settings.host, settings.port)
+
+
+async def _stop_when_orphaned(settings: Settings) -> None:
+    """A supervisor that was killed cannot stop its children: they notice, and stop as if they had been told to."""
+    while not is_orphaned(settings):
+        await asyncio.sleep(ORPHAN_SECONDS)
+    signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
+def open_edge_parts(settings: Settings) -> Iterator[Parts]:
+    """The embedded twins, opened for an edge, and closed after it."""
+    prepare_directory(settings.data)
+    clock = SystemClock()
+    with ExitStack() as closing:
+        whole = SqliteLog(settings.log, clock)
+        closing.callback(whole.close)
+        registry = SqliteRegistry(settings.log, clock)
+        closing.callback(registry.close)
+        access = open_token_registry(settings, clock)
+        closing.callback(access.close)
+        entrance = make_auth(settings, access, clock)
+        log = ErasureView(whole, partial(pending_erasures, registry))
+        outbox = SqliteOutbox(settings.outbox)
+        closing.callback(outbox.close)
+        slow = SqliteOutbox(settings.slow_outbox)
+        closing.callback(slow.close)
+        ongoing = SqliteOutbox(settings.ongoing_outbox)
+        closing.callback(ongoing.close)
+        lake = DeltaLake(settings.lake)
+        archive = LakeEntries(lake, pending=partial(pending_erasures, registry))
+        queries = _start_queries(settings)
+        closing.callback(queries.close)
+        commits = GroupCommit(log)
+        closing.callback(commits.close)
+        metrics = Metrics()
+        traces = open_tracer(settings.traces, "edge", settings.trace_ratio)
+        if traces is not None:
+            closing.callback(traces.close)
+        metrics.cpu.watch("log", lambda: commits.counts.cpu)
+        metrics.cpu.watch("all", time.process_time)
+        chronicle = EventHistory(log, archive)
+        books, networks = SqliteWebhookStore(settings.hooks), AllowedNetworks.parsed(settings.hook_networks)
+        closing.callback(books.close)
+        subscriptions = Subscriptions(
+            registry,
+            clock,
+            head=log.head,
+            beginnings=Beginnings(chronicle, clock),
+            webhooks=Webhooks(books, networks),
+        )
+        insights = Insights(subscriptions, registry, chronicle, clock)
+        continuous = ContinuousQueries(
+            registry,
+            clock,
+            lambda stream: log.volume(stream) is not None,
+            beginnings=Beginnings(chronicle, clock),
+            figures=partial(_query_figures, settings),
+        )
+        followers = PolicyListeners((subscriptions.sightings, continuous))
+        gate = Gate(ShapesCache(registry), Judges())
+        gate.shapes.refresh()
+        yield Parts(
+            gate=gate,
+            commits=commits,
+            log=log,
+            registry=registry,
+            outbox=outbox,
+            answers=queries,
+            log_watch=CommitWatch(settings.log),
+            outbox_watch=CommitWatch(settings.outbox),
+            slow_outbox=slow,
+            slow_watch=CommitWatch(settings.slow_outbox),
+            ongoing_outbox=ongoing,
+            ongoing_watch=CommitWatch(settings.ongoing_outbox),
+            heartbeat=partial(read_heartbeat, settings.heartbeat),
+            clock=clock,
+            stored=lambda: lake.files().upto,
+            archive=archive,
+            census=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
+            ages=LakeRetention.parsed(settings.keep, settings.keep_bytes).of,
+            routes=[
+                *routes(subscriptions, Ontologies(registry), insights),
+                *receipts.routes(Erasures(registry, clock)),
+                *registrations.routes(continuous),
+                *policies.routes(PolicyStore(registry, followers)),
+                *issuances.routes(Tokens(access, clock)),
+                *shapes.routes(gate.shapes, gate.judges.check),
+            ],
+            services=settings.services,
+            origins=settings.origins,
+            outbound=Outbound(books, networks),
+            windows=Windows.parsed(settings.windows),
+            recall=Recall.parsed(settings.memory),
+            metrics=metrics,
+            traces=traces,
+            identity=identity_of(settings.identity),
+            allowances=Allowances.from_settings(settings, clock),
+            authenticators=entrance.authenticators,
+            is_open=entrance.is_open,
+            guests=entrance.guests,
+            witness=entrance.witness,
+            place=Place(settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"),
+            repeaters=settings.data / "repeaters",
+        )
+
+
+def _query_figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
+    """What the pipeline tells of a continuous query in its heartbeat, if it does."""
+    told = read_heartbeat(settings.heartbeat).detail.get("ongoing", {})
+    if "position" not in told:
+        return None
+    return {"position": format_position(told["position"]), **told.get("figures", {}).get(id, {})}
+
+
+def _start_queries(settings: Settings) -> HistoryService:
+    """Processes of their own, which read the same settings. The first of them starts while the edge already serves,
+    the one with Spark when it is needed."""
+    bounds = QueryLimits.from_settings(settings)
+    queries = HistoryService(
+        duckdb=QueryWorkerPool(_launch("duckdb", settings), bounds, processes=settings.query_processes),
+        spark=QueryWorkerPool(_launch("spark", settings), bounds, processes=1),
+    )
+    queries.start()
+    return queries
+
+
+def _launch(engine: str, settings: Settings) -> WorkerCommand:
+    return WorkerCommand((sys.executable, "-m", "triplewire.service.query_process", engine), to_environment(settings))

@@ -1,0 +1,73 @@
+"""The pipeline process, and the maintenance of its lake by hand.
+
+`maintain_lake` holds the maintenance lock and a Spark session of its own for commands.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event as Flag
+
+from triplewire.config import Settings
+from triplewire.config.logs import configure_logging
+from triplewire.model.clock import SystemClock
+from triplewire.service.wiring import pipeline_ports
+from triplewire.spark.jobs.application import PipelineApplication
+from triplewire.spark.jobs.maintenance import MaintenanceRules
+from triplewire.spark.jobs.ports import JobPorts
+from triplewire.spark.jobs.workers import run_tasks
+from triplewire.spark.session import start_session
+from triplewire.storage.lake.balance import parse_balance
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.maintenance import MaintenanceContext, MaintenanceProgress, hold_maintenance_lock
+from triplewire.storage.lake.retention import LakeRetention
+from triplewire.storage.lake.zones import ZoneLayoutStore
+
+# The house: a lake with what keeps it in order, for the pipeline and for commands.
+
+
+def open_maintenance(table: Path) -> MaintenanceContext:
+    """Over the embedded twins, with nobody to work in it yet."""
+    return MaintenanceContext(DeltaLake(table), table, ZoneLayoutStore(table.parent / "zones"))
+
+
+def maintenance_rules(settings: Settings) -> MaintenanceRules:
+    """Raises InputError for settings that make no sense."""
+    retention = LakeRetention.parsed(settings.keep, settings.keep_bytes)
+    return MaintenanceRules(retention, parse_balance(settings.balance), settings.travel_hours)
+
+
+@contextmanager
+def maintain_lake(settings: Settings, told: Callable[[MaintenanceProgress], None]) -> Iterator[MaintenanceContext]:
+    """A house that this process alone keeps, on a Spark of its own. Waits for whoever keeps it now."""
+    table = settings.lake.absolute()
+    with hold_maintenance_lock(table, wait=True):
+        spark = start_session("triplewire lake", settings.master, settings.driver_memory)
+        try:
+            tasks = spark.sparkContext.defaultParallelism
+            made = open_maintenance(table)
+            yield MaintenanceContext(made.lake, table, made.maps, partial(run_tasks, spark), tasks, told)
+        finally:
+            spark.stop()
+
+
+def run_pipeline(settings: Settings) -> None:
+    """Run over the embedded twins until SIGTERM or SIGINT, then stop the queries."""
+    run_application(settings, pipeline_ports(settings))
+
+
+def run_application(settings: Settings, ports: JobPorts) -> None:
+    """The same over any twins."""
+    configure_logging(settings.log_format, "pipeline")
+    stop = Flag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    house = open_maintenance(settings.lake.absolute())
+    PipelineApplication(
+        settings, ports, SystemClock(), replace(house, lake=ports.open_lake()), maintenance_rules(settings)
+    ).run(stop)

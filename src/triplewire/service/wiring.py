@@ -1,0 +1,69 @@
+"""Wiring: the embedded implementation behind each port of the pipeline, as openers that pickle.
+
+Spark's Python workers import this module, so that it must not import the pipeline application.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from triplewire.config import Settings
+from triplewire.continuous.state import StateGenerations
+from triplewire.continuous.windows.static_data import PublishedStaticData
+from triplewire.model.clock import SystemClock
+from triplewire.model.errors import NotFound
+from triplewire.service.task_log import open_log
+from triplewire.spark.jobs.ports import ErasableStores, JobPorts
+from triplewire.storage.lake.delta import DeltaLake
+from triplewire.storage.lake.entries import LakeEntries
+from triplewire.storage.lake.read_counts import load_read_counts
+from triplewire.storage.lake.survey import LakeSurvey, survey_lake
+from triplewire.storage.lake.zones import ZoneLayoutStore
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
+
+
+def open_stores(settings: Settings) -> ErasableStores:
+    registry = SqliteRegistry(settings.log, SystemClock())
+    log = SqliteLog(settings.log, SystemClock())
+    outbox, slow, ongoing = map(SqliteOutbox, (settings.outbox, settings.slow_outbox, settings.ongoing_outbox))
+    return ErasableStores(registry, log, outbox, slow, ongoing, StateGenerations(settings.kept))
+
+
+def _open_archive(lake: Path) -> LakeEntries:
+    return LakeEntries(DeltaLake(lake))
+
+
+def _open_static_data(lake: Path, log: Path) -> PublishedStaticData:
+    return PublishedStaticData(DeltaLake(lake), open_log(log), SqliteRegistry(log, SystemClock()))
+
+
+def pipeline_ports(settings: Settings) -> JobPorts:
+    """The embedded twins, as openers that pickle."""
+    return JobPorts(
+        open_log=partial(open_log, settings.log.absolute()),
+        open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
+        open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
+        open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
+        open_ongoing=partial(SqliteOutbox, settings.ongoing_outbox.absolute()),
+        open_lake=partial(DeltaLake, settings.lake.absolute()),
+        open_archive=partial(_open_archive, settings.lake.absolute()),
+        open_background=partial(_open_static_data, settings.lake.absolute(), settings.log.absolute()),
+        open_stores=partial(open_stores, settings),
+        lake_files=settings.lake.absolute(),
+        index_files=settings.index.absolute(),
+    )
+
+
+# The zone map of a lake with what lies in it, read from its files.
+
+
+def survey_zones(settings: Settings) -> LakeSurvey:
+    """Of the lake in a data directory. Raises NotFound if it has none."""
+    snapshot = DeltaLake(settings.lake).files()
+    if snapshot.version < 0:
+        raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")
+    zones = ZoneLayoutStore(settings.lake.with_name("zones")).read(snapshot.zones)
+    return survey_lake(snapshot, zones, load_read_counts(settings.lake.with_name("reads"), SystemClock().now()))

@@ -1,0 +1,172 @@
+"""Test doubles: logs and outboxes that fail or wait on demand, and stores of one kind together.
+
+Failures are markers in a test's data, one for each call, instead of bad luck. A contract suite runs over every kind
+of store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import TypeVar
+
+import pyarrow as pa
+
+from triplewire.model.clock import ManualClock
+from triplewire.model.errors import StorageFull, Unavailable
+from triplewire.storage.log.ports import Log, LogRetention, Outbox, OutboxChunk, Publication
+from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
+from triplewire.storage.outbox import MemoryOutbox, SqliteOutbox
+from triplewire.storage.registry.sqlite import SqliteRegistry
+
+# Faults: failure markers that a test puts into its data instead of waiting for bad luck.
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What happens at one call."""
+
+    NONE = auto()
+    """It works."""
+    FULL = auto()
+    """The disk refuses: StorageFull, nothing written."""
+    AWAY = auto()
+    """The store does not answer: Unavailable, nothing written."""
+    CRASH_BEFORE = auto()
+    """The process dies before the write."""
+    CRASH_AFTER = auto()
+    """The process dies after the write and before it could say so."""
+
+
+class Crash(Exception):
+    """Stands for the death of the process: whoever holds the faulty double must be thrown away with it."""
+
+
+class Faults:
+    """A list of markers, one for each call; after the last of them everything works."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self._faults = iter(faults)
+
+    def strike(self, call: Callable[[], T]) -> T:
+        """Make the next call as its marker says."""
+        fault = next(self._faults, Fault.NONE)
+        if fault is Fault.FULL:
+            raise StorageFull("the disk is full, as the test wants it")
+        if fault is Fault.AWAY:
+            raise Unavailable("the store does not answer, as the test wants it")
+        if fault is Fault.CRASH_BEFORE:
+            raise Crash
+        result = call()
+        if fault is Fault.CRASH_AFTER:
+            raise Crash
+        return result
+
+
+class _LogProxy:
+    """What a double leaves to the log that it stands around."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+        return self._log.read(after, upto, limit)
+
+    def head(self) -> int:
+        return self._log.head()
+
+    def trim(self, retention: LogRetention, before: int) -> int:
+        return self._log.trim(retention, before)
+
+
+class FaultyLog(_LogProxy):
+    """A log whose n-th append meets the n-th fault. Reading always works."""
+
+    def __init__(self, log: Log, faults: Iterable[Fault]) -> None:
+        super().__init__(log)
+        self._faults = Faults(faults)
+
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        return self._faults.strike(lambda: self._log.append(publications))
+
+
+class GatedLog(_LogProxy):
+    """A log whose appends wait at a gate: a test decides what else happens while one of them is under way."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log)
+        self.arrived = Event()
+        """Set when an append has come to the gate."""
+        self.gate = Event()
+        """Set by the test: lets through whoever waits and whoever comes later."""
+
+    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+        self.arrived.set()
+        self.gate.wait()
+        return self._log.append(publications)
+
+
+class FaultyOutbox:
+    """An outbox whose n-th write meets the n-th fault. Reading always works."""
+
+    def __init__(self, outbox: Outbox, faults: Iterable[Fault]) -> None:
+        self._outbox = outbox
+        self._faults = Faults(faults)
+
+    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+        self._faults.strike(lambda: self._outbox.write(batch, upto, matches))
+
+    def read(self, after: int, limit: int) -> list[OutboxChunk]:
+        return self._outbox.read(after, limit)
+
+    def head(self) -> int:
+        return self._outbox.head()
+
+    def trim(self, before: int) -> int:
+        return self._outbox.trim(before)
+
+
+# Twins: log, registry and outbox of one kind together, for suites that run over every kind.
+
+TWIN_KINDS = ("memory", "sqlite")
+
+
+@dataclass(frozen=True)
+class Twin:
+    """Stores that share one order of positions and one clock, all empty. `outbox` gives the outbox of a run."""
+
+    log: MemoryLog | SqliteLog
+    registry: MemoryRegistry | SqliteRegistry
+    outbox: Callable[[str], MemoryOutbox | SqliteOutbox]
+    clock: ManualClock = field(default_factory=ManualClock)
+
+
+@contextmanager
+def open_twin(kind: str) -> Iterator[Twin]:
+    """Fresh stores of a kind; what they keep on disk is gone after the block."""
+    if kind == "memory":
+        yield _memory()
+    else:
+        with TemporaryDirectory() as directory:
+            yield from _sqlite(Path(directory))
+
+
+def _memory() -> Twin:
+    clock, positions, first = ManualClock(), PositionSequence(), MemoryOutbox()
+    log, registry = MemoryLog(positions, clock), MemoryRegistry(positions)
+    return Twin(log, registry, lambda run: MemoryOutbox(run, first), clock)
+
+
+def _sqlite(directory: Path) -> Iterator[Twin]:
+    clock = ManualClock()
+    log, registry = SqliteLog(directory / "log.db", clock), SqliteRegistry(directory / "log.db", clock)
+    yield Twin(log, registry, lambda run: SqliteOutbox(directory / "outbox.db", run), clock)
+    log.close()
+    registry.close()

@@ -1,1 +1,0 @@
-"""In and out: events of the lake into files, and events of files into a broker."""
