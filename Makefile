@@ -28,7 +28,7 @@ lint: $(STAMP)
 
 # Clients from npm that some tests let listen; where they cannot be had those are skipped.
 NODES := tests/ldes/node_modules/.package-lock.json
-$(NODES): tests/ldes/package-lock.json
+$(NODES): tests/http/dialects/package-lock.json
 	@npm ci --prefix tests/ldes --ignore-scripts --no-audit --no-fund --silent \
 	  || echo "no packages from npm: tests with them are skipped"
 
@@ -47,7 +47,7 @@ test:
 # Ten minutes of requests that are made from the OpenAPI document; `make fuzz-http SECONDS=60` for less.
 SECONDS ?= 600
 fuzz-http: $(STAMP)
-	$(BIN)/python -m tests.contract.fuzzing --seconds $(SECONDS)
+	$(BIN)/python -m tests.http.openapi.fuzzing --seconds $(SECONDS)
 
 # Codecs, queries, filters and policies with atheris, a minute each; `make fuzz FUZZ_SECONDS=600 TARGETS="sparql turtle"`.
 FUZZ_SECONDS ?= 60

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import orjson
 
-from triplewire.access.documents import parse_policy
 from triplewire.matching.filters import document_query
+from triplewire.security.policy import parse_policy
 from triplewire.sparql import compile_query, parse_query
 
 Target = Callable[[bytes], object]

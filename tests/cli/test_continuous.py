@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.client.test_continuous_queries import answer
-from tests.control.test_queries import PLAIN, WINDOWED
-from tests.control.test_registrations import controlled
-from tests.edge.houses import House, run
+from tests.http.harness import House, run
+from tests.http.resources.test_continuous_queries import PLAIN, WINDOWED
+from tests.http.resources.test_query_routes import controlled
 from triplewire.cli.app import app
 from triplewire.cli.common import format_message
 from triplewire.model import format_position

@@ -8,8 +8,8 @@ from hashlib import sha256
 import orjson
 from typer.testing import CliRunner, Result
 
-from tests.control.test_erasures import erasable
-from tests.edge.houses import run
+from tests.http.harness import run
+from tests.http.resources.test_erasures import erasable
 from triplewire.cli.app import app
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.storage.registry.erasure import pending_erasures

@@ -7,8 +7,8 @@ import asyncio
 import orjson
 from typer.testing import CliRunner, Result
 
-from tests.edge.hooks.scenes import Scene, scene
-from tests.edge.houses import run
+from tests.http.harness import run
+from tests.http.webhooks.scenes import Scene, scene
 from triplewire.cli.app import app
 from triplewire.model import format_position
 from triplewire.model.errors import NotFound

@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 from typer.testing import CliRunner, Result
 
-from tests.control.test_routes import controlled
-from tests.edge.houses import run
+from tests.http.harness import run
+from tests.http.resources.test_routes import controlled
 from triplewire.cli.app import app
 from triplewire.model.errors import NotFound, UnknownMediaType
 

@@ -11,9 +11,9 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.edge.houses import house, run
-from tests.edge.test_parcels import item, rows
-from tests.edge.test_publishings import line
+from tests.http.harness import house, run
+from tests.http.publish.test_items import item, rows
+from tests.http.publish.test_streaming import line
 from triplewire.cli.app import app
 from triplewire.model import format_position
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from tests.edge.houses import Said, house, run
+from tests.http.harness import Said, house, run
 from triplewire.cli.app import app
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import SparqlSyntax, TextPosition, TriplewireError

@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 from typer.testing import CliRunner, Result
 
-from tests.control.test_routes import controlled
-from tests.edge.brokers import broker
-from tests.edge.houses import run
+from tests.http.brokers import broker
+from tests.http.harness import run
+from tests.http.resources.test_routes import controlled
 from triplewire.cli.app import app
 from triplewire.cli.common import format_message
 from triplewire.model import format_position

@@ -10,12 +10,12 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from triplewire.access.tokens import parsed
 from triplewire.cli.app import app
 from triplewire.config import limits
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, NotFound, StorageFull
 from triplewire.security.audit import ACTS, REFUSALS, AuditLog
+from triplewire.security.tokens import parse_access_token
 
 
 def said(*arguments: str) -> tuple[str, str]:
@@ -27,7 +27,7 @@ def said(*arguments: str) -> tuple[str, str]:
 def test_a_token_is_printed_alone_and_once(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     out, err = said("token", "create", "--name", "roof", "--allow", "publish:home", "--expires", "30d", *data)
-    id, secret = parsed(out.strip()) or ("", "")
+    id, secret = parse_access_token(out.strip()) or ("", "")
     assert id in err
     assert secret not in err
     out, err = said("token", "list", *data)
@@ -40,7 +40,7 @@ def test_nothing_is_cut_in_a_narrow_terminal(tmp_path: Path, monkeypatch: pytest
     data = ("--data", str(tmp_path))
     out, _ = said("token", "create", "--name", "roof", "--allow", "publish:a-stream-with-a-long-name", *data)
     listed, _ = said("token", "list", *data)
-    assert (parsed(out.strip()) or ("",))[0] in listed
+    assert (parse_access_token(out.strip()) or ("",))[0] in listed
     assert "…" not in listed
     at = listed.splitlines()[0].index("allows")
     column = "".join(line[at:].split("  ")[0].strip() for line in listed.splitlines()[1:])
@@ -57,7 +57,7 @@ def test_programs_are_told_in_json(tmp_path: Path) -> None:
     out, _ = said("token", "create", "--name", "roof", "--allow", "query", "--allow", "consume:*", "--role", "x", *data)
     made = orjson.loads(out)
     text = made.pop("token")
-    assert parsed(text) is not None
+    assert parse_access_token(text) is not None
     assert (made["allow"], made["roles"], made["expires"]) == (["query", "consume:*"], ["x"], None)
     assert orjson.loads(said("token", "list", *data)[0]) == [made]
 
@@ -75,7 +75,7 @@ def test_one_is_saved_in_a_file_of_its_owner_and_not_printed(tmp_path: Path) -> 
     for shown in ((), ("--json",)):
         file.unlink(missing_ok=True)
         out, err = said("token", "create", "--name", "me", "--allow", "*", "--save", str(file), *shown, *data)
-        id, secret = parsed(file.read_text().strip()) or ("", "")
+        id, secret = parse_access_token(file.read_text().strip()) or ("", "")
         assert id in out + err
         assert secret not in out + err
         assert file.stat().st_mode & 0o077 == 0
@@ -97,7 +97,7 @@ def test_one_that_was_found_somewhere_is_revoked_by_its_text(tmp_path: Path) -> 
 def test_what_is_done_to_the_directory_is_in_its_audit_log(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     out, _ = said("token", "create", "--name", "me", "--allow", "*", *data)
-    id, secret = parsed(out.strip()) or ("", "")
+    id, secret = parse_access_token(out.strip()) or ("", "")
     said("token", "revoke", id, *data)
     with pytest.raises(NotFound):
         said("token", "revoke", "nothing", *data)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.edge.houses import house, run
+from tests.http.harness import house, run
 from triplewire.cli.top import BrokerWatcher, Overview, RateTracker, format_number, format_size, render_overviews
 from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.edge.houses import house, run
+from tests.http.harness import house, run
 from tests.service.transfer.lakes import SOURCES, quads_of, rows
 from triplewire.cli.app import app
 from triplewire.config.files import prepare_directory

@@ -12,12 +12,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.control.test_routes import controlled
-from tests.edge.houses import House, body, run
+from tests.http.harness import House, body, run
+from tests.http.resources.test_routes import controlled
 from triplewire.client import AsyncClient, Client
 from triplewire.client.problems import parse_problem
-from triplewire.edge.formats import SSE
-from triplewire.edge.problems import of_error
+from triplewire.http.formats.sse import SSE
+from triplewire.http.problems import respond_to_error
 from triplewire.model import format_position
 from triplewire.model.errors import (
     BadRequest,
@@ -243,7 +243,7 @@ def test_health_is_told_when_it_is_bad_and_queries_are_answered() -> None:
     ],
 )
 def test_an_error_comes_out_as_it_went_in(error: TriplewireError) -> None:
-    response = of_error(error)
+    response = respond_to_error(error)
     assert isinstance(response.body, bytes)
     found = parse_problem(response.status, response.body)
     assert type(found) is type(error)

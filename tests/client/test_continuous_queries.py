@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.control.test_queries import MADE, PLAIN, WINDOWED
-from tests.control.test_registrations import controlled
-from tests.edge.houses import House, run
+from tests.http.harness import House, run
+from tests.http.resources.test_continuous_queries import MADE, PLAIN, WINDOWED
+from tests.http.resources.test_query_routes import controlled
 from triplewire.client import AsyncClient, Client
 from triplewire.model import MATCHES, format_position, parse_position
 from triplewire.model.errors import InvalidField, NotFound, Unsupported

@@ -13,8 +13,8 @@ import pytest
 import trustme
 from aiohttp import web
 
-from tests.edge.door.houses import closed
-from tests.edge.houses import run
+from tests.http.auth.harness import closed
+from tests.http.harness import run
 from triplewire.client import AsyncClient, Client
 from triplewire.client.requests import Credentials
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE

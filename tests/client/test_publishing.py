@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.edge.houses import house, run
-from tests.edge.test_parcels import item, rows
+from tests.http.harness import house, run
+from tests.http.publish.test_items import item, rows
 from triplewire.client import AsyncClient, Client
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.errors import BadRequest, DuplicateId, Unavailable

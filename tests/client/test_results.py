@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.edge.houses import Said, house, run
+from tests.http.harness import Said, house, run
 from triplewire.client import AsyncClient, ResultParser
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import QueryLimit, Unavailable

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from tests.edge.houses import House, run
-from tests.edge.test_strains import ABOVE, ROOF, filtering, publish
+from tests.http.delivery.test_filtered_events import ABOVE, ROOF, filtering, publish
+from tests.http.harness import House, run
 from triplewire.cli.app import app
 from triplewire.client import AsyncClient, Client
 from triplewire.client.async_client import StreamFilterOptions, filter_parameters

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.control.test_routes import controlled
-from tests.edge.houses import House, run
+from tests.http.harness import House, run
+from tests.http.resources.test_routes import controlled
 from triplewire.client import AsyncClient
 from triplewire.client.feeds import Transport
 from triplewire.model import format_position

@@ -13,9 +13,9 @@ from aiohttp import web
 from tests.conformance.__main__ import main
 from tests.conformance.deployments.hearing import READERS, Message
 from tests.conformance.deployments.suite import chosen, tried
-from tests.contract.edges import served, settings_in
-from triplewire.control.tokens import Order, Tokens
-from triplewire.edge.formats.choices import FORMATS
+from tests.http.openapi.edges import served, settings_in
+from triplewire.http.delivery.options import FORMATS
+from triplewire.http.resources.access_control import TokenManager, TokenRequest
 from triplewire.model.clock import SystemClock
 from triplewire.service.access import open_token_registry
 
@@ -31,7 +31,7 @@ def test_an_edge_keeps_what_needs_no_pipeline(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_closed_door_lets_in_who_belongs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     access = open_token_registry(settings_in(tmp_path), SystemClock())
-    _, token = Tokens(access, SystemClock()).create(Order("suite", ("*",)))
+    _, token = TokenManager(access, SystemClock()).create(TokenRequest("suite", ("*",)))
     access.close()
     with served(tmp_path, "closed") as url:
         status = main([url, "--only", "doors", "--token", token, "--json"])

@@ -21,11 +21,11 @@ from tests.differential.pairs import Asking, examples, hold, seed_of
 from tests.differential.vocabulary import EX, LINKS, RESOURCES, VALUE
 from tests.history.policed import GRANTS, PEOPLE, STREAMS, Occurrence, World, policies
 from tests.history.test_visibility import asked, history
-from triplewire.access import Verb, parse_policy, sight_of
-from triplewire.access.sights import WHOLE
 from triplewire.history.executor import QueryCompiler
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import RDF_TYPE
+from triplewire.security import Verb, parse_policy, visibility_of
+from triplewire.security.visibility import ALL_VISIBLE
 
 CLASSES = tuple(f"{EX}{name}" for name in "CD")
 PATTERNS = {
@@ -78,7 +78,7 @@ def left(world: World) -> Left:
 def asking(world: World) -> Iterator[Asking]:
     """What somebody is answered who is held to the policy."""
     try:
-        sight = sight_of(world.principal, Verb.QUERY, parse_policy(world.policy())) or WHOLE
+        sight = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy())) or ALL_VISIBLE
     except BadRequest:
         assume(False)
         raise

@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs import pages
 from tests.storage.lake.test_delta import entries
-from triplewire.control.wishes import Wish
+from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.model import Event, EventHeaders
 from triplewire.rdf import TRIG, TURTLE, decode
 from triplewire.sparql import parse_query, parse_registration
@@ -57,7 +57,7 @@ def test_the_session_of_the_readme_is_taken() -> None:
     whole = "/streams/home?after=earliest"
     assert set(requests) == {"/subscriptions", "/subscriptions/$ID/notifications", "/streams/home", "/sparql", whole}
     assert requests[whole][-1] == "Accept: application/trig"
-    wish = Wish.from_json(orjson.loads(requests["/subscriptions"][-1]))
+    wish = SubscriptionRequest.from_json(orjson.loads(requests["/subscriptions"][-1]))
     assert parse_query(wish.sparql or "").projection == ("sensor", "value")
     (event,) = decode(requests["/streams/home"][-1].encode(), TURTLE, EventHeaders())
     assert len(event.quads) == 2

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from tests.control.test_routes import controlled
 from tests.docs import pages
-from tests.edge.houses import House, run
+from tests.http.harness import House, run
+from tests.http.resources.test_routes import controlled
 
 PAGE = pages.DOCS / "subscriptions.md"
 

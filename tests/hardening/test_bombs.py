@@ -19,8 +19,8 @@ import aiohttp
 import pytest
 import zstandard
 
-from tests.edge.houses import body, house, run
 from tests.hardening.wires import Wire, alive, wire
+from tests.http.harness import body, house, run
 from triplewire.config import limits
 from triplewire.testing.samples import event
 

@@ -1,15 +1,17 @@
 """Threat: a head that does not fit: headers without an end, many of them, an address of megabytes. It is read into
-memory before anybody knows what it asks for, or who asks. What stops it: lines, headers and their number have limits,
-and what is over them is 400 before the rest is read."""
+memory before anybody knows what it asks for, or who asks. What stops it: lines, headers and their number have
+limits,
+and what is over them is 400 before the rest is read.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.edge.houses import house, run
 from tests.hardening.wires import alive, wire
+from tests.http.harness import house, run
 from triplewire.config import limits
-from triplewire.edge.protocols import LINE_BYTES
+from triplewire.http.server import LINE_BYTES
 
 START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 

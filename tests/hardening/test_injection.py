@@ -13,11 +13,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.edge.houses import body, house, run
 from tests.hardening.wires import alive, wire
+from tests.http.harness import body, house, run
 from triplewire.config.logs import JsonFormatter, TextFormatter
-from triplewire.control import Insights, Ontologies, Subscriptions, routes
-from triplewire.edge import Parts
+from triplewire.http.app import EdgeParts
+from triplewire.http.resources.explain import SubscriptionExplainer
+from triplewire.http.resources.ontologies import OntologyManager
+from triplewire.http.resources.routes import registry_routes
+from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.testing.samples import event
 
 EVIL = "%0d%0aX-Evil:%20yes%0d%0a%0d%0aevil"
@@ -37,11 +40,13 @@ REQUESTS = {
 """Without their ends."""
 
 
-def whole(parts: Parts) -> Parts:
+def whole(parts: EdgeParts) -> EdgeParts:
     """An edge at which everything is possible, from any page."""
-    subscriptions = Subscriptions(parts.registry, parts.clock)
-    insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
-    return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights), origins=("*",))
+    subscriptions = SubscriptionManager(parts.registry, parts.clock)
+    insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)
+    return replace(
+        parts, routes=registry_routes(subscriptions, OntologyManager(parts.registry), insights), origins=("*",)
+    )
 
 
 @pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)

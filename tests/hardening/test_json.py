@@ -1,6 +1,8 @@
-"""Threat: JSON that is nested until whoever reads it has no stack left, or that says numbers and texts that its reader
+"""Threat: JSON that is nested until whoever reads it has no stack left, or that says numbers and texts that its
+reader
 cannot write again. It ends an edge, or is a 500 that fills its log. What stops it: depth is limited before a parser
-sees it, in every place at which JSON comes in."""
+sees it, in every place at which JSON comes in.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,20 @@ from itertools import product
 
 import pytest
 
-from tests.edge.houses import house, run
 from tests.hardening.wires import alive
+from tests.http.harness import house, run
 from triplewire.config import limits
-from triplewire.control import Insights, Ontologies, Subscriptions, routes
-from triplewire.edge import Parts
+from triplewire.http.app import EdgeParts
+from triplewire.http.resources.explain import SubscriptionExplainer
+from triplewire.http.resources.ontologies import OntologyManager
+from triplewire.http.resources.routes import registry_routes
+from triplewire.http.resources.subscriptions import SubscriptionManager
 
 
-def with_control(parts: Parts) -> Parts:
-    subscriptions = Subscriptions(parts.registry, parts.clock)
-    insights = Insights(subscriptions, parts.registry, parts.log, parts.clock)
-    return replace(parts, routes=routes(subscriptions, Ontologies(parts.registry), insights))
+def with_control(parts: EdgeParts) -> EdgeParts:
+    subscriptions = SubscriptionManager(parts.registry, parts.clock)
+    insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)
+    return replace(parts, routes=registry_routes(subscriptions, OntologyManager(parts.registry), insights))
 
 
 CLOUD = '{{"specversion":"1.0","id":"1","source":"/a","type":"t","data":{}}}'

@@ -1,8 +1,13 @@
-"""Threat: a publisher whose RDF is written to hurt its reader: entities of XML that refer to one another or to files,
-contexts of JSON-LD that name addresses, IRIs and literals without an end, collections in collections, bases that grow
-with each step. A body is small, and what it takes is not; or it makes an edge read what only the edge can reach. What
-stops it: sizes, depths and lengths have limits that are looked at before a parser sees the body or while it is written
-out; nothing is ever fetched."""
+"""Threat: a publisher whose RDF is written to hurt its reader: entities of XML that refer to one another or to
+files,
+contexts of JSON-LD that name addresses, IRIs and literals without an end, collections in collections, bases that
+grow
+with each step. A body is small, and what it takes is not; or it makes an edge read what only the edge can reach.
+What
+stops it: sizes, depths and lengths have limits that are looked at before a parser sees the body or while it is
+written
+out; nothing is ever fetched.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.edge.houses import House, house, run
 from tests.hardening.wires import alive
+from tests.http.harness import House, house, run
 from triplewire.config import limits
 
 TURTLE, JSON_LD, XML, QUADS = "text/turtle", "application/ld+json", "application/rdf+xml", "application/n-quads"

@@ -12,8 +12,8 @@ import asyncio
 
 import pytest
 
-from tests.edge.houses import House, body, house, run
 from tests.hardening.wires import Wire, alive, wire
+from tests.http.harness import House, body, house, run
 from triplewire.config import limits
 from triplewire.testing.samples import event
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edge.houses import body, house, run
 from tests.hardening.wires import alive, wire
+from tests.http.harness import body, house, run
 from triplewire.testing.samples import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.edge.houses import house
 from tests.history.test_worker import queries
+from tests.http.harness import house
 
 DOUBLED = [f"BIND(CONCAT(?x{n}, ?x{n}, ?x{n}, ?x{n}) AS ?x{n + 1})" for n in range(16)]
 HOSTILE = {

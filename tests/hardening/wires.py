@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.edge.houses import House
+from tests.http.harness import House
 
 
 @dataclass(frozen=True)

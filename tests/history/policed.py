@@ -1,6 +1,6 @@
 """Worlds with a policy: events, rules and people from small lists, and what the rules leave, worked out by the book.
 
-Nothing of it uses `triplewire.access` but to read the policy that is to be tried.
+Nothing of it uses `triplewire.security` but to read the policy that is to be tried.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 from hypothesis import strategies as st
 
-from triplewire.access import Principal
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD
+from triplewire.security import Principal
 from triplewire.storage.lake.data_files import FileWriter, parquet_relation
 from triplewire.storage.lake.ports import DataFile, Snapshot, VersionOrTime
 from triplewire.storage.log.appending import entries_table

@@ -12,7 +12,6 @@ from threading import Event as Flag
 
 import pyarrow as pa
 
-from triplewire.access import Sight
 from triplewire.config import limits
 from triplewire.history.engines import QueryProfile, time_limit_error
 from triplewire.history.executor import HistoryExecutor
@@ -20,6 +19,7 @@ from triplewire.history.pool import WorkerCommand
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
 from triplewire.history.worker import QueryWorker, limit_resources
+from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery
 from triplewire.storage.lake.ports import Snapshot, VersionOrTime
 
@@ -55,7 +55,7 @@ class Scripted:
         """Nothing is known."""
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         for marker, order in self._orders.items():

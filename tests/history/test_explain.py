@@ -9,16 +9,16 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.edge.houses import Said, house, run
 from tests.history.lakes import PREFIXES, Growing, triple, typed
+from tests.http.harness import Said, house, run
 from triplewire.config import limits
-from triplewire.edge import Parts
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.engines import QueryProfile
 from triplewire.history.executor import HistoryExecutor
 from triplewire.history.explain import QueryExplain
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import HistoryRequest, QueryLimits
+from triplewire.http.app import EdgeParts
 from triplewire.model.errors import BadRequest, QueryLimit
 from triplewire.sparql import compile_query, parse_query
 from triplewire.storage.lake.delta import DeltaLake
@@ -152,7 +152,7 @@ class Real:
 
 
 def test_over_http_it_is_a_parameter(history: HistoryExecutor) -> None:
-    def change(parts: Parts) -> Parts:
+    def change(parts: EdgeParts) -> EdgeParts:
         return replace(parts, answers=Real(history))
 
     async def scene() -> None:

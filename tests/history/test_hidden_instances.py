@@ -9,8 +9,6 @@ import orjson
 import pytest
 
 from tests.history.lakes import E, Growing, asked, iri, triple, typed
-from triplewire.access import Sight
-from triplewire.access.scopes import Scope
 from triplewire.config import limits
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor
@@ -18,11 +16,13 @@ from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.history.visibility import HiddenInstances
 from triplewire.model.errors import NotFound
 from triplewire.model.terms import RDF_TYPE
+from triplewire.security import Visibility
+from triplewire.security.visibility import PatternSet
 from triplewire.sparql import compile_query, parse_query
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import Snapshot
 
-SECRET = Sight(classes=Scope.of(["*"], [iri("Secret")]))
+SECRET = Visibility(classes=PatternSet.of(["*"], [iri("Secret")]))
 
 
 def a(subject: str, class_: str) -> str:
@@ -30,7 +30,7 @@ def a(subject: str, class_: str) -> str:
 
 
 def hidden(
-    duck: duckdb.DuckDBPyConnection, hidings: HiddenInstances, sight: Sight, snapshot: Snapshot
+    duck: duckdb.DuckDBPyConnection, hidings: HiddenInstances, sight: Visibility, snapshot: Snapshot
 ) -> list[tuple[int, str]]:
     table = hidings.of(sight, snapshot)
     found = duck.execute(f"FROM {table} ORDER BY ALL").fetchall()
@@ -48,9 +48,9 @@ def test_instances_are_found_as_the_lake_grows(tmp_path: Path) -> None:
     assert hidden(duck, hidings, SECRET, first) == [(1, "x")]
     assert hidden(duck, hidings, SECRET, Snapshot.empty(str(tmp_path))) == []
     assert hidden(duck, hidings, SECRET, lake.files()) == [(1, "x"), (3, "y")]
-    only = Sight(classes=Scope.of([iri("Open")]))
+    only = Visibility(classes=PatternSet.of([iri("Open")]))
     assert hidden(duck, hidings, only, second) == [(1, "x"), (3, "y")]
-    assert hidings.of(Sight(predicates=Scope.of([])), second) is None
+    assert hidings.of(Visibility(predicates=PatternSet.of([])), second) is None
 
 
 def test_rows_that_went_are_forgotten(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_those_used_least_recently_make_room(tmp_path: Path, monkeypatch: pytest
     lake, duck = Growing(tmp_path), duckdb.connect()
     hidings, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
     for number in (0, 1, 0, 2, 1, 2, 0):
-        sight = Sight(classes=Scope.of(["*"], [iri(f"C{number}")]))
+        sight = Visibility(classes=PatternSet.of(["*"], [iri(f"C{number}")]))
         assert hidden(duck, hidings, sight, found) == [(1, "xyz"[number])]
     assert len(duck.execute("SHOW TABLES").fetchall()) == 2
 
@@ -95,15 +95,15 @@ def test_an_older_version_is_seen_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sight", "files"),
     [
-        (Sight(predicates=Scope.of(["*"], [iri("p")])), 3),
-        (Sight(predicates=Scope.of([iri("p")])), 1),
-        (Sight(graphs=Scope.of([f"<{E}event/1>"])), 1),
-        (Sight(graphs=Scope.of([f"<{E}event/*"], [f"<{E}event/0>"])), 3),
-        (Sight(streams=Scope.of(["nowhere"])), 0),
-        (Sight(streams=Scope.of(["t*"])), 3),
+        (Visibility(predicates=PatternSet.of(["*"], [iri("p")])), 3),
+        (Visibility(predicates=PatternSet.of([iri("p")])), 1),
+        (Visibility(graphs=PatternSet.of([f"<{E}event/1>"])), 1),
+        (Visibility(graphs=PatternSet.of([f"<{E}event/*"], [f"<{E}event/0>"])), 3),
+        (Visibility(streams=PatternSet.of(["nowhere"])), 0),
+        (Visibility(streams=PatternSet.of(["t*"])), 3),
     ],
 )
-def test_files_without_anything_in_sight_are_not_read(tmp_path: Path, sight: Sight, files: int) -> None:
+def test_files_without_anything_in_sight_are_not_read(tmp_path: Path, sight: Visibility, files: int) -> None:
     lake = Growing(tmp_path)
     for name in ("p", "q", "r"):
         found = lake.grow([triple("x", name, typed("1", "integer"))])
@@ -119,16 +119,16 @@ def test_triple_terms_are_hidden_where_a_predicate_is(tmp_path: Path) -> None:
     found, engine = lake.grow([quoted, triple("x", "p", "y")]), DuckDbEngine(tmp_path)
     compiled = compile_query(parse_query("SELECT ?o { ?s ?p ?o }"), "duckdb")
 
-    def rows(sight: Sight | None) -> int:
+    def rows(sight: Visibility | None) -> int:
         return sum(each.num_rows for each in engine.batches(compiled, found, QueryLimits(), sight))
 
-    assert rows(None) == rows(Sight(streams=Scope.of(["test"]))) == 2
-    assert rows(Sight(predicates=Scope.of(["*"], [iri("r")]))) == rows(SECRET) == 1
+    assert rows(None) == rows(Visibility(streams=PatternSet.of(["test"]))) == 2
+    assert rows(Visibility(predicates=PatternSet.of(["*"], [iri("r")]))) == rows(SECRET) == 1
     assert len(asked(engine, found, "SELECT ?o { ?s ?p ?o }")) == 2
 
 
 def test_a_request_takes_its_sight_to_another_process() -> None:
-    sight = Sight(streams=Scope.of(["a", "b*"], ["bc"]), classes=Scope.of(["*"], [iri("Secret")]))
+    sight = Visibility(streams=PatternSet.of(["a", "b*"], ["bc"]), classes=PatternSet.of(["*"], [iri("Secret")]))
     request = HistoryRequest("ASK {}", default_graphs=("urn:g",), sight=sight)
     assert HistoryRequest.from_json(orjson.loads(orjson.dumps(request.to_json()))) == request
     assert "sight" not in HistoryRequest("ASK {}").to_json()

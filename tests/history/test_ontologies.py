@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.history.test_executor import history
-from triplewire.control.ontologies import Ontologies as Control
 from triplewire.history.executor import HistoryExecutor, OntologyTables, QueryCompiler
 from triplewire.history.requests import HistoryRequest
+from triplewire.http.resources.ontologies import OntologyManager as Control
 from triplewire.model import Event
 from triplewire.model.errors import NotFound, Unsupported
 from triplewire.rdf import TURTLE

@@ -17,11 +17,11 @@ from tests.storage.lake.layouts import everywhere
 from tests.storage.lake.terms import place, rows_of
 from tests.storage.lake.test_delta import entries
 from tests.storage.lake.test_zone_expressions import QUADS
-from triplewire.access import Verb, parse_policy, sight_of
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.model import Event
 from triplewire.model.terms import TW, XSD
+from triplewire.security import Verb, parse_policy, visibility_of
 from triplewire.spark import query_engine
 from triplewire.sparql import compile_query, parse_query, to_sql
 from triplewire.storage.lake.data_files import FileWriter
@@ -100,7 +100,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 def test_both_engines_see_the_same(session: SparkSession, tmp_path: Path, case: Path) -> None:
     """What is hidden is hidden in the rounds of a closure, too, and from headers and what is joined."""
     world = World.from_json(orjson.loads(case.read_bytes()))
-    sight = sight_of(world.principal, Verb.QUERY, parse_policy(world.policy()))
+    sight = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy()))
     found, duck = snapshot(tmp_path, world.occurrences, parted=True), DuckDbEngine(tmp_path)
     for text in (
         "SELECT * { ?s ?p ?o }",

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 
 from tests import oracle
 from tests.history.policed import Occurrence, Shelved, World, snapshot, worlds
-from triplewire.access import Sight, Verb, parse_policy, sight_of
-from triplewire.access.sights import WHOLE
-from triplewire.control.ontologies import Ontologies as Loading
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor, OntologyTables, QueryCompiler
 from triplewire.history.requests import HistoryRequest
+from triplewire.http.resources.ontologies import OntologyManager as Loading
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW
 from triplewire.rdf import TURTLE
+from triplewire.security import Verb, Visibility, parse_policy, visibility_of
+from triplewire.security.visibility import ALL_VISIBLE
 from triplewire.testing import open_twin
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
@@ -101,7 +101,7 @@ def history(
     return HistoryExecutor(Shelved([found]), DuckDbEngine(Path(path), copies=copies), compiler=compiler)
 
 
-def asked(at: HistoryExecutor, text: str, sight: Sight, **said: Any) -> bytes:  # noqa: ANN401
+def asked(at: HistoryExecutor, text: str, sight: Visibility, **said: Any) -> bytes:  # noqa: ANN401
     form = (
         None if "explain" in said else "ntriples" if any(word in text for word in ("CONSTRUCT", "DESCRIBE")) else "json"
     )
@@ -117,7 +117,7 @@ def store(world: World) -> ox.Store:
     return found
 
 
-def check_oracle(at: HistoryExecutor, text: str, sight: Sight, found: Any) -> None:  # noqa: ANN401
+def check_oracle(at: HistoryExecutor, text: str, sight: Visibility, found: Any) -> None:  # noqa: ANN401
     if isinstance(found, ox.QuerySolutions):
         assert oracle.bag(orjson.loads(asked(at, text, sight))) == oracle.bag_of(found)
     elif isinstance(found, ox.QueryTriples):
@@ -133,7 +133,7 @@ def check(world: World, texts: list[str], compiler: QueryCompiler, *, parted: bo
     except BadRequest:
         assume(False)
         raise
-    sight = sight_of(world.principal, Verb.QUERY, policy) or WHOLE
+    sight = visibility_of(world.principal, Verb.QUERY, policy) or ALL_VISIBLE
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         whole = history(one, world.occurrences, compiler, parted=parted, copies=copies)
         less = history(two, world.seen(), compiler, parted=parted, copies=copies)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.differential.pairs import examples
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.edge.feeds.notifications import Wanted, grouped
+from triplewire.http.formats.notifications import MatchSelector, group_matches
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
 from triplewire.matching.index.arrays import read_events
@@ -75,8 +75,8 @@ class World:
             if each.value is not None:
                 until = next((later.position for later in changes[number + 1 :] if later.key == each.key), END)
                 membership = Memberships(shapes[each.value["shape"]]).of(each.value["constants"])
-                wanted.append(Wanted(each.position, until, membership))
-        pairs = [(group.since, position) for group in grouped(matches, wanted) for position in group.positions]
+                wanted.append(MatchSelector(each.position, until, membership))
+        pairs = [(group.since, position) for group in group_matches(matches, wanted) for position in group.positions]
         assert len(pairs) == len(set(pairs)), "one match for each pair"
         return set(pairs)
 

@@ -20,9 +20,7 @@ from tests.differential.vocabulary import EX, LINKS, RESOURCES, VALUE
 from tests.matching.interpreter.oracles import PREFIXES
 from tests.matching.interpreter.test_matcher import events
 from tests.matching.test_evaluator import entries
-from triplewire.access.scopes import Scope
-from triplewire.access.sights import Sight
-from triplewire.edge.feeds.notifications import Solutions, Wanted, grouped
+from triplewire.http.formats.notifications import MatchSelector, MatchSolutions, group_matches
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import PreparedShapes, lift_request
@@ -33,6 +31,7 @@ from triplewire.matching.visibility import redact_entries
 from triplewire.model import END, Event, Kind, Subscription
 from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE
+from triplewire.security.visibility import PatternSet, Visibility
 from triplewire.sparql import Query
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
@@ -41,15 +40,15 @@ CLASSES = (f"<{EX}C>", f"<{EX}D>")
 TYPED = tuple(f"{each} {RDF_TYPE} {kind}" for each in RESOURCES for kind in CLASSES)
 NESTED = (f"{RESOURCES[0]} {LINKS[0]} <<( {RESOURCES[1]} {LINKS[1]} {RESOURCES[2]} )>>",)
 SIGHTS = [
-    Sight(predicates=Scope.of(["*"], [LINKS[0]])),
-    Sight(predicates=Scope.of(["*"], [VALUE])),
-    Sight(predicates=Scope.of(["*"], [RDF_TYPE])),
-    Sight(predicates=Scope.of([f"<{EX}*"], [LINKS[1]])),
-    Sight(predicates=Scope.of([LINKS[0], RDF_TYPE])),
-    Sight(predicates=Scope.of([])),
-    Sight(classes=Scope.of(["*"], [CLASSES[0]])),
-    Sight(classes=Scope.of([CLASSES[0]])),
-    Sight(classes=Scope.of(["*"], [CLASSES[1]]), predicates=Scope.of(["*"], [VALUE])),
+    Visibility(predicates=PatternSet.of(["*"], [LINKS[0]])),
+    Visibility(predicates=PatternSet.of(["*"], [VALUE])),
+    Visibility(predicates=PatternSet.of(["*"], [RDF_TYPE])),
+    Visibility(predicates=PatternSet.of([f"<{EX}*"], [LINKS[1]])),
+    Visibility(predicates=PatternSet.of([LINKS[0], RDF_TYPE])),
+    Visibility(predicates=PatternSet.of([])),
+    Visibility(classes=PatternSet.of(["*"], [CLASSES[0]])),
+    Visibility(classes=PatternSet.of([CLASSES[0]])),
+    Visibility(classes=PatternSet.of(["*"], [CLASSES[1]]), predicates=PatternSet.of(["*"], [VALUE])),
 ]
 FLAT = [
     "SELECT * { ?s :p ?o }",
@@ -67,12 +66,12 @@ FLAT = [
 Redacted = tuple[tuple[str, ...], ...]
 
 
-def by_hand(given: Data, sight: Sight) -> Data:
+def by_hand(given: Data, sight: Visibility) -> Data:
     """The rules, word by word, over triples that pyoxigraph has read."""
     return Data(tuple(tuple(_left(lines, sight)) for lines in given.events))
 
 
-def _left(lines: Sequence[str], sight: Sight) -> list[str]:
+def _left(lines: Sequence[str], sight: Visibility) -> list[str]:
     triples = [(line, next(iter(ox.parse(f"{line} .", format=ox.RdfFormat.N_TRIPLES)))) for line in lines]
     hidden = {
         str(each.subject)
@@ -88,7 +87,7 @@ def _left(lines: Sequence[str], sight: Sight) -> list[str]:
     ]
 
 
-def _out(term: str, scope: Scope) -> bool:
+def _out(term: str, scope: PatternSet) -> bool:
     def meant(pattern: str) -> bool:
         return term.startswith(pattern[:-1]) if pattern.endswith("*") else term == pattern
 
@@ -106,17 +105,17 @@ def answers(lifted: LiftedShape, kind: Kind, published: Sequence[Event]) -> list
     batch = entries(dict(enumerate(published, start=10)))
     matches = Matcher.of(changes_of(lifted, kind)).match(batch)
     shape = Shape.from_value(lifted.shape.to_value())
-    wanted = [Wanted(1, END, shape_memberships(shape).of(lifted.constants))]
+    wanted = [MatchSelector(1, END, shape_memberships(shape).of(lifted.constants))]
     rows = {row["position"]: row for row in redact_entries(batch, shape.sight).to_pylist()}
     told: dict[int, Answer] = {}
-    for group in grouped(matches, wanted):
+    for group in group_matches(matches, wanted):
         for position, numbers in zip(group.positions, group.rows, strict=True):
             assert position not in told, "one match for each pair"
-            told[position] = _answer(lifted, rows[position], Solutions(matches), numbers)
+            told[position] = _answer(lifted, rows[position], MatchSolutions(matches), numbers)
     return [told.get(position) for position in batch["position"].to_pylist()]
 
 
-def _answer(lifted: LiftedShape, row: dict[str, Any], solutions: Solutions, numbers: Sequence[int]) -> Answer:
+def _answer(lifted: LiftedShape, row: dict[str, Any], solutions: MatchSolutions, numbers: Sequence[int]) -> Answer:
     assert solutions.limit(numbers) is None
     if not lifted.shape.solutions or lifted.shape.query.form == "ask":
         return True
@@ -133,7 +132,7 @@ def _nothing(text: str, names: Sequence[str]) -> Answer:
     return False if "ASK" in text else Rows(tuple(names), ())
 
 
-def hold(given: Data, question: Question, sight: Sight) -> None:
+def hold(given: Data, question: Question, sight: Visibility) -> None:
     try:
         lifted = lift_request(ShapeRequest(question.text, True, sight=sight))
     except Unsupported:
@@ -171,7 +170,7 @@ def test_generated_subscriptions(part: int) -> None:
     @seed_of(part)
     @examples(12)
     @given(richer, one_event | flat, st.sampled_from(SIGHTS))
-    def found(given: Data, question: Question, sight: Sight) -> None:
+    def found(given: Data, question: Question, sight: Visibility) -> None:
         hold(given, question, sight)
 
     found()
@@ -179,7 +178,7 @@ def test_generated_subscriptions(part: int) -> None:
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("kind", [Kind.SIGNAL, Kind.EVENT])
-def test_every_event_is_told_of_which_something_is_in_sight(sight: Sight, kind: Kind) -> None:
+def test_every_event_is_told_of_which_something_is_in_sight(sight: Visibility, kind: Kind) -> None:
     given = Data(
         ((*TYPED[:1], f"{RESOURCES[0]} {VALUE} {RESOURCES[1]}"), (f"{RESOURCES[1]} {LINKS[0]} {RESOURCES[2]}",))
     )
@@ -188,7 +187,7 @@ def test_every_event_is_told_of_which_something_is_in_sight(sight: Sight, kind: 
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_a_vocabulary_that_is_out_of_sight_is_none(sight: Sight) -> None:
+def test_a_vocabulary_that_is_out_of_sight_is_none(sight: Visibility) -> None:
     given = Data(((f"{RESOURCES[0]} {VALUE} {RESOURCES[1]}", f"{RESOURCES[1]} {LINKS[0]} {RESOURCES[2]}"),))
     asked = ShapeRequest(None, False, EventSelector(vocabulary=(f"{EX}v",)), sight=sight)
     (found,) = answers(lift_request(asked), Kind.SIGNAL, events(given))
@@ -196,7 +195,7 @@ def test_a_vocabulary_that_is_out_of_sight_is_none(sight: Sight) -> None:
 
 
 def test_what_the_index_decides_it_still_decides() -> None:
-    denied = Sight(predicates=Scope.of(["*"], [VALUE]))
+    denied = Visibility(predicates=PatternSet.of(["*"], [VALUE]))
     for text, decided in [
         ("ASK { ?s :p :b }", True),
         ("SELECT * { ?s :p ?o FILTER(?o > 3) }", True),
@@ -209,7 +208,7 @@ def test_what_the_index_decides_it_still_decides() -> None:
 
 
 def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> None:
-    sight = Sight(classes=Scope.of(["*"], [f"<{EX}Secret>"]), predicates=Scope.of(["*"], [VALUE]))
+    sight = Visibility(classes=PatternSet.of(["*"], [f"<{EX}Secret>"]), predicates=PatternSet.of(["*"], [VALUE]))
     for text, decided in [
         ("ASK { ?s :p :b }", True),
         ("SELECT * { ?s :p ?o FILTER(?o > 3) }", True),
@@ -233,7 +232,7 @@ def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> Non
 
 def test_who_sees_all_quads_shares_the_shape_of_those_who_see_everything() -> None:
     text = PREFIXES + "ASK { ?s ?p ?o }"
-    streams = Sight(streams=Scope.of(["home"]), graphs=Scope.of([f"<{EX}*"]))
+    streams = Visibility(streams=PatternSet.of(["home"]), graphs=PatternSet.of([f"<{EX}*"]))
     assert lift_request(ShapeRequest(text, False, sight=streams)) == lift_request(ShapeRequest(text, False))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.edge.houses import House, data
+from tests.http.harness import House, data
 from triplewire.model.clock import ManualClock
 from triplewire.network.declaration import parse_declaration
 from triplewire.network.relay import Relay

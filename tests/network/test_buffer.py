@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.edge.houses import run
+from tests.http.harness import run
 from triplewire.model.errors import Unavailable
 from triplewire.network.transit import BoundedBuffer, TransitEvent
 

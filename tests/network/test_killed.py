@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from tests.edge.houses import House, house
+from tests.http.harness import House, house
 from tests.network.edges import heard, ids, mirror, relayed
 from triplewire.testing import event
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.edge.houses import house, run
+from tests.http.harness import house, run
 from tests.network.edges import heard, ids, mirror, records, relayed, rows
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.errors import Conflict

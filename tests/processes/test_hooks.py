@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from aiohttp import web
 
-from tests.edge.hooks.scenes import receiver
+from tests.http.webhooks.scenes import receiver
 from triplewire.bench.broker import free_port
 from triplewire.bench.fanout_servers import wait_listening
 from triplewire.client import AsyncClient

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from triplewire.config import Settings
-from triplewire.control.tokens import Order, Tokens
+from triplewire.http.resources.access_control import TokenManager, TokenRequest
 from triplewire.model.clock import SystemClock
 from triplewire.model.errors import BadRequest
 from triplewire.service.access import check_auth, has_tokens, is_private, open_token_registry
@@ -21,8 +21,8 @@ JWT = {"jwt_keys": "keys.json", "jwt_issuer": "https://id.example", "jwt_audienc
 
 def make_token(settings: Settings, *, revoked: bool = False) -> None:
     access = open_token_registry(settings, SystemClock())
-    tokens = Tokens(access, SystemClock())
-    made, _ = tokens.create(Order("me", ("*",)))
+    tokens = TokenManager(access, SystemClock())
+    made, _ = tokens.create(TokenRequest("me", ("*",)))
     if revoked:
         tokens.revoke(made.id)
     access.close()

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from triplewire.bench.doors_tellings import TELLINGS, written
-from triplewire.edge.formats import FORMATS
-from triplewire.edge.shapes.judges import Judges
+from triplewire.http.delivery.options import FORMATS
+from triplewire.http.publish.validation import ShaclValidator
 from triplewire.model import ENTRIES, EventHeaders
 from triplewire.model.terms import XSD
 from triplewire.rdf import TURTLE, decode, new_id, to_nquads
@@ -95,7 +95,7 @@ def _microseconds(work: Callable[[], object], runs: int, count: int) -> float:
 
 
 async def _shacl(judged: int) -> dict[str, float]:
-    judges, shapes = Judges(), parse_shapes(SHAPES.encode(), TURTLE)
+    judges, shapes = ShaclValidator(), parse_shapes(SHAPES.encode(), TURTLE)
     try:
         began = time.monotonic()
         await judges.check(shapes)
@@ -107,7 +107,7 @@ async def _shacl(judged: int) -> dict[str, float]:
     return {"start_seconds": round(start, 2), "conforms_ms": good, "violates_ms": bad}
 
 
-async def _judged(judges: Judges, shapes: str, texts: list[str], *, wrong: int) -> float:
+async def _judged(judges: ShaclValidator, shapes: str, texts: list[str], *, wrong: int) -> float:
     await judges.judge("bench", shapes, texts[:10])
     began = time.monotonic()
     verdicts = await judges.judge("bench", shapes, texts)

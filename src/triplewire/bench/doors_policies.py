@@ -19,8 +19,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from triplewire.access import Sight
-from triplewire.access.scopes import Scope
 from triplewire.bench.doors_edges import edges_of, settings_in
 from triplewire.bench.fanout_servers import HOST
 from triplewire.bench.machine import own_seconds
@@ -30,6 +28,8 @@ from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.model.terms import RDF_TYPE, XSD
+from triplewire.security import Visibility
+from triplewire.security.visibility import PatternSet
 from triplewire.service.processes import ChildProcess
 from triplewire.storage.log.appending import entries_table
 from triplewire.storage.registry.ports import RegistryChange
@@ -43,8 +43,8 @@ POLICIES = {
 }
 SIGHTS = {
     "open": None,
-    "predicate": Sight(predicates=Scope.of(["*"], ["<urn:bench:place>"])),
-    "class": Sight(classes=Scope.of(["*"], ["<urn:bench:Secret>"])),
+    "predicate": Visibility(predicates=PatternSet.of(["*"], ["<urn:bench:place>"])),
+    "class": Visibility(classes=PatternSet.of(["*"], ["<urn:bench:Secret>"])),
 }
 _PLACES = 100
 
@@ -135,7 +135,7 @@ def _matching(plan: Plan) -> dict[str, Any]:
     return _told(taken)
 
 
-def _subscribed(count: int, sight: Sight | None) -> list[RegistryChange]:
+def _subscribed(count: int, sight: Visibility | None) -> list[RegistryChange]:
     found: dict[str, RegistryChange] = {}
     for number in range(1, count + 1):
         text = f"ASK {{ ?o <urn:bench:sensor> <urn:sensor:{number}> ; <urn:bench:value> ?v FILTER(?v > 10) }}"

@@ -11,11 +11,10 @@ from itertools import islice
 import pyarrow as pa
 
 from triplewire.config import limits
-from triplewire.edge.feeds.entries import Pieces
-from triplewire.edge.formats.ports import Format
-from triplewire.edge.hooks.posts import FORMATS, POSTS
-from triplewire.edge.ldes.statements import Addresses, members
-from triplewire.edge.mercure.updates import UPDATES
+from triplewire.http.dialects.ldes import LdesAddresses, write_members
+from triplewire.http.dialects.mercure import MERCURE
+from triplewire.http.formats.messages import EntryPieces, MessageFormat
+from triplewire.http.webhooks.deliverer import WEBHOOK_FORMATS, WEBHOOK_JSON
 from triplewire.model import format_position
 from triplewire.rdf.serializer import write_document
 from triplewire.rdf.syntaxes import TRIG
@@ -24,22 +23,22 @@ from triplewire.security.webhooks import hub_signature, new_secret, signature_he
 _SECRET = new_secret()
 
 
-def written(format: Format, table: pa.Table) -> list[bytes]:
+def written(format: MessageFormat, table: pa.Table) -> list[bytes]:
     """Each event of a table as a message."""
-    pieces = Pieces(table)
+    pieces = EntryPieces(table)
     return [format.event(pieces, position) for position in table["position"].to_pylist()]
 
 
 def _webhooks(table: pa.Table) -> list[bytes]:
     """With what their signatures take, which are part of each call."""
-    found = written(POSTS, table)
+    found = written(WEBHOOK_JSON, table)
     for number, body in enumerate(found):
         signature_headers(_SECRET, format_position(number), 0, body)
     return found
 
 
 def _websub(table: pa.Table) -> list[bytes]:
-    found = written(FORMATS["nquads"], table)
+    found = written(WEBHOOK_FORMATS["nquads"], table)
     for body in found:
         hub_signature(_SECRET, body)
     return found
@@ -48,15 +47,15 @@ def _websub(table: pa.Table) -> list[bytes]:
 def _pages(table: pa.Table) -> list[bytes]:
     """As many events on each as a full one has."""
     entries: Iterator[Mapping[str, object]] = iter(table.to_pylist())
-    at, found = Addresses("http://localhost:8080", "bench"), list[bytes]()
+    at, found = LdesAddresses("http://localhost:8080", "bench"), list[bytes]()
     while page := list(islice(entries, limits.LEAF_EVENTS)):
-        found.append(write_document("".join(members(at, page)), TRIG))
+        found.append(write_document("".join(write_members(at, page)), TRIG))
     return found
 
 
 TELLINGS: Mapping[str, Callable[[pa.Table], list[bytes]]] = {
     "webhook": _webhooks,
     "websub": _websub,
-    "mercure": lambda table: written(UPDATES, table),
+    "mercure": lambda table: written(MERCURE, table),
     "ldes": _pages,
 }

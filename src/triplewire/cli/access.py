@@ -19,7 +19,7 @@ from triplewire.cli.common import DEFAULT_URL, Data, Json, Url, load_settings, m
 from triplewire.model.errors import BadRequest
 
 if TYPE_CHECKING:
-    from triplewire.control.tokens import Order, Tokens
+    from triplewire.http.resources.access_control import TokenManager, TokenRequest
     from triplewire.security.audit import AuditLog
 
 
@@ -80,9 +80,9 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a token, and print it. It is shown this once: what is kept tells whether it is right, and not what it is."""
-    from triplewire.control.tokens import Order
+    from triplewire.http.resources.access_control import TokenRequest
 
-    order = Order(name, tuple(allow), tuple(role or ()), expires)
+    order = TokenRequest(name, tuple(allow), tuple(role or ()), expires)
     with _saving(save) as keep:
         made = _create_local_token(order, data) if url is None else _create_remote_token(order, url)
         keep(made)
@@ -117,11 +117,11 @@ def revoke(
     url: Broker = None,
 ) -> None:
     """Revoke a token. It is good for nothing at once, at every edge, and who came in by it is sent away."""
-    from triplewire.access.tokens import parsed
     from triplewire.client import Client
+    from triplewire.security.tokens import parse_access_token
 
     # Who has found a token somewhere has its text.
-    id, _ = parsed(token) or (token, "")
+    id, _ = parse_access_token(token) or (token, "")
     if url is None:
         with _opened(data) as kept, _write_audit(data, "revokeToken", f"/tokens/{id}"):
             kept.revoke(id)
@@ -150,15 +150,15 @@ def _saving(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 @contextmanager
-def _opened(data: Path | None) -> Iterator[Tokens]:
-    from triplewire.control.tokens import Tokens
+def _opened(data: Path | None) -> Iterator[TokenManager]:
+    from triplewire.http.resources.access_control import TokenManager
     from triplewire.model.clock import SystemClock
     from triplewire.service.access import open_token_registry
 
     clock = SystemClock()
     access = open_token_registry(load_settings(data), clock)
     try:
-        yield Tokens(access, clock)
+        yield TokenManager(access, clock)
     finally:
         access.close()
 
@@ -189,25 +189,25 @@ def _write_audit(data: Path | None, what: str, on: str) -> Iterator[dict[str, st
     write("done")
 
 
-def _create_local_token(order: Order, data: Path | None) -> dict[str, Any]:
-    from triplewire.control.issuances import document
+def _create_local_token(order: TokenRequest, data: Path | None) -> dict[str, Any]:
+    from triplewire.http.resources.access_control import token_document
 
     with _opened(data) as kept, _write_audit(data, "createToken", "/tokens") as told:
         made, text = kept.create(order)
         told["made"] = f"/tokens/{made.id}"
-        return {**document(made, kept.now()), "token": text}
+        return {**token_document(made, kept.now()), "token": text}
 
 
 def _list_local_tokens(data: Path | None) -> list[dict[str, Any]]:
-    from triplewire.control.issuances import document
+    from triplewire.http.resources.access_control import token_document
 
     if not load_settings(data).access.exists():
         return []  # to look at a directory is not to make it
     with _opened(data) as kept:
-        return [document(each, kept.now()) for each in kept.all()]
+        return [token_document(each, kept.now()) for each in kept.all()]
 
 
-def _create_remote_token(order: Order, url: str) -> dict[str, Any]:
+def _create_remote_token(order: TokenRequest, url: str) -> dict[str, Any]:
     from triplewire.client import Client
 
     with Client(url) as client:
@@ -249,7 +249,7 @@ def add_policy_commands(app: typer.Typer) -> None:
 @policies.command("check")
 def check(file: File) -> None:
     """Check a policy, and load nothing. What is wrong is told with the rule, the key and the line."""
-    from triplewire.access import parse_policy
+    from triplewire.security import parse_policy
 
     policy = parse_policy(_read(file))
     says = f"{len(policy.see.rules)} rules about seeing, {len(policy.publish.rules)} about publishing"
@@ -330,8 +330,8 @@ def explain(
     json: Json = False,
 ) -> None:
     """Tell what somebody would see and could publish, kind by kind: what is allowed, and what of that is denied."""
-    from triplewire.access import Principal, parse_policy
     from triplewire.client import Client
+    from triplewire.security import Principal, parse_policy
 
     asking = Principal.granted(name, grants or ["*"], roles or [])
     if file is None:
@@ -357,14 +357,15 @@ def _read(file: Path) -> str:
 
 def _explain(asking: Any, policy: Any) -> dict[str, Any]:  # noqa: ANN401 - imported when it is used
     """By what is done, what of each kind is allowed and what of that is denied."""
-    from triplewire.access import Sight, Verb, permit_of, sight_of
-    from triplewire.access.rules import KINDS
+    from triplewire.security import Verb, Visibility, publish_permit_of, visibility_of
+    from triplewire.security.visibility import RESOURCE_KINDS
 
-    permit = permit_of(asking, policy)
-    found = {verb: sight_of(asking, verb, policy) for verb in (Verb.QUERY, Verb.CONSUME, Verb.SUBSCRIBE)}
+    permit = publish_permit_of(asking, policy)
+    found = {verb: visibility_of(asking, verb, policy) for verb in (Verb.QUERY, Verb.CONSUME, Verb.SUBSCRIBE)}
     scopes = {**found, Verb.PUBLISH: None if permit is None else permit.scope}
     return {
-        str(verb): {kind: _scope(getattr(scope or Sight(), kind)) for kind in KINDS} for verb, scope in scopes.items()
+        str(verb): {kind: _scope(getattr(scope or Visibility(), kind)) for kind in RESOURCE_KINDS}
+        for verb, scope in scopes.items()
     }
 
 

@@ -18,7 +18,6 @@ import duckdb
 import orjson
 import pyarrow as pa
 
-from triplewire.access import Sight
 from triplewire.config import limits
 from triplewire.history.bloom_filters import BloomFilters
 from triplewire.history.dataset_statistics import StatisticsFile
@@ -37,6 +36,7 @@ from triplewire.history.snapshots import (
 from triplewire.history.statistics import DuplicateIndex, LakeStatistics
 from triplewire.history.visibility import HiddenInstances, VisibleRelations, narrow_to_visible, visible_scan
 from triplewire.model.errors import Unavailable
+from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery, Statistics
 from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.sparql.statistics import PREDICATE_NUMBER, TERM_ID
@@ -234,7 +234,7 @@ class DuckDbEngine:
         return find_scanned(compiled, snapshot, self._ranges_of(snapshot), "duckdb")
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         with _translate_errors(bounds):
             sql = self._placed(compiled, snapshot, sight)[0].sql
@@ -270,7 +270,7 @@ class DuckDbEngine:
         return self._cache.holds(snapshot)
 
     def _placed(
-        self, compiled: CompiledQuery, snapshot: Snapshot, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, sight: Visibility | None = None
     ) -> tuple[CompiledQuery, ScannedFiles]:
         """The query over the copy, if that is whole, else over the files that each scan needs; and which these are."""
         copied = self._is_copied(snapshot)
@@ -293,7 +293,7 @@ class DuckDbEngine:
     ) -> tuple[CompiledQuery, ScannedFiles]:
         return ScanRewriter(snapshot, self._ranges_of(snapshot), "duckdb", source).pruned(compiled)
 
-    def _whole(self, sight: Sight, snapshot: Snapshot) -> list[str]:
+    def _whole(self, sight: Visibility, snapshot: Snapshot) -> list[str]:
         """The files in which something may be in sight."""
         paths = snapshot.paths
         return [paths[number] for number in sorted(self._ranges_of(snapshot).within(visible_scan(sight)))]

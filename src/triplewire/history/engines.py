@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from triplewire.access import Sight
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit
+from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery, Statistics
 from triplewire.storage.lake.ports import Snapshot
 
@@ -74,7 +74,7 @@ class QueryEngine(Protocol):
         """The files that hold what a query needs, whether or not there is a copy of them."""
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
 

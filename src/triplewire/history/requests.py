@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from triplewire.access import Sight
 from triplewire.config import Settings, limits
 from triplewire.model.errors import BadRequest
+from triplewire.security import Visibility
 from triplewire.storage.lake.ports import VersionOrTime
 
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
@@ -56,7 +56,7 @@ class HistoryRequest:
     version: int | None = None
     as_of: str | None = None
     """On the lake as it was, at one of its versions or at a time: ISO 8601 with a zone."""
-    sight: Sight | None = None
+    sight: Visibility | None = None
     """What whoever asks sees; None is everything."""
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class HistoryRequest:
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
         }
         if "sight" in given:
-            given["sight"] = Sight.from_json(given["sight"])
+            given["sight"] = Visibility.from_json(given["sight"])
         return cls(**given)
 
 

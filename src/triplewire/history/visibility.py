@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import duckdb
 
-from triplewire.access import Sight
-from triplewire.access.scopes import Scope
 from triplewire.config import limits
 from triplewire.history.snapshots import HEADERS, SnapshotProgress
+from triplewire.security import Visibility
+from triplewire.security.visibility import PatternSet
 from triplewire.sparql import CompiledQuery, Dialect, to_sql
 from triplewire.sparql.compiler.scan_analysis import find_scan_predicates
 from triplewire.sparql.compiler.scan_predicates import ScanPredicate
@@ -42,7 +42,7 @@ _ROW = "w"
 class VisibleRelations:
     """What somebody sees, for one engine. `hidden` names the relation of instances out of sight, if there are any."""
 
-    sight: Sight
+    sight: Visibility
     dialect: Dialect
     hidden: str | None = None
 
@@ -68,17 +68,17 @@ class VisibleRelations:
         return f" ANTI JOIN {self.hidden} AS {hidden} ON {to_sql(end_is_hidden(_ROW, end, hidden), self.dialect)}"
 
 
-def narrow_to_visible(compiled: CompiledQuery, sight: Sight) -> CompiledQuery:
+def narrow_to_visible(compiled: CompiledQuery, sight: Visibility) -> CompiledQuery:
     """The query, with what the sight says of the rows that its scans can use."""
     return replace(compiled, readings=tuple(_narrow_scan(each, sight) for each in compiled.readings))
 
 
-def _narrow_scan(reading: ScanPredicate, sight: Sight) -> ScanPredicate:
+def _narrow_scan(reading: ScanPredicate, sight: Visibility) -> ScanPredicate:
     known = tuple(visibility_bounds(sight, reading.relation))
     return replace(reading, ways=tuple((*way, *known) for way in reading.ways)) if known else reading
 
 
-def hidden_instances_query(sight: Sight, dialect: Dialect) -> CompiledQuery | None:
+def hidden_instances_query(sight: Visibility, dialect: Dialect) -> CompiledQuery | None:
     """The query for instances out of sight; None where no class is."""
     found = hidden_instances(sight)
     if found is None:
@@ -86,7 +86,7 @@ def hidden_instances_query(sight: Sight, dialect: Dialect) -> CompiledQuery | No
     return CompiledQuery("select", (), to_sql(found, dialect), readings=find_scan_predicates((found,)))
 
 
-def visible_scan(sight: Sight) -> ScanPredicate:
+def visible_scan(sight: Visibility) -> ScanPredicate:
     """All quads that may be in sight, as a scan."""
     return ScanPredicate("quads", "whole", (tuple(visibility_bounds(sight, "quads")),))
 
@@ -113,10 +113,10 @@ class HiddenInstances:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._kept: OrderedDict[Scope, _ScopeInstances] = OrderedDict()
+        self._kept: OrderedDict[PatternSet, _ScopeInstances] = OrderedDict()
         self._count = 0
 
-    def of(self, sight: Sight, snapshot: Snapshot) -> str | None:
+    def of(self, sight: Visibility, snapshot: Snapshot) -> str | None:
         """The table of those that are in a snapshot; None where no class is out of sight."""
         found = hidden_instances(sight, _SOURCE)
         if found is None:
@@ -126,7 +126,7 @@ class HiddenInstances:
         # Of an older version only what lies in that itself is known.
         return kept.table if kept.intake.holds(snapshot) else self._once(kept, snapshot)
 
-    def _found(self, classes: Scope, sql: str) -> _ScopeInstances:
+    def _found(self, classes: PatternSet, sql: str) -> _ScopeInstances:
         if classes not in self._kept:
             self._count += 1
             self._kept[classes] = self._begin(_ScopeInstances(f"hidden_{self._count}", sql))

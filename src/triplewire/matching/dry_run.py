@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 
-from triplewire.access.sights import Sight
 from triplewire.config import limits
 from triplewire.matching.evaluator import Evaluator, make_single_evaluator
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
@@ -20,6 +19,7 @@ from triplewire.matching.results import format_timestamp
 from triplewire.matching.shapes import LiftedShape, Shape, lift
 from triplewire.model import START, Kind, Subscription, format_position
 from triplewire.model.clock import Clock
+from triplewire.security.visibility import Visibility
 from triplewire.sparql import Query
 from triplewire.sparql.serialization import format_algebra
 from triplewire.storage.registry.ports import RegistryChange
@@ -74,7 +74,7 @@ def run_dry(
     clock: Clock,
     ontologies: Sequence[RegistryChange] = (),
     begins: int | None = None,
-    sight: Sight | None = None,
+    sight: Visibility | None = None,
 ) -> DryRun:
     """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
     that loaded those which count now; `begins` is a first position in the place of the last hour; of events only what

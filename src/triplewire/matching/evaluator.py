@@ -32,8 +32,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.access.sights import Sight
-from triplewire.allowances import TOO_MUCH, Allowance
 from triplewire.config import limits
 from triplewire.config.limits import EVALUATOR_MEMORY
 from triplewire.matching.plans import EVENT_COLUMNS
@@ -43,10 +41,12 @@ from triplewire.matching.visibility import redact_entries
 from triplewire.model import MATCHES, LimitReached, Subscription
 from triplewire.model.errors import QueryLimit
 from triplewire.model.events import drop_opaque_payloads
+from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, explode, needs_exact_comparison, to_sql
 from triplewire.sparql.algebra import Const
 from triplewire.sparql.compiler.scans import header_column
 from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
@@ -122,7 +122,7 @@ class BatchSplitter:
         plain = self._load(entries, frozenset().union(*(each.columns for each in shapes.values())))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
         apart = dict[str, Sequence[int]]()
-        with Allowance(self.duck, self.patience.batch) as allowance:
+        with CpuLimit(self.duck, self.patience.batch) as allowance:
             for key, each in shapes.items():
                 allowance.renew()
                 with self._counted(key):
@@ -160,7 +160,7 @@ class BatchSplitter:
             if heavy:
                 return heavy
             shape.match_into("found", plain=plain)
-        except TOO_MUCH:
+        except LIMIT_ERRORS:
             return heavy
         return None
 
@@ -177,10 +177,10 @@ class BatchSplitter:
         elif count:
             plain = self._load(entries, shape.columns)
             try:
-                with Allowance(self.duck, max(least, count * self.patience.event)):
+                with CpuLimit(self.duck, max(least, count * self.patience.event)):
                     shape.match_into("found", plain=plain)
                 yield self._found()
-            except TOO_MUCH:
+            except LIMIT_ERRORS:
                 yield from self._portion(shape, entries.slice(0, count // 2), least)
                 yield from self._portion(shape, entries.slice(count // 2), least)
 
@@ -201,18 +201,18 @@ class BatchSplitter:
             self._pair(shape, made[0])
             return
         try:
-            with Allowance(self.duck, self.patience.pair):
+            with CpuLimit(self.duck, self.patience.pair):
                 shape.match_some("found", made)
-        except TOO_MUCH:
+        except LIMIT_ERRORS:
             self._some(shape, made[: len(made) // 2])
             self._some(shape, made[len(made) // 2 :])
 
     def _pair(self, shape: SubscriptionTable, made: int) -> None:
         """One subscription on one event: it is told what there is, or which limit it reached."""
         try:
-            with Allowance(self.duck, self.patience.pair):
+            with CpuLimit(self.duck, self.patience.pair):
                 self._tell(shape, made, shape.probe(made))
-        except TOO_MUCH:
+        except LIMIT_ERRORS:
             self.duck.execute(_ALONE, [made, LimitReached.WORK.value])
 
     def _tell(self, shape: SubscriptionTable, made: int, count: int) -> None:
@@ -274,7 +274,7 @@ class Evaluator:
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """The CPU seconds that shapes took, until somebody clears it."""
     _shapes: dict[str, SubscriptionTable] = field(default_factory=dict)
-    _sights: dict[str, Sight | None] = field(default_factory=dict)
+    _sights: dict[str, Visibility | None] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Where subscriptions were made → their shape, and where they ended; in the order in which they ended."""
@@ -310,8 +310,8 @@ class Evaluator:
 
     def _by_sight(
         self, live: Mapping[str, SubscriptionTable]
-    ) -> Iterable[tuple[Sight | None, dict[str, SubscriptionTable]]]:
-        parts = defaultdict[Sight | None, dict[str, SubscriptionTable]](dict)
+    ) -> Iterable[tuple[Visibility | None, dict[str, SubscriptionTable]]]:
+        parts = defaultdict[Visibility | None, dict[str, SubscriptionTable]](dict)
         for key, each in live.items():
             parts[self._sights[key]][key] = each
         return parts.items()

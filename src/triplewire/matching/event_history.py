@@ -19,11 +19,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.access.sights import Sight
 from triplewire.config import limits
 from triplewire.matching.visibility import redact_entries
 from triplewire.model import MATCHED_COLUMNS, START
 from triplewire.model.errors import NotFound
+from triplewire.security.visibility import Visibility
 from triplewire.storage.log.ports import MeasuredLog
 
 # ```
@@ -130,7 +130,7 @@ class VisibleEvents:
     """What somebody sees of others. Of entries that are left out nothing is told, nor that they are."""
 
     events: EventReader
-    sight: Sight | None = None
+    sight: Visibility | None = None
 
     def head(self) -> int:
         return self.events.head()

@@ -25,7 +25,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from triplewire.access.sights import Sight
 from triplewire.config.limits import SINGLE_PAIRS
 from triplewire.kernels.compiler import Int32, Int64, Records
 from triplewire.matching.bags import make_table
@@ -39,6 +38,7 @@ from triplewire.matching.interpreter.matcher import InterpreterBatch, Pair
 from triplewire.matching.interpreter.runs import ParsedEvent
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import END, MATCHED_COLUMNS, Subscription
+from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
 
@@ -112,7 +112,7 @@ class ResidualMatcher:
         """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
         programs; of those that are `away` nothing is told."""
         found = [self._evaluator.match(entries, self._open - away)]
-        batches, many = dict[Sight | None, InterpreterBatch](), dict[str, np.ndarray]()
+        batches, many = dict[Visibility | None, InterpreterBatch](), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
             known = shapes.get(program)
             if known is None or known.change.key not in self._shapes or known.change.key in self._open:

@@ -20,8 +20,6 @@ from typing import Protocol
 import numpy as np
 import orjson
 
-from triplewire.access.scopes import ALL
-from triplewire.access.sights import Sight
 from triplewire.config.limits import INDEX_CHANGES
 from triplewire.kernels.compiler import Int64
 from triplewire.matching.index import Guards, Membership, Memberships
@@ -29,6 +27,7 @@ from triplewire.matching.index.columns import CALL, DECIDED, GONE, UNDECIDED
 from triplewire.matching.index.store import IndexStore, ProgramAddition
 from triplewire.matching.interpreter.matcher import InterpretedQuery, interpret_shape
 from triplewire.matching.shapes import Shape
+from triplewire.security.visibility import ALL, Visibility
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
@@ -115,7 +114,7 @@ def shape_memberships(shape: Shape) -> Memberships:
     return Memberships(shape) if shape.sight is None or hides_few_events(shape.sight) else _Undecided(shape)
 
 
-def hides_few_events(sight: Sight) -> bool:
+def hides_few_events(sight: Visibility) -> bool:
     """Is something out of sight only of those events that have one of some classes?"""
     return sight.classes.allowed == (ALL,) and sight.predicates.is_all
 
@@ -141,7 +140,7 @@ class KnownShape:
         return interpret_shape(self._shape)
 
     @property
-    def sight(self) -> Sight | None:
+    def sight(self) -> Visibility | None:
         """What of events it is asked of; None is everything."""
         return self._shape.sight if self.change.value and "sight" in self.change.value else None
 

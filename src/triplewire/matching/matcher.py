@@ -32,7 +32,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from triplewire.access.sights import Sight
 from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
 from triplewire.kernels.words import memory_fence
 from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, connect_duckdb
@@ -52,6 +51,7 @@ from triplewire.matching.tables import OntologyClosure
 from triplewire.matching.visibility import find_redacted
 from triplewire.model import MATCHES
 from triplewire.model.events import drop_opaque_payloads
+from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
@@ -179,7 +179,7 @@ class Matcher:
         self._known: dict[str, KnownShape] = {}
         self._shapes: dict[int, KnownShape] = {}
         """By program."""
-        self._sights: dict[Sight, list[int]] = {}
+        self._sights: dict[Visibility, list[int]] = {}
         """Programs that decide what is asked of a part of an event, where most events are in sight as a whole."""
         self._entries = 0
         """Of the journal that were read."""

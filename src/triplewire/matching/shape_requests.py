@@ -16,8 +16,8 @@ from functools import cached_property, reduce
 from itertools import zip_longest
 from typing import Protocol
 
-from triplewire.access.sights import Sight
 from triplewire.model.terms import RDF_TYPE, TW, literal
+from triplewire.security.visibility import Visibility
 from triplewire.sparql import Apply, Const, Expression, Pattern, Query, Var
 from triplewire.sparql.algebra import Basic, Exists, Filter, Join, Operator, Select
 
@@ -156,7 +156,7 @@ class ShapeRequest:
     """Terms that stand for variables of the text, by their names, or that fill the form, in order."""
     query: Query | None = None
     form: QueryForm | None = None
-    sight: Sight | None = None
+    sight: Visibility | None = None
     """What who asks sees of events; None is everything."""
 
 

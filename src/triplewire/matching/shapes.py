@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from triplewire.access.sights import Sight
 from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE, literal
+from triplewire.security.visibility import Visibility
 from triplewire.sparql import (
     Apply,
     Conjunction,
@@ -105,7 +105,7 @@ class Shape:
     stream: bool = False
     template: tuple[Pattern, ...] = ()
     """What is built of the solutions, where they are not what is asked for."""
-    sight: Sight | None = None
+    sight: Visibility | None = None
     """What it is asked of, where that is not all of an event: what is in sight."""
 
     @cached_property
@@ -130,7 +130,7 @@ class Shape:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        sight = Sight.from_json(value["sight"]) if "sight" in value else None
+        sight = Visibility.from_json(value["sight"]) if "sight" in value else None
         asked, template = algebra_from_json(value["query"]), algebra_from_json(value["template"])
         return cls(asked, value["solutions"], value["stream"], template, sight)
 

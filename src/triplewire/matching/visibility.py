@@ -20,11 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.access.scopes import EVERYTHING
-from triplewire.access.sights import TRIPLE_TERM, Sight
 from triplewire.kernels.compiler import Flags
 from triplewire.matching.index.arrays import text_buffers
 from triplewire.matching.shape_requests import EventSelector, restrict_query
+from triplewire.security.visibility import EVERYTHING, TRIPLE_TERM, Visibility
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, to_conjunction
 from triplewire.sparql.algebra import Filter, Select
 from triplewire.sparql.compiler.scans import header_column
@@ -34,7 +33,7 @@ _NOWHERE = EventSelector(stream=("",))
 """Events of a stream without a name: there are none."""
 
 
-def restrict_to_visible(query: Query, sight: Sight | None) -> tuple[Query, Sight | None]:
+def restrict_to_visible(query: Query, sight: Visibility | None) -> tuple[Query, Visibility | None]:
     """The question to ask in the place of a query, so that it has the solutions that the query has on what is in sight:
     of whole events, or, where there is a sight, of what that leaves of them."""
     inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
@@ -51,7 +50,7 @@ def restrict_to_visible(query: Query, sight: Sight | None) -> tuple[Query, Sight
     return _exclude_triple_terms(query, flat, stored), None
 
 
-def redact_entries(entries: pa.Table, sight: Sight | None) -> pa.Table:
+def redact_entries(entries: pa.Table, sight: Visibility | None) -> pa.Table:
     """What of a table of entries is in sight: rows are left out, and texts shortened."""
     if sight is None or not entries.num_rows:
         return entries
@@ -73,14 +72,14 @@ def redact_entries(entries: pa.Table, sight: Sight | None) -> pa.Table:
     return shown.cast(entries.schema)
 
 
-def find_redacted(texts: pa.ChunkedArray, sight: Sight) -> Flags:
+def find_redacted(texts: pa.ChunkedArray, sight: Visibility) -> Flags:
     """Which events may have something that is out of sight."""
     found, rows = np.zeros(len(texts), np.bool_), _rows_with_hidden(texts, sight)
     found[slice(None) if rows is None else rows] = True
     return found
 
 
-def _visible_entries(entries: pa.Table, sight: Sight) -> pa.Table:
+def _visible_entries(entries: pa.Table, sight: Visibility) -> pa.Table:
     """Those whose stream and graph are."""
     if not sight.streams.is_all:
         names = pc.unique(entries["stream"]).to_pylist()
@@ -93,7 +92,7 @@ def _visible_entries(entries: pa.Table, sight: Sight) -> pa.Table:
     return entries
 
 
-def _rows_with_hidden(texts: pa.ChunkedArray, sight: Sight) -> list[int] | None:
+def _rows_with_hidden(texts: pa.ChunkedArray, sight: Visibility) -> list[int] | None:
     """Rows of which something may be out of sight; None where all may be of such."""
     if sight.leaves_events:
         return []
@@ -117,7 +116,7 @@ def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[i
             place = data.find(mark, place + 1, stop)
 
 
-def _never_matches(pattern: Pattern, sight: Sight) -> bool:
+def _never_matches(pattern: Pattern, sight: Visibility) -> bool:
     """Does no quad in sight match it?"""
     hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in sight.predicates
     return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from triplewire.config import limits
+from triplewire.config.toml_errors import KeyStep, error_at_key, toml_syntax_error
 from triplewire.model.errors import BadRequest
-from triplewire.places import Step, fault, unparsed
 from triplewire.storage.registry.streams import check_stream_name
 
 # Strands: one stream of one edge that becomes a stream of another, or of the same.
@@ -106,7 +106,7 @@ def parse_declaration(text: str, path: Path, to: str) -> RelayDeclaration:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise unparsed(text, error) from None
+        raise toml_syntax_error(text, error) from None
     return _DeclarationParser(text).declaration(document, path, to)
 
 
@@ -135,21 +135,25 @@ class _DeclarationParser:
 
     def _strands(self, rules: object, to: str) -> Iterator[RelayRoute]:
         if not isinstance(rules, list) or not rules:
-            raise fault(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
+            raise error_at_key(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
         if len(rules) > limits.RELAY_STRANDS:
-            raise fault(self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {limits.RELAY_STRANDS}")
+            raise error_at_key(
+                self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {limits.RELAY_STRANDS}"
+            )
         seen: set[str] = set()
         for number, rule in enumerate(rules):
             for strand in self._rule(rule, ("relay", number), to):
                 if strand.key in seen:
-                    raise fault(self.text, ("relay", number), f"{strand} is there twice, with the same filters")
+                    raise error_at_key(self.text, ("relay", number), f"{strand} is there twice, with the same filters")
                 seen.add(strand.key)
                 yield strand
 
-    def _rule(self, rule: Mapping[str, Any], at: tuple[Step, ...], to: str) -> Iterator[RelayRoute]:
+    def _rule(self, rule: Mapping[str, Any], at: tuple[KeyStep, ...], to: str) -> Iterator[RelayRoute]:
         self._known(rule, _RULE, at)
         if "from" not in rule:
-            raise fault(self.text, at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s")
+            raise error_at_key(
+                self.text, at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s"
+            )
         sources = [self._stream_address(each, (*at, "from")) for each in self._several(rule["from"], (*at, "from"))]
         if "to" in rule:
             to = self._edge(rule["to"], (*at, "to"))
@@ -159,54 +163,60 @@ class _DeclarationParser:
             for source in sources:
                 target = StreamAddress(to, stream or source.stream)
                 if source == target:
-                    raise fault(self.text, at, f"{source} would be carried into itself; give another `stream` or `to`")
+                    raise error_at_key(
+                        self.text, at, f"{source} would be carried into itself; give another `stream` or `to`"
+                    )
                 yield RelayRoute(source, target, filters, enrichments, after)
 
     def _parts(
-        self, rule: Mapping[str, Any], sources: Sequence[StreamAddress], at: tuple[Step, ...]
+        self, rule: Mapping[str, Any], sources: Sequence[StreamAddress], at: tuple[KeyStep, ...]
     ) -> Iterator[tuple[str | None, tuple[tuple[str, str], ...]]]:
         """The streams that a rule makes, each with its filters; None is a stream that keeps its name."""
         common = self._filters(rule, at)
         if "split" not in rule:
             named = self._stream(rule["stream"], (*at, "stream")) if "stream" in rule else None
             if named is None and len({each.stream for each in sources}) > 1:
-                raise fault(
+                raise error_at_key(
                     self.text, (*at, "from"), "these streams have several names; say with `stream` what becomes"
                 )
             yield named, common
             return
         if "stream" in rule:
-            raise fault(self.text, (*at, "stream"), "`stream` and `split` cannot stand together: `split` names streams")
+            raise error_at_key(
+                self.text, (*at, "stream"), "`stream` and `split` cannot stand together: `split` names streams"
+            )
         for name, filters in self._table(rule["split"], (*at, "split")).items():
             place = (*at, "split", name)
             self._known(self._table(filters, place), ROUTE_FILTERS, place)
             yield self._stream(name, place), (*common, *self._filters(filters, place))
 
-    def _filters(self, table: Mapping[str, Any], at: tuple[Step, ...]) -> tuple[tuple[str, str], ...]:
+    def _filters(self, table: Mapping[str, Any], at: tuple[KeyStep, ...]) -> tuple[tuple[str, str], ...]:
         named = [(name, table[name], (*at, name)) for name in ROUTE_FILTERS if name in table]
         return tuple(pair for each in named for pair in self._filter(*each))
 
-    def _filter(self, name: str, value: object, at: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+    def _filter(self, name: str, value: object, at: tuple[KeyStep, ...]) -> Iterator[tuple[str, str]]:
         """A filter of a deployment may be a table: its `name`, and what it takes."""
         if name == "filter" and isinstance(value, dict):
             if "name" not in value:
-                raise fault(self.text, at, "`filter` has no `name`, which is that of a filter of the edge above")
+                raise error_at_key(self.text, at, "`filter` has no `name`, which is that of a filter of the edge above")
             yield name, self._text(value["name"], at)
             yield from ((f"filter.{key}", self._text(value[key], (*at, key))) for key in value if key != "name")
         else:
             yield from ((name, each) for each in self._several(value, at))
 
-    def _enrichments(self, table: object, at: tuple[Step, ...]) -> Iterator[Enrichment]:
+    def _enrichments(self, table: object, at: tuple[KeyStep, ...]) -> Iterator[Enrichment]:
         for name, options in self._table(table, at).items():
             yield Enrichment(name, self._table(options, (*at, name)))
 
-    def _stream_address(self, text: str, at: tuple[Step, ...]) -> StreamAddress:
+    def _stream_address(self, text: str, at: tuple[KeyStep, ...]) -> StreamAddress:
         edge, found, stream = text.rpartition("/streams/")
         if not found:
-            raise fault(self.text, at, f"{text!r} is no address of a stream; one is http://host:8080/streams/name")
+            raise error_at_key(
+                self.text, at, f"{text!r} is no address of a stream; one is http://host:8080/streams/name"
+            )
         return StreamAddress(self._edge(edge, at), self._stream(stream, at))
 
-    def _edge(self, value: object, at: tuple[Step, ...]) -> str:
+    def _edge(self, value: object, at: tuple[KeyStep, ...]) -> str:
         text = self._text(value, at).rstrip("/")
         try:
             parts = urlsplit(text)
@@ -214,31 +224,33 @@ class _DeclarationParser:
         except ValueError:
             right = False
         if not right or parts.query or parts.fragment:
-            raise fault(self.text, at, f"{text!r} is no address of an edge; one is http://host:8080")
+            raise error_at_key(self.text, at, f"{text!r} is no address of an edge; one is http://host:8080")
         return text
 
-    def _stream(self, name: object, at: tuple[Step, ...]) -> str:
+    def _stream(self, name: object, at: tuple[KeyStep, ...]) -> str:
         try:
             return check_stream_name(self._text(name, at))
         except BadRequest as error:
-            raise fault(self.text, at, str(error)) from None
+            raise error_at_key(self.text, at, str(error)) from None
 
-    def _several(self, value: object, at: tuple[Step, ...]) -> list[str]:
+    def _several(self, value: object, at: tuple[KeyStep, ...]) -> list[str]:
         given = value if isinstance(value, list) else [value]
         if not given:
-            raise fault(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or put something in")
+            raise error_at_key(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or put something in")
         return [self._text(each, at) for each in given]
 
-    def _text(self, value: object, at: tuple[Step, ...]) -> str:
+    def _text(self, value: object, at: tuple[KeyStep, ...]) -> str:
         if not isinstance(value, str) or not value:
-            raise fault(self.text, at, f"`{at[-1]}` must be a text in quotes, not {value!r}")
+            raise error_at_key(self.text, at, f"`{at[-1]}` must be a text in quotes, not {value!r}")
         return value
 
-    def _table(self, value: object, at: tuple[Step, ...]) -> Mapping[str, Any]:
+    def _table(self, value: object, at: tuple[KeyStep, ...]) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise fault(self.text, at, f"`{at[-1]}` must be a table, not {value!r}")
+            raise error_at_key(self.text, at, f"`{at[-1]}` must be a table, not {value!r}")
         return value
 
-    def _known(self, table: Mapping[str, Any], known: Sequence[str], at: tuple[Step, ...]) -> None:
+    def _known(self, table: Mapping[str, Any], known: Sequence[str], at: tuple[KeyStep, ...]) -> None:
         if unknown := next((name for name in table if name not in known), None):
-            raise fault(self.text, (*at, unknown), f"`{unknown}` is not known here; known are {', '.join(known)}")
+            raise error_at_key(
+                self.text, (*at, unknown), f"`{unknown}` is not known here; known are {', '.join(known)}"
+            )

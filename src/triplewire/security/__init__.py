@@ -1,0 +1,19 @@
+"""Who may do what: verbs, grants, and those who hold them; policies, and what they leave to be seen."""
+
+from triplewire.security.policy import Policy, PublishPermit, parse_policy, publish_permit_of, visibility_of
+from triplewire.security.principals import EVERYONE, NOBODY, Grant, Principal, Verb
+from triplewire.security.visibility import Visibility
+
+__all__ = [
+    "EVERYONE",
+    "NOBODY",
+    "Grant",
+    "Policy",
+    "Principal",
+    "PublishPermit",
+    "Verb",
+    "Visibility",
+    "parse_policy",
+    "publish_permit_of",
+    "visibility_of",
+]

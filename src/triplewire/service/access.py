@@ -9,9 +9,9 @@ from __future__ import annotations
 from ipaddress import ip_address
 from pathlib import Path
 
-from triplewire.certificates import Certificates
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
+from triplewire.http.listeners import Certificates
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import BadRequest
 from triplewire.storage.registry.security import read_tokens

@@ -18,7 +18,6 @@ from typing import Any
 
 import uvloop
 
-from triplewire.access.keys import Keys, Rules
 from triplewire.config import Settings, limits
 from triplewire.config.files import prepare_directory
 from triplewire.config.logs import configure_logging
@@ -26,41 +25,38 @@ from triplewire.config.metrics import Metrics
 from triplewire.config.settings import is_orphaned, to_environment
 from triplewire.config.status import read_heartbeat
 from triplewire.config.tracing import open_tracer
-from triplewire.control import issuances, policies, receipts, registrations, shapes
-from triplewire.control.beginnings import Beginnings
-from triplewire.control.erasures import Erasures
-from triplewire.control.insights import Insights
-from triplewire.control.ontologies import Ontologies
-from triplewire.control.queries import Queries as ContinuousQueries
-from triplewire.control.routes import routes
-from triplewire.control.subscriptions import Subscriptions
-from triplewire.control.tokens import Tokens
-from triplewire.control.webhooks import Webhooks
-from triplewire.edge.app import EDGE, application
-from triplewire.edge.clients.allowances import Allowances
-from triplewire.edge.clients.clients import Clients
-from triplewire.edge.company.identities import identity_of
-from triplewire.edge.company.standings import Place
-from triplewire.edge.door import Authenticator, Guests, Witness
-from triplewire.edge.door.keysets import KeySetAuthenticator, source_of
-from triplewire.edge.door.tokens import TokenAuthenticator
-from triplewire.edge.hooks.offices import Outbound
-from triplewire.edge.parts import Parts
-from triplewire.edge.past.recalls import Recall
-from triplewire.edge.server import serve_on, signalled
-from triplewire.edge.shapes.gates import Gate
-from triplewire.edge.shapes.judges import Judges
-from triplewire.edge.telling.windows import Windows
 from triplewire.history.dataset_statistics import StatisticsFile, dataset_statistics
 from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
 from triplewire.history.requests import QueryLimits
+from triplewire.http.app import EDGE, EdgeParts, application
+from triplewire.http.audit import AuditMiddleware
+from triplewire.http.auth import Sessions, TokenAuthenticator
+from triplewire.http.delivery.options import LingerTimes
+from triplewire.http.delivery.replay_cache import ReplayCacheConfig
+from triplewire.http.listeners import adopt_sockets, open_listeners
+from triplewire.http.peers.status import EdgeLocation, load_identity
+from triplewire.http.publish import validation
+from triplewire.http.publish.validation import ShaclValidator, ShapeGate
+from triplewire.http.rate_limits import ClientAddresses, RateLimits
+from triplewire.http.resources import access_control, continuous_queries, erasures
+from triplewire.http.resources.access_control import TokenManager
+from triplewire.http.resources.continuous_queries import ContinuousQueryManager as ContinuousQueries
+from triplewire.http.resources.erasures import Erasures
+from triplewire.http.resources.explain import SubscriptionExplainer
+from triplewire.http.resources.ontologies import OntologyManager
+from triplewire.http.resources.routes import registry_routes
+from triplewire.http.resources.subscription_requests import BackfillStarts, WebhookRegistrar
+from triplewire.http.resources.subscriptions import SubscriptionManager
+from triplewire.http.server import serve_on, stop_on_signals
+from triplewire.http.webhooks.context import OutboundOptions
 from triplewire.matching.event_history import EventHistory
 from triplewire.model import format_position
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.security.audit import AuditLog
+from triplewire.security.jwt import JwtAuthenticator, JwtRules, KeySet, key_set_reader
+from triplewire.security.principals import Authenticator
 from triplewire.security.webhooks import AllowedNetworks
 from triplewire.service.access import check_auth, is_private, load_certificates, open_token_registry
-from triplewire.sockets import adopted, listening
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LakeEntries
 from triplewire.storage.lake.retention import LakeRetention
@@ -85,8 +81,8 @@ class EdgeAuth:
 
     authenticators: tuple[Authenticator, ...]
     is_open: Callable[[], bool]
-    guests: Guests
-    witness: Witness
+    guests: Sessions
+    witness: AuditMiddleware
 
 
 def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
@@ -96,20 +92,20 @@ def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
     authenticators = () if settings.door == "open" else (knows, *_jwt_authenticators(settings, clock))
     # A door that others reach is never open by itself: it does not start without tokens, and stays as it is.
     waits = settings.door == "auto" and is_private(settings) and not settings.jwt_keys
-    clients = Clients.parsed(settings.proxies)
+    clients = ClientAddresses.parsed(settings.proxies)
     return EdgeAuth(
         authenticators,
         (lambda: not ring.newest()) if waits else (lambda: False),
-        Guests(clock, ring.newest, knows.good),
-        Witness(AuditLog(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
+        Sessions(clock, ring.newest, knows.good),
+        AuditMiddleware(AuditLog(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
     )
 
 
 def _jwt_authenticators(settings: Settings, clock: Clock) -> tuple[Authenticator, ...]:
     if not settings.jwt_keys:
         return ()
-    rules = Rules(settings.jwt_issuer, settings.jwt_audience, settings.jwt_leeway)
-    return (KeySetAuthenticator(Keys(rules, clock), source_of(settings.jwt_keys), clock),)
+    rules = JwtRules(settings.jwt_issuer, settings.jwt_audience, settings.jwt_leeway)
+    return (JwtAuthenticator(KeySet(rules, clock), key_set_reader(settings.jwt_keys), clock),)
 
 
 ORPHAN_SECONDS = 2.0
@@ -125,7 +121,7 @@ def run_edge(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     watching = asyncio.create_task(_stop_when_orphaned(settings))
-    stop = signalled()
+    stop = stop_on_signals()
     with open_edge_parts(settings) as parts:
         app = application(parts)
         tell = app[EDGE].standings.tell
@@ -139,8 +135,8 @@ async def _serve(settings: Settings) -> None:
 def open_sockets(settings: Settings) -> list[socket]:
     """Those that were left to this process, or its own."""
     if settings.sockets:
-        return adopted([int(each) for each in settings.sockets])
-    return listening(settings.host, settings.port)
+        return adopt_sockets([int(each) for each in settings.sockets])
+    return open_listeners(settings.host, settings.port)
 
 
 async def _stop_when_orphaned(settings: Settings) -> None:
@@ -151,7 +147,7 @@ async def _stop_when_orphaned(settings: Settings) -> None:
 
 
 @contextmanager
-def open_edge_parts(settings: Settings) -> Iterator[Parts]:
+def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
     """The embedded twins, opened for an edge, and closed after it."""
     prepare_directory(settings.data)
     clock = SystemClock()
@@ -185,25 +181,25 @@ def open_edge_parts(settings: Settings) -> Iterator[Parts]:
         chronicle = EventHistory(log, archive)
         books, networks = SqliteWebhookStore(settings.hooks), AllowedNetworks.parsed(settings.hook_networks)
         closing.callback(books.close)
-        subscriptions = Subscriptions(
+        subscriptions = SubscriptionManager(
             registry,
             clock,
             head=log.head,
-            beginnings=Beginnings(chronicle, clock),
-            webhooks=Webhooks(books, networks),
+            beginnings=BackfillStarts(chronicle, clock),
+            webhooks=WebhookRegistrar(books, networks),
         )
-        insights = Insights(subscriptions, registry, chronicle, clock)
+        insights = SubscriptionExplainer(subscriptions, registry, chronicle, clock)
         continuous = ContinuousQueries(
             registry,
             clock,
             lambda stream: log.volume(stream) is not None,
-            beginnings=Beginnings(chronicle, clock),
+            beginnings=BackfillStarts(chronicle, clock),
             figures=partial(_query_figures, settings),
         )
         followers = PolicyListeners((subscriptions.sightings, continuous))
-        gate = Gate(ShapesCache(registry), Judges())
+        gate = ShapeGate(ShapesCache(registry), ShaclValidator())
         gate.shapes.refresh()
-        yield Parts(
+        yield EdgeParts(
             gate=gate,
             commits=commits,
             log=log,
@@ -223,27 +219,29 @@ def open_edge_parts(settings: Settings) -> Iterator[Parts]:
             census=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
             ages=LakeRetention.parsed(settings.keep, settings.keep_bytes).of,
             routes=[
-                *routes(subscriptions, Ontologies(registry), insights),
-                *receipts.routes(Erasures(registry, clock)),
-                *registrations.routes(continuous),
-                *policies.routes(PolicyStore(registry, followers)),
-                *issuances.routes(Tokens(access, clock)),
-                *shapes.routes(gate.shapes, gate.judges.check),
+                *registry_routes(subscriptions, OntologyManager(registry), insights),
+                *erasures.erasure_routes(Erasures(registry, clock)),
+                *continuous_queries.query_routes(continuous),
+                *access_control.policy_routes(PolicyStore(registry, followers)),
+                *access_control.token_routes(TokenManager(access, clock)),
+                *validation.shape_routes(gate.shapes, gate.judges.check),
             ],
             services=settings.services,
             origins=settings.origins,
-            outbound=Outbound(books, networks),
-            windows=Windows.parsed(settings.windows),
-            recall=Recall.parsed(settings.memory),
+            outbound=OutboundOptions(books, networks),
+            windows=LingerTimes.parsed(settings.windows),
+            recall=ReplayCacheConfig.parsed(settings.memory),
             metrics=metrics,
             traces=traces,
-            identity=identity_of(settings.identity),
-            allowances=Allowances.from_settings(settings, clock),
+            identity=load_identity(settings.identity),
+            allowances=RateLimits.from_settings(settings, clock),
             authenticators=entrance.authenticators,
             is_open=entrance.is_open,
             guests=entrance.guests,
             witness=entrance.witness,
-            place=Place(settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"),
+            place=EdgeLocation(
+                settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"
+            ),
             repeaters=settings.data / "repeaters",
         )
 

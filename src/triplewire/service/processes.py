@@ -22,9 +22,9 @@ from pathlib import Path
 from triplewire.config import Settings, limits
 from triplewire.config.settings import to_environment
 from triplewire.config.status import STATUS_SECONDS, EdgeStatus, read_statuses
+from triplewire.http.listeners import close_sockets, open_listeners, steer_connections
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, Unavailable
-from triplewire.sockets import close, listening, steer
 
 # Children: the processes that `triplewire up` starts and watches.
 
@@ -281,13 +281,13 @@ class EdgePool:
         children = [*self.children, *(berth.successor for berth in self._berths if berth.successor)]
         stop_all([*children, *(each.child for each in self._leaving)])
         for berth in self._berths:
-            close(berth.sockets)
+            close_sockets(berth.sockets)
         for each in self._leaving:
-            close(each.sockets)
+            close_sockets(each.sockets)
 
     def _open(self) -> None:
         """One edge more, on sockets of its own."""
-        sockets = listening(self._settings.host, self._settings.port)
+        sockets = open_listeners(self._settings.host, self._settings.port)
         child = self._child(sockets)
         child.start()
         self._berths.append(EdgeSlot(sockets, child))
@@ -295,7 +295,7 @@ class EdgePool:
     def _close(self) -> None:
         """One edge less, the last. New connections go to the others; those that were begun get the time to be made."""
         berth = self._berths.pop()
-        steer(self._berths[0].sockets, len(self._berths))
+        steer_connections(self._berths[0].sockets, len(self._berths))
         self._leaving.append(EdgeShutdown(berth.child, self._clock.ticks() + limits.STEER_SECONDS, berth.sockets))
 
     def _rescale(self) -> None:
@@ -348,9 +348,9 @@ class EdgePool:
                 each.child.kill()
 
     def _shut(self, sockets: list[socket.socket]) -> None:
-        close(sockets)
+        close_sockets(sockets)
         if sockets:
-            steer(self._berths[0].sockets, 0)
+            steer_connections(self._berths[0].sockets, 0)
 
     def _standings(self) -> list[EdgeStatus]:
         """Of those that are to stay, as far as they have told."""

@@ -15,12 +15,12 @@ from time import perf_counter
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from triplewire.access import Sight
 from triplewire.history.engines import QueryProfile, time_limit_error
 from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
 from triplewire.history.requests import QueryLimits
 from triplewire.history.snapshots import HEADERS, READ_COLUMNS, TIME_COLUMNS
 from triplewire.history.visibility import VisibleRelations, hidden_instances_query, narrow_to_visible, visible_scan
+from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery, PreparationStep
 from triplewire.storage.lake.data_files import QUADS
 from triplewire.storage.lake.ports import Snapshot
@@ -52,7 +52,7 @@ def configure_session(session: SparkSession) -> None:
 
 
 def prune_query(
-    session: SparkSession, compiled: CompiledQuery, snapshot: Snapshot, sight: Sight | None = None
+    session: SparkSession, compiled: CompiledQuery, snapshot: Snapshot, sight: Visibility | None = None
 ) -> tuple[CompiledQuery, ScannedFiles]:
     """The query over views of its own, each of those files alone that a scan needs, and of these what is in sight; and
     which they are. The views are there until another query is prepared."""
@@ -77,7 +77,7 @@ def prune_query(
     return ScanRewriter(snapshot, ranges, "spark", source_in_sight).pruned(narrow_to_visible(compiled, sight))
 
 
-def _create_hidden_view(session: SparkSession, sight: Sight, snapshot: Snapshot, source: ScanSource) -> str | None:
+def _create_hidden_view(session: SparkSession, sight: Visibility, snapshot: Snapshot, source: ScanSource) -> str | None:
     """A view of the instances that are out of sight."""
     found = hidden_instances_query(sight, "spark")
     if found is None:
@@ -187,7 +187,7 @@ class SparkEngine:
         return find_scanned(compiled, snapshot, ZoneMaps(snapshot.files), "spark")
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Sight | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):

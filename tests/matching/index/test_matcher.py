@@ -17,7 +17,7 @@ from tests.matching.index.generated import events, queries
 from tests.matching.subscriptions import ended, registered
 from tests.matching.test_evaluator import entries
 from triplewire.config.limits import BATCH_EVENTS
-from triplewire.edge.feeds.notifications import Solutions, Wanted, grouped
+from triplewire.http.formats.notifications import MatchSelector, MatchSolutions, group_matches
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
@@ -46,13 +46,13 @@ def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[RegistryChang
     subscriptions = known(changes)
     ends = {int(each.key): each.position for each in changes if each.kind == "subscription" and each.value is None}
     wanted = [
-        Wanted(since, ends.get(since, END), Memberships(shape).of(constants))
+        MatchSelector(since, ends.get(since, END), Memberships(shape).of(constants))
         for since, (shape, constants) in subscriptions.items()
     ]
     rows = {row["position"]: row for row in batch.to_pylist()}
-    solutions = Solutions(matches) if matches.num_rows else None
+    solutions = MatchSolutions(matches) if matches.num_rows else None
     found: Found = {}
-    for group in grouped(matches, wanted):
+    for group in group_matches(matches, wanted):
         shape, constants = subscriptions[group.since]
         for position, numbers in zip(group.positions, group.rows, strict=True):
             assert (group.since, position) not in found, "one match for each pair"

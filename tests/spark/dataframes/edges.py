@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
-from tests.edge.houses import House, house
+from tests.http.harness import House, house
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.edge.houses import House
 from tests.history.lakes import Growing, triple, typed
+from tests.http.harness import House
 from tests.spark.dataframes.edges import served
 from triplewire.model.errors import BadRequest
 from triplewire.spark import EVENTS, QUADS, register, write_events

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, LessThanOrE
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tests.edge.houses import House
+from tests.http.harness import House
 from tests.spark.dataframes.edges import served
 from tests.storage.lake.test_delta import entries
 from triplewire.config import limits

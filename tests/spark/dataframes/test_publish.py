@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from tests.edge.houses import House
+from tests.http.harness import House
 from tests.spark.dataframes.edges import served
 from triplewire.config import limits
 from triplewire.model import Event, StreamEvent

@@ -13,7 +13,7 @@ import pytest
 
 from tests.storage.lake.traces import traces
 from triplewire.continuous.state import StateGenerations
-from triplewire.control.erasures import Erasures, Wanted
+from triplewire.http.resources.erasures import ErasureRequest, Erasures
 from triplewire.model import MATCHES, ErasureScope, Event, EventHeaders
 from triplewire.model.clock import ManualClock
 from triplewire.spark.jobs.maintenance import Eraser
@@ -99,7 +99,7 @@ def lived(broker: Broker) -> Broker:
 
 
 def ask(broker: Broker, scope: ErasureScope = ErasureScope.SUBJECT, name: str = ANNA) -> ErasureReceipt:
-    return broker.erasures.ask(Wanted(scope, name))
+    return broker.erasures.ask(ErasureRequest(scope, name))
 
 
 def settle(broker: Broker, eraser: Eraser) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.access.tokens import Token, digest
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import Unavailable
+from triplewire.security.tokens import AccessToken, hash_secret
 from triplewire.storage.registry.security import TOKEN, TokenCache, read_tokens, token_from_change, token_to_value
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 
-WHOLE = Token("a", "ci", digest("x"), ("publish:home", "query"), ("guest",), 1, 2, 3)
+WHOLE = AccessToken("a", "ci", hash_secret("x"), ("publish:home", "query"), ("guest",), 1, 2, 3)
 
 
 @pytest.fixture(params=TWIN_KINDS)
@@ -26,7 +26,7 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
 
 
 @pytest.mark.parametrize("token", [WHOLE, replace(WHOLE, expires=None, revoked=None, roles=())])
-def test_a_token_is_read_as_it_was_put(stores: Twin, token: Token) -> None:
+def test_a_token_is_read_as_it_was_put(stores: Twin, token: AccessToken) -> None:
     stores.registry.put([(TOKEN, token.id, token_to_value(token))])
     assert read_tokens(stores.registry) == [token]
 

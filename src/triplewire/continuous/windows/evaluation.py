@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.allowances import TOO_MUCH, Allowance
 from triplewire.config import limits
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.panes import StreamTimeline, WindowContent, WindowView
@@ -25,6 +24,7 @@ from triplewire.continuous.windows.static_data import StaticTable
 from triplewire.model.errors import QueryLimit
 from triplewire.model.subscriptions import TimeDomain
 from triplewire.sparql import QUADS, explode, to_sql
+from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 from triplewire.sparql.dialects.duckdb import register_functions
 
 # Contents: what events say, of each stream once for all windows over it.
@@ -177,10 +177,10 @@ class WindowEvaluator:
 
     def _asked(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
         try:
-            with Allowance(self._duck, limits.WINDOW_CPU_SECONDS):
+            with CpuLimit(self._duck, limits.WINDOW_CPU_SECONDS):
                 self._prepare(asked, view)
                 found = self._duck.execute(sql).fetchmany(limits.WINDOW_ROWS + 1)
-        except TOO_MUCH:
+        except LIMIT_ERRORS:
             message = f"it takes more than {limits.WINDOW_CPU_SECONDS:g} s of CPU time, or {limits.WINDOW_MEMORY}"
             raise QueryLimit(message) from None
         except duckdb.Error as error:

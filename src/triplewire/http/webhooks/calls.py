@@ -1,13 +1,32 @@
-"""Retry schedule of webhooks: exponential back-off with jitter, `Retry-After`, and when to give up."""
+"""Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency
+limit per target.
+
+The addresses of a host name are checked when it is called, and the connection is made to an address that was
+checked: DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that
+timed out gets one call at a time until it answers.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+import socket
+from asyncio import Semaphore
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from triplewire.config import limits
+from triplewire.model.clock import Clock
+from triplewire.security.webhooks import AllowedNetworks, refusal_detail
+
+# Retry schedule of webhooks: exponential back-off with jitter, `Retry-After`, and when to give up.
 
 
 @dataclass(frozen=True)
@@ -41,3 +60,195 @@ def parse_retry_after(value: str | None, now: int) -> float | None:
         return max(0.0, moment.timestamp() - now / 1_000_000)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+# The addresses that a name leads to are looked at when it is called, and the connection is made to one that was looked
+# at: what the name leads to a moment later makes no difference.
+
+_RESOLVERS = 16
+"""Threads that look names up. The search for one name is under way once at a time, however many hooks wait for it."""
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """What became of a call. `status` is None where there was no answer, and `reason` then says why."""
+
+    status: int | None
+    reason: str
+    retry_after: float | None = None
+    body: bytes = b""
+
+    @property
+    def taken(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def gone(self) -> bool:
+        return self.status == 410
+
+    @property
+    def hung(self) -> bool:
+        """Nobody answered: whoever calls the same machine next will wait in vain, too."""
+        return self.status is None
+
+
+class ForbiddenAddress(OSError):
+    """An address that is not to be called."""
+
+
+class CheckedResolver(AbstractResolver):
+    """Looks names up in threads of its own: some take long, and the loop's own threads have other things to do."""
+
+    def __init__(self, networks: AllowedNetworks) -> None:
+        self._networks = networks
+        self._threads = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="edge-resolve")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """All addresses, if all of them may be called. Raises OSError."""
+        search = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, search)
+        addresses = [(each[0], str(each[4][0])) for each in found]
+        for _, address in addresses:
+            if not self._networks.permit(address):
+                raise ForbiddenAddress(f"{host} leads to {address}: {refusal_detail(address)}")
+        return [_resolve_result(host, port, each, address) for each, address in addresses]
+
+    async def close(self) -> None:
+        # A search that takes long is not waited for.
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class OutboundCaller:
+    """Calls one address at a time, follows no redirect, and keeps nothing of what it is answered."""
+
+    def __init__(self, networks: AllowedNetworks, clock: Clock, seconds: float = limits.HOOK_SECONDS) -> None:
+        self._networks = networks
+        self._clock = clock
+        self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=limits.HOOK_CONNECT_SECONDS)
+        self._session: aiohttp.ClientSession | None = None
+        self._resolver: CheckedResolver | None = None
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> CallResult:
+        return await self._call("POST", url, body, headers)
+
+    async def get(self, url: str) -> CallResult:
+        """With the first bytes of the body."""
+        return await self._call("GET", url, None, {})
+
+    async def close(self) -> None:
+        if self._session is not None and self._resolver is not None:
+            await self._session.close()
+            await self._resolver.close()
+            self._session = self._resolver = None
+
+    async def _call(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> CallResult:
+        try:
+            async with self._opened().request(
+                method, url, data=body, headers={**_DEFAULT_HEADERS, **headers}, allow_redirects=False
+            ) as response:
+                asked = parse_retry_after(response.headers.get("Retry-After"), self._clock.now())
+                return CallResult(
+                    response.status, f"answered {response.status}", asked, await _read_beginning(response.content)
+                )
+        except TimeoutError:
+            return CallResult(None, "did not answer in time")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return CallResult(None, _describe_failure(error))
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._resolver = CheckedResolver(self._networks)
+            connector = aiohttp.TCPConnector(
+                resolver=self._resolver, limit=0, ttl_dns_cache=10, socket_factory=self._socket
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        """For the address that is connected to, of whichever way it was found: one that is written as such in a URL is
+        not looked up."""
+        family, type, protocol, _, address = info
+        if not self._networks.permit(str(address[0])):
+            raise ForbiddenAddress(refusal_detail(str(address[0])))
+        made = socket.socket(family, type, protocol)
+        made.setblocking(False)
+        return made
+
+
+_DEFAULT_HEADERS = {"User-Agent": "Triplewire"}
+
+
+async def _read_beginning(content: aiohttp.StreamReader) -> bytes:
+    """Of an answer. What is not read to its end costs the connection."""
+    found = b""
+    while len(found) < limits.HOOK_ANSWER_BYTES and (piece := await content.readany()):
+        found += piece
+    return found
+
+
+def _resolve_result(host: str, port: int, family: int, address: str) -> ResolveResult:
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=flags)
+
+
+def _describe_failure(error: BaseException) -> str:
+    """What went wrong, without the address, in which something may be secret."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ForbiddenAddress):
+            return str(cause)
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot be reached: {error.os_error.strerror or type(error.os_error).__name__}"
+    return f"did not answer as HTTP has it: {type(error).__name__}"
+
+
+# Gates: how many calls are under way at a time, so that those who answer never wait for those who do not.
+
+
+@dataclass
+class TargetLimit:
+    """Of one host and port. Once it did not answer, it is ill until it does: one call at a time finds out."""
+
+    many: Semaphore = field(default_factory=lambda: Semaphore(limits.HOOK_CALLS_TARGET))
+    one: Semaphore = field(default_factory=lambda: Semaphore(1))
+    ill: bool = False
+    users: int = 0
+
+
+class ConcurrencyLimit:
+    """All of them, and the room that those who are well have together, and that those who are ill have."""
+
+    def __init__(self, well: int = limits.HOOK_CALLS, ill: int = limits.HOOK_CALLS_ILL) -> None:
+        self._well = Semaphore(well)
+        self._ill = Semaphore(ill)
+        self._gates: dict[str, TargetLimit] = {}
+
+    def __len__(self) -> int:
+        """How many are known: those that are waited for, and those that are ill."""
+        return len(self._gates)
+
+    @asynccontextmanager
+    async def through(self, place: str) -> AsyncIterator[TargetLimit]:
+        """A call goes on inside. Who is inside says of the gate whether it is ill."""
+        gate = self._gates.setdefault(place, TargetLimit())
+        gate.users += 1
+        try:
+            while True:
+                ill = gate.ill
+                async with gate.one if ill else gate.many, self._ill if ill else self._well:
+                    if gate.ill == ill:
+                        yield gate
+                        return
+        finally:
+            gate.users -= 1
+            if not gate.users and not gate.ill:
+                self._gates.pop(place, None)

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from triplewire.access.sights import Sight
 from triplewire.config.limits import SINGLE_STEPS, SOLUTIONS
 from triplewire.matching.interpreter.modifiers import Terms, tabulate_solutions
 from triplewire.matching.interpreter.operators import OperatorCompiler
@@ -33,6 +32,7 @@ from triplewire.matching.interpreter.values import Undecided
 from triplewire.matching.shapes import Shape
 from triplewire.model import MATCHES, Subscription
 from triplewire.model.events import MATCHED_COLUMNS
+from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.algebra import Select
 from triplewire.sparql.compiler.scans import STREAM_PREDICATE
@@ -155,7 +155,9 @@ class InterpreterBatch:
     """A batch of `ENTRIES`, with the ontologies that hold for all of them, or what is in sight of it. Events are taken
     apart when they are first asked for, once for all shapes."""
 
-    def __init__(self, entries: pa.Table, ontologies: OntologyFacts | None = None, sight: Sight | None = None) -> None:
+    def __init__(
+        self, entries: pa.Table, ontologies: OntologyFacts | None = None, sight: Visibility | None = None
+    ) -> None:
         self._ontologies = ontologies
         self._sight = sight
         self._columns = [(name, entries.column(name)) for name in MATCHED_COLUMNS]

@@ -10,22 +10,21 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from triplewire.access.scopes import ALL, Scope, parted
-from triplewire.access.sights import TRIPLE_TERM, Sight
 from triplewire.model.terms import RDF_TYPE
+from triplewire.security.visibility import ALL, TRIPLE_TERM, PatternSet, Visibility, split_patterns
 from triplewire.sparql.compiler.scan_predicates import ColumnBound, SqlConstant, point_intervals, prefix_interval
 from triplewire.sparql.sql import Sql, among, call, column, equal, every, negate, some, text, truth
 
 _EVENT_COLUMNS = ("stream", "graph")
 
 
-def event_is_visible(sight: Sight, alias: str) -> Sql:
+def event_is_visible(sight: Visibility, alias: str) -> Sql:
     """Are stream and graph of a row in sight?"""
     scopes = zip(_EVENT_COLUMNS, (sight.streams, sight.graphs), strict=True)
     return every(*(in_scope(scope, column(alias, name)) for name, scope in scopes))
 
 
-def quad_is_visible(sight: Sight, alias: str) -> Sql:
+def quad_is_visible(sight: Visibility, alias: str) -> Sql:
     """Is a row of `quads` in sight, unless an end of it is an instance out of sight?"""
     conditions = [event_is_visible(sight, alias)]
     if not sight.leaves_events:
@@ -41,7 +40,7 @@ def end_is_hidden(alias: str, end: str, hidden: str) -> Sql:
     return every(at, equal(column(hidden, "node"), column(alias, end)))
 
 
-def hidden_instances(sight: Sight, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
+def hidden_instances(sight: Visibility, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
     """The relation of instances out of sight: `position` and `node`. None where no class is out of sight."""
     if sight.classes.is_all:
         return None
@@ -51,24 +50,24 @@ def hidden_instances(sight: Sight, source: str = "quads", alias: str = "hidden")
     return chosen.from_(exp.to_table(source, alias=alias)).where(every(typed, out)).distinct()
 
 
-def in_scope(scope: Scope, value: Sql) -> Sql:
+def in_scope(scope: PatternSet, value: Sql) -> Sql:
     """Is a value in a scope?"""
     return every(_covered(scope.allowed, value), negate(_covered(scope.denied, value)))
 
 
-def visibility_bounds(sight: Sight, relation: str) -> Iterator[ColumnBound]:
+def visibility_bounds(sight: Visibility, relation: str) -> Iterator[ColumnBound]:
     """Within which all rows of a relation lie that are in sight."""
     scopes = {"stream": sight.streams, "graph": sight.graphs}
     if relation == "quads":
         scopes["predicate"] = sight.predicates
     for name, scope in scopes.items():
         if scope.allowed != (ALL,):
-            exact, starts = parted(scope.allowed)
+            exact, starts = split_patterns(scope.allowed)
             known = point_intervals(SqlConstant("text", each) for each in sorted(exact))
             yield ColumnBound(name, (*known, *map(prefix_interval, starts)))
 
 
-def _out_of_scope(scope: Scope, value: Sql) -> Sql:
+def _out_of_scope(scope: PatternSet, value: Sql) -> Sql:
     """Is a value not in a scope? Where only some are denied it is one of these, which tells a reader where to look."""
     if scope.allowed == (ALL,):
         return _covered(scope.denied, value)
@@ -78,6 +77,6 @@ def _out_of_scope(scope: Scope, value: Sql) -> Sql:
 def _covered(patterns: tuple[str, ...], value: Sql) -> Sql:
     if patterns == (ALL,):
         return truth(True)
-    exact, starts = parted(patterns)
+    exact, starts = split_patterns(patterns)
     listed = [among(value, sorted(exact))] if exact else []
     return some(*listed, *(call("TW_STARTS", value, text(each)) for each in starts)) if patterns else truth(False)

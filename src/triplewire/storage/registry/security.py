@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import orjson
 
-from triplewire.access import Policy, parse_policy
-from triplewire.access.sights import Sight
-from triplewire.access.tokens import Token
 from triplewire.config import limits
 from triplewire.model import START
 from triplewire.model.errors import NotFound
+from triplewire.security import Policy, parse_policy
+from triplewire.security.tokens import AccessToken
+from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 # Each version is put at a position, and holds for events from there on until the next. It names the position of the
@@ -146,7 +146,7 @@ def _parse_policy(text: str | None) -> Policy | None:
 TOKEN = "token"
 
 
-def token_to_value(token: Token) -> Mapping[str, Any]:
+def token_to_value(token: AccessToken) -> Mapping[str, Any]:
     """What is stored under (`token`, id): a digest, never the secret."""
     value = {
         "name": token.name,
@@ -160,12 +160,12 @@ def token_to_value(token: Token) -> Mapping[str, Any]:
     return {name: each for name, each in value.items() if each is not None}
 
 
-def token_from_change(change: RegistryChange) -> Token:
+def token_from_change(change: RegistryChange) -> AccessToken:
     """The token that a change set. A removal sets none: raises ValueError."""
     if change.value is None:
         raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
     value = change.value
-    return Token(
+    return AccessToken(
         id=change.key,
         name=value["name"],
         digest=bytes.fromhex(value["digest"]),
@@ -177,7 +177,7 @@ def token_from_change(change: RegistryChange) -> Token:
     )
 
 
-def read_tokens(registry: Registry) -> Sequence[Token]:
+def read_tokens(registry: Registry) -> Sequence[AccessToken]:
     """All of them, the one that was changed last at the end."""
     return [token_from_change(change) for change in registry.list(TOKEN)]
 
@@ -195,7 +195,7 @@ class TokenCache:
         self._changed = changed
         self._stale = True
         self._upto: int = START
-        self._tokens: dict[str, Token] = {}
+        self._tokens: dict[str, AccessToken] = {}
 
     def newest(self) -> int:
         """Look; another number than before where any token was made or revoked, and 0 where none ever was. Raises
@@ -208,7 +208,7 @@ class TokenCache:
             self._stale = False
         return self._upto
 
-    def find(self, id: str) -> Token | None:
+    def find(self, id: str) -> AccessToken | None:
         """As of the last look."""
         return self._tokens.get(id)
 
@@ -219,7 +219,7 @@ VISIBILITY = "sight"
 
 
 @lru_cache(maxsize=limits.REMEMBERED_SIGHTS)
-def visibility_name(sight: Sight) -> str:
+def visibility_name(sight: Visibility) -> str:
     """The same for equal ones, in every process and at every time."""
     return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
 
@@ -229,9 +229,9 @@ class VisibilityStore:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[str, Sight] = {}
+        self._known: dict[str, Visibility] = {}
 
-    def find(self, name: str | None) -> Sight | None:
+    def find(self, name: str | None) -> Visibility | None:
         """None, where everything is in sight. Raises NotFound."""
         if name is None:
             return None
@@ -242,9 +242,9 @@ class VisibilityStore:
                 raise NotFound(f"the sight {name} is not in the registry")
             if len(self._known) >= limits.REMEMBERED_SIGHTS:
                 self._known = {}
-            found = self._known[name] = Sight.from_json(change.value)
+            found = self._known[name] = Visibility.from_json(change.value)
         return found
 
-    def missing(self, sight: Sight) -> bool:
+    def missing(self, sight: Visibility) -> bool:
         """Whether the registry does not have it yet."""
         return self._registry.get(VISIBILITY, visibility_name(sight)) is None

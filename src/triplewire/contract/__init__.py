@@ -1,5 +1,0 @@
-"""What is served, said once: each handler names its operation; the door and the documents go by it."""
-
-from triplewire.contract.operations import Operation, operation_of, serves
-
-__all__ = ["Operation", "operation_of", "serves"]

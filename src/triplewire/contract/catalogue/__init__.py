@@ -1,1 +1,0 @@
-"""Every operation that is served, a module for each thing that people come for."""

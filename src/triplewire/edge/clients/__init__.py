@@ -1,1 +1,0 @@
-"""Who sends a request, and what each may have."""

@@ -1,1 +1,0 @@
-"""Edges among others: neighbours on one port, repeaters elsewhere, and how to leave."""

@@ -1,1 +1,0 @@
-"""What there is to tell: the feeds of events and matches, and the tails that move them."""

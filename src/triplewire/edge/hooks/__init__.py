@@ -1,1 +1,0 @@
-"""Hooks: those who are told by POST, and do not have to listen."""

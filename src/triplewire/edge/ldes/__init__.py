@@ -1,1 +1,0 @@
-"""Linked Data Event Streams: the history of each stream as linked pages that can be cached."""

@@ -1,1 +1,0 @@
-"""Mercure: streams for those who speak its protocol."""

@@ -1,0 +1,144 @@
+"""Documents that describe the edge: `GET /`, `/openapi.json`, `/asyncapi.json` and `/docs`, and conditional requests
+(ETag, Cache-Control) for every document that may be cached.
+
+The API documents are generated from the routes when the first client asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b, sha256
+from importlib.metadata import version
+
+import orjson
+from aiohttp import hdrs, web
+
+from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi.generator import DescribedRoute, asyncapi, describe_routes, html_page, openapi
+from triplewire.security import EVERYONE, Principal
+
+
+@dataclass(frozen=True)
+class CacheableDocument:
+    """A document that is good for some seconds; one that is `fixed` does not change meanwhile."""
+
+    body: bytes
+    media_type: str
+    seconds: int
+    fixed: bool = False
+
+    @property
+    def tag(self) -> str:
+        """The same for the same bytes, and else another."""
+        return blake2b(self.body, digest_size=16).hexdigest()
+
+
+def respond_conditionally(
+    request: web.Request, kept: CacheableDocument, principal: Principal, links: Iterable[str] = ()
+) -> web.Response:
+    """The document, or 304 for who has it already. What somebody was let in for stays out of caches of others."""
+    shared = "public" if principal == EVERYONE else "private"
+    control = f"{shared}, max-age={kept.seconds}{', immutable' if kept.fixed else ''}"
+    headers = {hdrs.ETAG: f'"{kept.tag}"', hdrs.CACHE_CONTROL: control, hdrs.VARY: "Accept, Authorization"}
+    known = {each.value for each in request.if_none_match or ()}
+    if known & {kept.tag, "*"}:
+        response = web.Response(status=304, headers=headers)
+    else:
+        response = web.Response(body=kept.body, headers={**headers, hdrs.CONTENT_TYPE: kept.media_type})
+    for link in links:
+        response.headers.add(hdrs.LINK, link)
+    return response
+
+
+# `/openapi.json`, `/asyncapi.json` and `/docs`: what is served, told from the routes themselves.
+
+_JSON = "application/json"
+_HTML = "text/html"
+_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""A page of ours loads nothing, whatever gets into it."""
+
+
+class ApiDocuments:
+    """Tells of routes, its own among them. Documents are written when somebody asks for the first time."""
+
+    def __init__(self, served: Sequence[web.RouteDef]) -> None:
+        self._served = served
+        self._version = version("triplewire")
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/openapi.json", self.openapi),
+            web.get("/asyncapi.json", self.asyncapi),
+            web.get("/docs", self.docs),
+        ]
+
+    @serves(resource_operations.OPENAPI)
+    async def openapi(self, request: web.Request) -> web.Response:
+        return _send_document(request, self._openapi, _JSON)
+
+    @serves(resource_operations.ASYNCAPI)
+    async def asyncapi(self, request: web.Request) -> web.Response:
+        """It names the host by which it was asked for: its servers cannot be told relatively."""
+        document = asyncapi(self._routes, self._version, request.host, secure=request.secure)
+        return _send_document(request, orjson.dumps(document), _JSON)
+
+    @serves(resource_operations.DOCS)
+    async def docs(self, request: web.Request) -> web.Response:
+        response = _send_document(request, self._sheet, _HTML)
+        response.headers["Content-Security-Policy"] = _CONTENT_SECURITY_POLICY
+        return response
+
+    @cached_property
+    def _routes(self) -> list[DescribedRoute]:
+        return list(describe_routes([*self._served, *self.routes()]))
+
+    @cached_property
+    def _openapi(self) -> bytes:
+        return orjson.dumps(openapi(self._routes, self._version))
+
+    @cached_property
+    def _sheet(self) -> bytes:
+        return html_page(orjson.loads(self._openapi)).encode()
+
+
+def _send_document(request: web.Request, body: bytes, media_type: str) -> web.Response:
+    """The document, unless the client has it already."""
+    tag = sha256(body).hexdigest()[:32]
+    headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "no-cache"}
+    if any(each.value in (tag, "*") for each in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    charset = "utf-8" if media_type.startswith("text/") else None
+    return web.Response(body=body, content_type=media_type, charset=charset, headers=headers)
+
+
+# `GET /`: where to go.
+
+_INDEX = {
+    "name": "Triplewire",
+    "publish": "POST /streams/{stream}, POST /events",
+    "consume": "GET /streams/{stream}",
+    "read": "GET /events",
+    "subscribe": "POST /subscriptions",
+    "notifications": "GET /subscriptions/{id}/notifications",
+    "continuous": "POST /queries",
+    "answers": "GET /queries/{id}/answers",
+    "templates": "PUT|GET|DELETE /templates/{name}",
+    "query": "GET|POST /sparql",
+    "erase": "DELETE /events/{id}, DELETE /events?source=|subject=",
+    "receipts": "GET /erasures/{id}",
+    "ontologies": "PUT|GET|DELETE /ontologies/{name}",
+    "health": "GET /health",
+    "metrics": "GET /metrics",
+    "contract": "GET /openapi.json, GET /asyncapi.json, GET /docs",
+}
+
+
+@serves(resource_operations.INDEX)
+async def get_index(request: web.Request) -> web.Response:
+    return web.Response(body=orjson.dumps(_INDEX, option=orjson.OPT_INDENT_2), content_type="application/json")
+
+
+def index_routes() -> list[web.RouteDef]:
+    return [web.get("/", get_index)]

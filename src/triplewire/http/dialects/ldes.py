@@ -1,0 +1,381 @@
+"""`GET /streams/{stream}/ldes`: the history of a stream as a Linked Data Event Stream (LDES 1.0, TREE).
+
+```
+view            1/0                     1/1  …            a node links to LEAF_FAN others at most
+ ├── 1/0 ──▶     ├── 0/0   0/1 … 0/99    ├── 0/100 …      nodes of level 0 hold the events
+ └── 1/1 ──▶     ⋮
+```
+
+The stream is the collection, its events are the members; statements about an event stand outside of its graph, which
+is named by its id. A node is complete when all pages below it are full, and never changes again, so that it can be
+cached. The root keeps its address: when the pages outgrow it, its links move to a node below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.http.api_documents import CacheableDocument, respond_conditionally
+from triplewire.http.auth import caller
+from triplewire.http.delivery.replay import TieredHistory
+from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.ports import ThreadPool
+from triplewire.model import END, format_position
+from triplewire.model.errors import Gone, NotFound
+from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
+from triplewire.rdf import TRIG, Syntax, to_nquads
+from triplewire.rdf.headers import HeaderValues, format_headers, format_time
+from triplewire.rdf.serializer import choose_syntax, expand_name, write_document
+from triplewire.security import EVERYONE, Principal, Verb, Visibility, visibility_of
+from triplewire.storage.log.ports import Segment, SegmentedLog, StreamVolume
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.registry.streams import (
+    ValidationMode,
+    check_stream_name,
+    read_description,
+    read_validation_mode,
+)
+
+# Trees: the way from the first node of a stream's history to any of its leaves, in few steps.
+#
+# ```
+# view            1/0                     1/1  …            a node names LEAF_FAN others at most
+#  ├── 1/0 ──▶     ├── 0/0   0/1 … 0/99    ├── 0/100 …      leaves have the events
+#  └── 1/1 ──▶     ⋮
+# ```
+#
+# A node is complete when all leaves below it are full; then it never changes again. The root is where it always is;
+# when
+# leaves outgrow it, what it named is named by a node below it.
+
+FindLeaves = Callable[[Sequence[int]], Sequence[Segment]]
+"""Gives the full leaves of a stream by their numbers."""
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """The `number`-th node of a level; level 0 has the leaves."""
+
+    level: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.level}/{self.number}"
+
+
+@dataclass(frozen=True)
+class TreeBranch:
+    """A node below another, with the times between which its events were received, as far as that can be said."""
+
+    node: TreeNode
+    since: int | None
+    until: int | None
+
+
+@dataclass(frozen=True)
+class HistoryTree:
+    """Over the leaves of a stream, as many as there are."""
+
+    volume: StreamVolume
+
+    @property
+    def root(self) -> TreeNode:
+        level = 1
+        while limits.LEAF_FAN**level < self.volume.leaves:
+            level += 1
+        return TreeNode(level, 0)
+
+    def has(self, node: TreeNode) -> bool:
+        """Whether there is such a node below the root."""
+        return 0 <= node.level < self.root.level and node.number >= 0 and self._first(node) < self.volume.leaves
+
+    def is_complete(self, node: TreeNode) -> bool:
+        return self._end(node) <= self.volume.closed
+
+    def last(self, node: TreeNode) -> int:
+        """The number of the last leaf below a node."""
+        return min(self._end(node), self.volume.leaves) - 1
+
+    def branches(self, node: TreeNode, leaves: FindLeaves, lost: int) -> list[TreeBranch]:
+        """What a node names, without that of which all is lost up to a position."""
+        below = [each for each in self._below(node) if self._first(each) < self.volume.leaves]
+        ends = {number for each in below for number in (self._first(each), self.last(each))}
+        found = {leaf.number: leaf for leaf in leaves(sorted(ends))}
+        if self.volume.open is not None:
+            found[self.volume.open.number] = self.volume.open
+        return [self._branch(each, found) for each in below if found[self.last(each)].last > lost]
+
+    def _branch(self, node: TreeNode, leaves: dict[int, Segment]) -> TreeBranch:
+        first, last = leaves[self._first(node)], leaves[self.last(node)]
+        # Where the clock went back, an event may have been received before the first.
+        if first.number <= self.volume.rough:
+            return TreeBranch(node, None, None)
+        return TreeBranch(node, first.since, last.until if self.is_complete(node) else None)
+
+    def _below(self, node: TreeNode) -> list[TreeNode]:
+        start = node.number * limits.LEAF_FAN
+        return [TreeNode(node.level - 1, number) for number in range(start, start + limits.LEAF_FAN)]
+
+    def _first(self, node: TreeNode) -> int:
+        return int(node.number * limits.LEAF_FAN**node.level)
+
+    def _end(self, node: TreeNode) -> int:
+        return int((node.number + 1) * limits.LEAF_FAN**node.level)
+
+
+# Statements: nodes of a history as lines of N-Quads, in the words of TREE and LDES 1.0.
+#
+# The stream is the collection, its events are the members. What is said of an event beside its quads stands outside of
+# its graph, which is named by its id.
+
+_HEADERS = ("stream", "source", "application", "time", "received")
+_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class LdesAddresses:
+    """Of a stream and of the nodes of its history."""
+
+    base: str
+    """Of the edge, without a slash at its end."""
+    name: str
+
+    @property
+    def stream(self) -> str:
+        return f"{self.base}/streams/{self.name}"
+
+    @property
+    def view(self) -> str:
+        return f"{self.stream}/ldes"
+
+    def of(self, node: TreeNode | None) -> str:
+        """None is the first."""
+        return self.view if node is None else f"{self.view}/{node}"
+
+
+@dataclass(frozen=True)
+class StreamPromise:
+    """What a stream promises to those who read its history."""
+
+    age: float | None = None
+    """For how many seconds events are kept; None is for good."""
+    version_of: str | None = None
+    """By which predicate an event names that of which it is a version."""
+    conform: bool = False
+    """Do all events that come conform to the stream's shapes?"""
+
+
+def write_view(at: LdesAddresses, promise: StreamPromise) -> Iterator[str]:
+    """Of the collection as a whole."""
+    stream, root = iri(at.stream), iri(at.view)
+    yield _triple(stream, expand_name("ldes:timestampPath"), expand_name("tw:received"))
+    yield _triple(stream, expand_name("ldes:sequencePath"), expand_name("tw:position"))
+    if promise.version_of is not None:
+        yield _triple(stream, expand_name("ldes:versionOfPath"), iri(promise.version_of))
+    if promise.conform:
+        yield _triple(stream, expand_name("tree:shape"), iri(f"{at.stream}/shapes"))
+    if promise.age is not None:
+        policy, lasting = iri(f"{at.view}#retention"), literal(format_duration(promise.age), XSD + "duration")
+        yield _triple(root, expand_name("ldes:retentionPolicy"), policy)
+        yield _triple(policy, RDF_TYPE, expand_name("ldes:RetentionPolicy"))
+        yield _triple(policy, RDF_TYPE, expand_name("ldes:DurationAgoPolicy"))
+        yield _triple(policy, expand_name("ldes:fullLogDuration"), lasting)
+        yield _triple(policy, expand_name("tree:value"), lasting)
+
+
+def write_node(at: LdesAddresses, place: TreeNode | None, *, complete: bool) -> Iterator[str]:
+    """Of a node, whatever it has; None is the first."""
+    stream, here = iri(at.stream), iri(at.of(place))
+    yield _triple(stream, RDF_TYPE, expand_name("ldes:EventStream"))
+    yield _triple(stream, expand_name("tree:view"), iri(at.view))
+    yield _triple(here, RDF_TYPE, expand_name("tree:Node"))
+    if place is not None:
+        yield _triple(here, expand_name("dcterms:isPartOf"), iri(at.view))
+    if complete:
+        yield _triple(here, expand_name("ldes:immutable"), literal("true", XSD + "boolean"))
+
+
+def write_relations(at: LdesAddresses, place: TreeNode | None, branches: Iterable[TreeBranch]) -> Iterator[str]:
+    """From a node to those below it."""
+    here = iri(at.of(place))
+    for branch in branches:
+        bounds = [("GreaterThanOrEqualTo", branch.since), ("LessThanOrEqualTo", branch.until)]
+        known = [each for each in bounds if each[1] is not None]
+        for kind, bound in known or [("", None)]:
+            name = f"_:r{branch.node.level}n{branch.node.number}{kind[:1].lower()}"
+            yield _triple(here, expand_name("tree:relation"), name)
+            yield _triple(name, RDF_TYPE, expand_name(f"tree:{kind}Relation"))
+            yield _triple(name, expand_name("tree:node"), iri(at.of(branch.node)))
+            if bound is not None:
+                yield _triple(name, expand_name("tree:path"), expand_name("tw:received"))
+                yield _triple(name, expand_name("tree:value"), literal(format_time(bound), XSD + "dateTime"))
+
+
+def write_members(at: LdesAddresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Events of the stream, as rows of `ENTRIES`."""
+    stream = iri(at.stream)
+    for entry in entries:
+        event = iri(entry["event"])
+        yield _triple(stream, expand_name("tree:member"), event)
+        yield format_headers(entry["event"], HeaderValues(**{name: entry[name] for name in _HEADERS}))
+        yield _triple(event, expand_name("tw:position"), literal(format_position(entry["position"])))
+        yield to_nquads(entry["event"], entry["text"])
+
+
+def format_duration(seconds: float) -> str:
+    """As XML Schema writes it."""
+    whole = int(seconds)
+    return f"P{whole // _DAY}D" if whole % _DAY == 0 else f"PT{whole}S"
+
+
+def _triple(subject: str, predicate: str, obj: str) -> str:
+    return f"{subject} {predicate} {obj} .\n"
+
+
+# Sightings: what somebody who asks sees of streams, by the policy that holds now.
+
+
+@dataclass(frozen=True)
+class CurrentVisibility:
+    """It waits for the disk: ask it in a thread."""
+
+    policies: PolicyStore
+
+    def of(self, principal: Principal, verb: Verb = Verb.CONSUME) -> Visibility | None:
+        """None: everything."""
+        return visibility_of(principal, verb, self.policies.current().policy)
+
+
+FindPromise = Callable[[str], StreamPromise]
+
+
+@dataclass(frozen=True)
+class LdesPage:
+    """A document, and whether it never changes again."""
+
+    body: bytes
+    complete: bool
+
+
+class LdesHistories:
+    """Writes the nodes of histories, each in bounded time, wherever their events lie."""
+
+    def __init__(
+        self,
+        log: SegmentedLog,
+        backlog: TieredHistory,
+        workers: ThreadPool,
+        promises: FindPromise,
+        sightings: CurrentVisibility,
+    ) -> None:
+        self._log = log
+        self._backlog = backlog
+        self._workers = workers
+        self._promises = promises
+        self._sightings = sightings
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/streams/{stream}/ldes", self.view),
+            web.get(r"/streams/{stream}/ldes/{level:\d{1,2}}/{number:\d{1,15}}", self.node),
+        ]
+
+    @serves(stream_operations.LDES_VIEW)
+    async def view(self, request: web.Request) -> web.Response:
+        """The first node: what the stream promises, and where its events are."""
+        return await self._answer(request, None)
+
+    @serves(stream_operations.LDES_NODE)
+    async def node(self, request: web.Request) -> web.Response:
+        """Another node. Raises NotFound where there is none yet, Gone where its events are kept no more."""
+        return await self._answer(
+            request, TreeNode(int(request.match_info["level"]), int(request.match_info["number"]))
+        )
+
+    async def _answer(self, request: web.Request, place: TreeNode | None) -> web.Response:
+        syntax = choose_syntax(request.headers.get("Accept"), TRIG)
+        at = LdesAddresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
+        page = await self._workers.run(self.page, at, place, syntax, caller(request))
+        seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
+        kept = CacheableDocument(page.body, syntax.media_type, seconds, fixed=page.complete)
+        return respond_conditionally(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
+
+    def page(
+        self, at: LdesAddresses, place: TreeNode | None, syntax: Syntax, principal: Principal = EVERYONE
+    ) -> LdesPage:
+        """The first node, or another, as somebody sees it. Raises NotFound or Gone."""
+        volume, sight = self._log.volume(at.name), self._sightings.of(principal)
+        if volume is None or (sight is not None and at.name not in sight.streams):
+            raise NotFound(f"nothing was ever published to {at.name}")
+        tree, lost = HistoryTree(volume), self._backlog.lost(at.name)
+        if place is None:
+            lines = [*write_node(at, None, complete=False), *write_view(at, self._promises(at.name))]
+            lines += self._relations(at, None, tree, lost)
+            return LdesPage(write_document("".join(lines), syntax), complete=False)
+        self._check(at.name, place, tree, lost)
+        complete = tree.is_complete(place)
+        lines = [*write_node(at, place, complete=complete)]
+        lines += (
+            self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number, sight)
+        )
+        return LdesPage(write_document("".join(lines), syntax), complete)
+
+    def _check(self, stream: str, place: TreeNode, tree: HistoryTree, lost: int) -> None:
+        if not tree.has(place):
+            raise NotFound(f"the history of {stream} has no page {place}, or not yet; begin at /streams/{stream}/ldes")
+        if self._leaf(tree.volume, tree.last(place)).last <= lost:
+            raise Gone(f"what was on page {place} of {stream} is kept no more; begin at /streams/{stream}/ldes")
+
+    def _relations(self, at: LdesAddresses, place: TreeNode | None, tree: HistoryTree, lost: int) -> Iterator[str]:
+        node = tree.root if place is None else place
+        branches = tree.branches(node, lambda numbers: self._log.leaves(at.name, numbers), lost)
+        return write_relations(at, place, branches)
+
+    def newest(self, stream: str, sight: Visibility | None) -> Iterator[dict[str, Any]]:
+        """The events of the newest page, as somebody sees them."""
+        volume = self._log.volume(stream)
+        if volume is not None and volume.leaves:
+            yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), sight)
+
+    def _members(self, at: LdesAddresses, volume: StreamVolume, number: int, sight: Visibility | None) -> Iterator[str]:
+        return write_members(at, self._entries(at.name, self._leaf(volume, number), sight))
+
+    def _entries(self, stream: str, leaf: Segment, sight: Visibility | None) -> Iterator[dict[str, Any]]:
+        for first, last in leaf.stretches:
+            after = first - 1
+            while after < last:
+                # Nobody is told of gaps here: what is gone is not on the page.
+                found = self._backlog.older(stream, after, last, limits.LEAF_EVENTS, told=END)
+                for entry in found.entries.to_pylist():
+                    text = entry["text"] if sight is None else sight.redacted(stream, entry["event"], entry["text"])
+                    if text is not None:
+                        yield {**entry, "text": text}
+                after = found.reached
+
+    def _leaf(self, volume: StreamVolume, number: int) -> Segment:
+        if volume.open is not None and number == volume.open.number:
+            return volume.open
+        (leaf,) = self._log.leaves(volume.stream, [number])
+        return leaf
+
+
+# Promises: what streams promise to those who read their history, from what was set and what was said of them.
+
+
+@dataclass(frozen=True)
+class StreamPromises:
+    """Of any stream."""
+
+    registry: Registry
+    ages: Callable[[str], float | None]
+
+    def __call__(self, stream: str) -> StreamPromise:
+        # Where events are merely marked, not all of them conform.
+        conform = read_validation_mode(self.registry, stream) is ValidationMode.REFUSE
+        return StreamPromise(self.ages(stream), read_description(self.registry, stream).version_of, conform)

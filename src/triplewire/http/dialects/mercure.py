@@ -1,0 +1,206 @@
+"""`/.well-known/mercure`: subscribe to streams, and publish, by the Mercure protocol.
+
+Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is
+delivered as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.http.auth import caller
+from triplewire.http.consume import StreamEndpoint
+from triplewire.http.delivery.replay import ResumeRequest
+from triplewire.http.delivery.topics import Acceptor
+from triplewire.http.delivery.transports import Transports
+from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
+from triplewire.http.formats.sse import SseFormat
+from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.ports import ThreadPool
+from triplewire.http.publish.decompression import read_body
+from triplewire.http.publish.endpoint import PublishEndpoint
+from triplewire.http.publish.items import PublishItem
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.model.errors import BadRequest, TriplewireError, UnknownMediaType
+from triplewire.model.events import BODY, OpaquePayload, parse_payload
+from triplewire.rdf import JSON_LD, decode, encode, new_id
+from triplewire.rdf.headers import check_header
+from triplewire.rdf.ztreamy import parse_event_id
+from triplewire.security import EVERYONE, Grant, Principal, Verb
+from triplewire.security.principals import ALL_STREAMS, stream_pattern_of
+from triplewire.storage.log.ports import Publication, SegmentedLog
+from triplewire.storage.registry.streams import check_stream_name
+
+# Updates: events as Mercure has them.
+#
+# What is JSON-LD becomes RDF, which matches subscriptions and answers queries, and is told as JSON-LD. Anything else
+# is
+# carried, and told as it came. A `type` goes with the event as a header.
+
+TYPE_HEADER = "mercure-type"
+"""The header that says what the type of an update is."""
+_KEYWORDS = frozenset({"@context", "@id", "@graph", "@type"})
+
+
+class MercureFormat(SseFormat):
+    """Messages without a name, so that a browser hands them to `onmessage`, unless they have a type."""
+
+    name = "mercure"
+
+    @cached_property
+    def marked(self) -> MessageFormat:
+        return MercureFormat(marks=True)
+
+    def event(self, pieces: EntryPieces, position: int) -> bytes:
+        entry = pieces.entry(position)
+        kept = orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
+        named = f"event: {kept[TYPE_HEADER]}\n" if TYPE_HEADER in kept else ""
+        lines = "".join(f"data: {line}\n" for line in _update_data(entry).split("\n"))
+        return f"id: {format_position(position)}\n{named}{lines}\n".encode()
+
+
+MERCURE = MercureFormat()
+
+
+def parse_update(data: str, id: str | None, type: str | None, new_id: str) -> list[Event]:
+    """What an update says, as an event; several where its JSON-LD has several graphs. Raises InputError."""
+    headers = EventHeaders(extensions={TYPE_HEADER: type} if type else {})
+    media_type = _media_type(data)
+    if media_type == JSON_LD.media_type:
+        return decode(data.encode(), JSON_LD, headers, event_id=id, new_id=lambda: new_id)
+    name = id or new_id
+    return [Event(name, OpaquePayload(media_type, data.encode()).text(name), headers)]
+
+
+def _media_type(data: str) -> str:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return "text/plain"
+    first = value[0] if isinstance(value, list) and value else value
+    linked = isinstance(first, dict) and not _KEYWORDS.isdisjoint(first)
+    return JSON_LD.media_type if linked else "application/json"
+
+
+def _update_data(entry: Mapping[str, Any]) -> str:
+    id, text = entry["event"], entry["text"]
+    cargo = parse_payload(id, text) if BODY in text else None
+    if cargo is None:
+        return encode([Event(id, text)], JSON_LD).decode()
+    return cargo.body.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+_FORM = "application/x-www-form-urlencoded"
+_TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/city-{id}, or *"
+
+
+class MercureHub:
+    """Topics are streams; all else is as it is for others who listen and publish."""
+
+    def __init__(
+        self,
+        streams: StreamEndpoint,
+        reception: Acceptor,
+        ways: Transports,
+        log: SegmentedLog,
+        publications: PublishEndpoint,
+        workers: ThreadPool,
+    ) -> None:
+        self._streams = streams
+        self._reception = reception
+        self._ways = ways
+        self._log = log
+        self._publications = publications
+        self._workers = workers
+
+    def routes(self) -> list[web.RouteDef]:
+        address = "/.well-known/mercure"
+        return [web.get(address, self.subscribe, allow_head=False), web.post(address, self.publish)]
+
+    @serves(stream_operations.MERCURE_SUBSCRIBE)
+    async def subscribe(self, request: web.Request) -> web.StreamResponse:
+        """Updates of all topics, in one order, from the last id or from now on."""
+        patterns = [_topic_pattern(topic) for topic in request.query.getall("topic", [])]
+        if not patterns:
+            raise BadRequest(f"name what to listen to: ?topic=, as often as you like; {_TOPICS}")
+        names = await self._named(patterns, caller(request))
+        self._reception.check_space()
+        text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
+        asked, mark = (None, None) if text is None else _parse_resumption(text)
+        subjects = [await self._streams.subject(name, asked, caller(request)) for name in names]
+        head = min([each.after for each in subjects], default=None)
+        if mark is None:
+            mark = ResumeToken(await self._reception.head() if head is None else head)
+        return await self._ways.told_in(request, subjects, mark, MERCURE)
+
+    async def _named(self, patterns: list[str], principal: Principal) -> list[str]:
+        """The streams that topics name. One that is named must be granted; of many, those are told that are."""
+        single = [check_stream_name(each) for each in patterns if not each.endswith(ALL_STREAMS)]
+        for name in single:
+            principal.require(Verb.CONSUME, name)
+        wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
+        found = await self._workers.run(self._covered, wide, principal) if wide else []
+        names = list(dict.fromkeys([*single, *found]))
+        if len(names) > limits.GATHERED:
+            raise BadRequest(f"more than {limits.GATHERED} streams are too many for one connection; name fewer")
+        return names
+
+    def _covered(self, wide: list[Grant], principal: Principal) -> list[str]:
+        """Of all streams those that are meant and granted; where they are too many, no more is looked for."""
+        found, after = list[str](), ""
+        while len(found) <= limits.GATHERED and (volumes := self._log.volumes(after, limits.PAGE)):
+            after = volumes[-1].stream
+            meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
+            found += [name for name in meant if principal.may(Verb.CONSUME, name)]
+        return found
+
+    @serves(stream_operations.MERCURE_PUBLISH)
+    async def publish(self, request: web.Request) -> web.Response:
+        """An update, stored as an event of the stream that its first topic names. Raises InputError."""
+        said = await _read_form(request)
+        if "topic" not in said or "data" not in said:
+            raise BadRequest(f"`topic` and `data` must be there; {_TOPICS}")
+        stream = check_stream_name(_topic_pattern(said["topic"]))
+        caller(request).require(Verb.PUBLISH, stream)
+        if "private" in said and caller(request) == EVERYONE:
+            raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
+        id = parse_event_id(said["id"]) if said.get("id") else None
+        type = check_header("type", said["type"]) if said.get("type") else None
+        events = parse_update(said["data"], id, type, new_id())
+        given = frozenset({id} if id else ())
+        parcel = PublishItem(1, 0, Publication(stream, events, given=given))
+        (outcome,) = await self._publications.stored([parcel], caller(request))
+        if isinstance(outcome.answer, TriplewireError):
+            raise outcome.answer
+        return web.Response(text=format_position(outcome.positions[-1]))
+
+
+async def _read_form(request: web.Request) -> dict[str, str]:
+    """Of a field that is given several times, the first. Raises UnknownMediaType, BodyTooLarge or BadRequest."""
+    if request.content_type != _FORM:
+        raise UnknownMediaType(request.content_type, (_FORM,))
+    body = await read_body(request)
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=limits.GATHERED)
+    except ValueError as error:
+        raise BadRequest(f"the form cannot be read: {error}") from None
+    return dict(reversed(pairs))
+
+
+def _topic_pattern(topic: str) -> str:
+    found = stream_pattern_of(topic)
+    if found is None:
+        raise BadRequest(f"{topic!r} names no stream; {_TOPICS}")
+    return found
+
+
+def _parse_resumption(text: str) -> tuple[ResumeRequest, ResumeToken]:
+    mark = ResumeToken.parse(text)
+    return ResumeRequest(text, position=mark.cursor), mark

@@ -1,0 +1,241 @@
+"""`POST /websub`: a WebSub hub (W3C) for all streams.
+
+```
+subscriber                                hub
+    │── POST /websub  hub.mode=subscribe ──▶│
+    │◀───────────────────────────── 202 ────│
+    │◀── GET callback?hub.challenge=… ──────│   verification of intent
+    │── 200 and the challenge ─────────────▶│
+    │◀── POST callback  an event ───────────│   until the lease is over
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from hashlib import sha256
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from aiohttp import web
+
+from triplewire.config import limits
+from triplewire.http.auth import caller
+from triplewire.http.openapi import operation_of, serves, stream_operations
+from triplewire.http.ports import EdgeLog
+from triplewire.http.webhooks.context import DeliveryContext
+from triplewire.http.webhooks.deliverer import TOPIC_FORMATS
+from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, Unavailable, UnknownMediaType
+from triplewire.model.subscriptions import Owner
+from triplewire.security import Principal, Verb
+from triplewire.security.principals import owner_of
+from triplewire.security.webhooks import AllowedNetworks, parse_target
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import check_stream_name
+from triplewire.storage.webhooks import (
+    WEBHOOK,
+    Webhook,
+    WebhookDialect,
+    WebhookState,
+    webhook_from_change,
+    webhook_to_value,
+)
+
+# Intents: what a subscriber asks a hub for, and whether it is the one who is meant.
+#
+# ```
+# subscriber                                hub
+#     │── POST /websub  hub.mode=subscribe ──▶│
+#     │◀───────────────────────────── 202 ────│
+#     │◀── GET callback?hub.challenge=… ──────│   is it you who asked?
+#     │── 200 and the challenge ─────────────▶│
+#     │◀── POST callback  an event ───────────│   until the lease is over
+# ```
+
+
+class HubMode(StrEnum):
+    SUBSCRIBE = "subscribe"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+@dataclass(frozen=True)
+class HubTopic:
+    """A stream as a subscriber knows it, and the format in which it is sent."""
+
+    url: str
+    stream: str
+    format: str
+
+    @classmethod
+    def parsed(cls, url: str, host: str) -> HubTopic:
+        """Raises BadRequest for what is no stream of this host."""
+        parts = urlsplit(url)
+        folder, _, name = parts.path.rpartition("/")
+        if parts.scheme not in ("http", "https") or parts.netloc != host or folder != "/streams" or parts.fragment:
+            raise BadRequest(f"hub.topic must be the address of a stream here, such as http://{host}/streams/home")
+        asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+        format = asked.pop("format", "nquads")
+        if asked or format not in TOPIC_FORMATS:
+            raise BadRequest(f"hub.topic may say ?format={' or '.join(TOPIC_FORMATS)}, and nothing else")
+        return cls(url, check_stream_name(name), format)
+
+
+@dataclass(frozen=True)
+class HubRequest:
+    """What is asked for."""
+
+    mode: HubMode
+    topic: HubTopic
+    callback: str
+    lease: int
+    secret: str | None = field(default=None, repr=False)
+    challenge: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @classmethod
+    def parsed(cls, form: Mapping[str, str], host: str, networks: AllowedNetworks) -> HubRequest:
+        """Raises BadRequest."""
+        try:
+            mode = HubMode(form.get("hub.mode", ""))
+        except ValueError:
+            raise BadRequest(f"hub.mode must be {' or '.join(HubMode)}") from None
+        callback = parse_target(form.get("hub.callback", ""), networks).url
+        topic = HubTopic.parsed(form.get("hub.topic", ""), host)
+        return cls(
+            mode, topic, callback, _parse_lease(form.get("hub.lease_seconds")), _check_secret(form.get("hub.secret"))
+        )
+
+    @property
+    def id(self) -> str:
+        """The same for whoever asks the same again: that renews it."""
+        return sha256(f"{self.topic.url}\n{self.callback}".encode()).hexdigest()[:32]
+
+    def question(self) -> str:
+        """The address by which the subscriber is asked whether it meant that."""
+        asked = {"hub.mode": self.mode.value, "hub.topic": self.topic.url, "hub.challenge": self.challenge}
+        asked |= {"hub.lease_seconds": str(self.lease)} if self.mode is HubMode.SUBSCRIBE else {}
+        return _add_query(self.callback, asked)
+
+    def denial(self, reason: str) -> str:
+        """The address by which the subscriber is told that it will not be."""
+        return _add_query(self.callback, {"hub.mode": "denied", "hub.topic": self.topic.url, "hub.reason": reason})
+
+
+def _add_query(url: str, parameters: Mapping[str, str]) -> str:
+    return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(parameters)}"
+
+
+def _parse_lease(given: str | None) -> int:
+    """As asked for, within what a hub grants."""
+    if given is None or given == "":
+        return limits.WEBSUB_LEASE_SECONDS
+    if not (given.isascii() and given.isdigit()):
+        raise BadRequest(f"hub.lease_seconds must be a whole number of seconds, not {given!r}")
+    return min(max(int(given[:12]), limits.WEBSUB_LEASE_SECONDS_LEAST), limits.WEBSUB_LEASE_SECONDS_MOST)
+
+
+def _check_secret(given: str | None) -> str | None:
+    if given is not None and not 0 < len(given.encode()) < limits.WEBSUB_SECRET_BYTES:
+        raise BadRequest(f"hub.secret has at least one and less than {limits.WEBSUB_SECRET_BYTES} bytes")
+    return given
+
+
+FORM = "application/x-www-form-urlencoded"
+
+logger = logging.getLogger(__name__)
+
+
+class WebSubHub:
+    """Takes wishes, asks whoever is meant whether they are theirs, and has hooks of them."""
+
+    def __init__(self, office: DeliveryContext, registry: Registry, log: EdgeLog) -> None:
+        self._office = office
+        self._registry = registry
+        self._log = log
+        self.under_way: set[asyncio.Task[None]] = set()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/websub", self.take), web.head("/streams/{stream}", self.discover)]
+
+    @serves(stream_operations.DISCOVER_HUB)
+    async def discover(self, request: web.Request) -> web.Response:
+        """Nothing but where to subscribe, which the headers of every answer about a stream say."""
+        check_stream_name(request.match_info["stream"])
+        return web.Response(headers={"Vary": "Accept"}, content_type="text/event-stream")
+
+    @serves(stream_operations.WEBSUB)
+    async def take(self, request: web.Request) -> web.Response:
+        """The answer says that it is understood; whether it is granted, the callback is told."""
+        intent = HubRequest.parsed(await _read_form(request), request.host, self._office.outbound.networks)
+        if len(self.under_way) >= limits.WEBSUB_INTENTS:
+            raise Unavailable("many subscribers are being asked whether they meant it; try again")
+        hub = str(request.url.with_path("/websub").with_query(None))
+        task = asyncio.create_task(self._settle(intent, hub, caller(request)))
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+        return web.Response(status=202)
+
+    async def close(self) -> None:
+        for task in tuple(self.under_way):
+            task.cancel()
+        await asyncio.gather(*self.under_way, return_exceptions=True)
+
+    async def _settle(self, intent: HubRequest, hub: str, by: Principal) -> None:
+        try:
+            if not by.may(Verb.CONSUME, intent.topic.stream):
+                await self._office.caller.get(intent.denial("no grant to consume this stream"))
+                return
+            begin = await self._office.workers.run(self._log.head)
+            answer = await self._office.caller.get(intent.question())
+            if answer.taken and answer.body.strip() == intent.challenge.encode():
+                await self._office.workers.run(self._write, intent, hub, begin, owner_of(by))
+        except TriplewireError as error:
+            logger.warning("a subscription by WebSub was not made: %s", error)
+
+    def _write(self, intent: HubRequest, hub: str, begin: int, owner: Owner | None) -> None:
+        """Make, renew or end a hook. One that is renewed goes on where it is."""
+        change, now = self._registry.get(WEBHOOK, intent.id), self._office.clock.now()
+        known = None if change is None else webhook_from_change(change)
+        if intent.mode is HubMode.UNSUBSCRIBE:
+            if known is not None:
+                self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, state=WebhookState.ENDED)))])
+            return
+        until = now + intent.lease * 1_000_000
+        if known is None or known.state is not WebhookState.ON or known.until <= now:
+            topic = intent.topic
+            known = Webhook(
+                intent.id, intent.callback, WebhookDialect.WEBSUB, created=now, stream=topic.stream, format=topic.format
+            )
+            known = replace(known, topic=topic.url, begin=begin)
+        if intent.secret is not None:
+            self._office.books.keep({known.id: intent.secret})
+        self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, hub=hub, until=until, owner=owner)))])
+
+
+def add_hub_links(app: web.Application) -> None:
+    """Let answers about a stream say where it can be subscribed to, and as what."""
+
+    async def name(request: web.Request, response: web.StreamResponse) -> None:
+        operation = operation_of(request.match_info.handler)
+        if operation in (stream_operations.CONSUME, stream_operations.DISCOVER_HUB) and response.status < 300:
+            topic = request.url.with_query({"format": given} if (given := request.query.get("format")) else None)
+            hub = request.url.with_path("/websub").with_query(None)
+            response.headers.add("Link", f'<{hub}>; rel="hub"')
+            response.headers.add("Link", f'<{topic}>; rel="self"')
+
+    app.on_response_prepare.append(name)
+
+
+async def _read_form(request: web.Request) -> dict[str, str]:
+    if request.content_type != FORM:
+        raise UnknownMediaType(request.headers.get("Content-Type", ""), (FORM,))
+    body = await request.read()
+    if len(body) > limits.WEBSUB_BODY_BYTES:
+        raise BodyTooLarge("the form", limits.WEBSUB_BODY_BYTES)
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=64))
+    except ValueError as error:
+        raise BadRequest(f"the body is no form: {error}") from None

@@ -1,0 +1,252 @@
+"""`GET /streams` and `/streams/{stream}/about`: the streams that there are, as JSON or as an RDF catalog, with
+`Link` headers (RFC 8288) and the API catalog (RFC 9727).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from aiohttp import hdrs, web
+
+from triplewire.config import limits
+from triplewire.config.metrics import NOTIFICATIONS, StreamTraffic, sum_by_stream
+from triplewire.history.dataset_statistics import DatasetStatistics
+from triplewire.http.api_documents import CacheableDocument, respond_conditionally
+from triplewire.http.auth import caller
+from triplewire.http.dialects.ldes import CurrentVisibility
+from triplewire.http.discovery.catalog import (
+    StreamProfile,
+    StreamProfiles,
+    profile_document,
+    write_catalog,
+    write_dataset,
+    write_void,
+)
+from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.peers.status import EdgeStatusReporter
+from triplewire.http.ports import ThreadPool
+from triplewire.model.errors import BadRequest, InvalidField, NotFound
+from triplewire.rdf import TURTLE, check_id
+from triplewire.rdf.serializer import choose_syntax, write_document
+from triplewire.rdf.syntaxes import SYNTAXES, choose_offer
+from triplewire.security import Principal, Visibility
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import ABOUT, StreamDescription, check_stream_name, description_to_value
+
+# Drafts: what somebody says about a stream, checked once, here.
+
+ABOUT_FIELDS = ("title", "description", "licence", "keywords", "version_of")
+
+
+def parse_about(body: bytes) -> StreamDescription:
+    """Of a JSON object. Raises BadRequest, or Unfit for a field."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadRequest("the body must be a JSON object")
+    if unknown := next((name for name in value if name not in ABOUT_FIELDS), None):
+        raise InvalidField(unknown, f"{unknown!r} is not known; there are {', '.join(ABOUT_FIELDS)}")
+    texts = {name: _parse_text(name, value.get(name)) for name in ("title", "description")}
+    addresses = {name: _parse_iri(name, value.get(name)) for name in ("licence", "version_of")}
+    return StreamDescription(**texts, **addresses, keywords=_parse_keywords(value.get("keywords", [])))
+
+
+def _parse_text(name: str, value: Any) -> str | None:  # noqa: ANN401 - whatever was sent
+    if value is not None and (not isinstance(value, str) or not 0 < len(value) <= limits.ABOUT_CHARACTERS):
+        raise InvalidField(name, f"{name} must be a text of 1 to {limits.ABOUT_CHARACTERS} characters")
+    if value is not None and any(0xD800 <= ord(each) <= 0xDFFF for each in value):
+        raise InvalidField(name, f"{name} holds what is no character")
+    return value
+
+
+def _parse_iri(name: str, value: Any) -> str | None:  # noqa: ANN401
+    text = _parse_text(name, value)
+    try:
+        return None if text is None else check_id(text)
+    except BadRequest as error:
+        raise InvalidField(name, f"{name} must be an absolute IRI: {error}") from None
+
+
+def _parse_keywords(value: Any) -> tuple[str, ...]:  # noqa: ANN401
+    if not isinstance(value, list) or len(value) > limits.ABOUT_KEYWORDS or None in value:
+        raise InvalidField("keywords", f"keywords must be a list of at most {limits.ABOUT_KEYWORDS} texts")
+    return tuple(_parse_text("keywords", each) or "" for each in value)
+
+
+JSON = "application/json"
+
+
+class StreamListing:
+    """Tells of streams to those who see them."""
+
+    def __init__(
+        self,
+        profiles: StreamProfiles,
+        sightings: CurrentVisibility,
+        standings: EdgeStatusReporter,
+        registry: Registry,
+        census: Callable[[], DatasetStatistics | None],
+        workers: ThreadPool,
+    ) -> None:
+        self._profiles = profiles
+        self._sightings = sightings
+        self._standings = standings
+        self._registry = registry
+        self._census = census
+        self._workers = workers
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/streams", self.streams),
+            web.get("/streams/{stream}/about", self.about),
+            web.put("/streams/{stream}/about", self.put),
+            web.get("/.well-known/void", self.void),
+        ]
+
+    @serves(stream_operations.STREAMS)
+    async def streams(self, request: web.Request) -> web.Response:
+        """Some of them, by name; what flows out of all edges is told of all."""
+        after, base = request.query.get("cursor", ""), origin_of(request)
+        found, more, sight = await self._workers.run(self._page, after, caller(request))
+        links = [] if more is None else [f'<{base}/streams?cursor={more}>; rel="next"']
+        if prefers_json(request):
+            body = orjson.dumps(await self._workers.run(self._told, base, found, sight))
+            return respond_conditionally(request, CacheableDocument(body, JSON, 1), caller(request), links)
+        return self._written(request, write_catalog(base, found), links)
+
+    @serves(stream_operations.ABOUT)
+    async def about(self, request: web.Request) -> web.Response:
+        """One of them. Raises NotFound."""
+        stream, base = check_stream_name(request.match_info["stream"]), origin_of(request)
+        found = await self._workers.run(self._of, stream, caller(request))
+        if prefers_json(request):
+            return respond_conditionally(
+                request, CacheableDocument(orjson.dumps(profile_document(found, base)), JSON, 1), caller(request)
+            )
+        return self._written(request, write_dataset(base, found))
+
+    @serves(stream_operations.PUT_ABOUT)
+    async def put(self, request: web.Request) -> web.Response:
+        """Say something about a stream, in place of what was said before. Raises Unfit or BadRequest."""
+        stream, about = check_stream_name(request.match_info["stream"]), parse_about(await request.read())
+        await self._workers.run(self._registry.put, [(ABOUT, stream, description_to_value(about))])
+        return web.Response(body=orjson.dumps({"stream": stream, **description_to_value(about)}), content_type=JSON)
+
+    @serves(stream_operations.VOID)
+    async def void(self, request: web.Request) -> web.Response:
+        """What all of it has in it."""
+        found = await self._workers.run(self._counted, caller(request))
+        return self._written(request, write_void(origin_of(request), found))
+
+    def _written(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
+        syntax = choose_syntax(request.headers.get("Accept"), TURTLE)
+        kept = CacheableDocument(write_document("".join(lines), syntax), syntax.media_type, limits.CATALOGUE_SECONDS)
+        return respond_conditionally(request, kept, caller(request), links)
+
+    def _page(self, after: str, principal: Principal) -> tuple[list[StreamProfile], str | None, Visibility | None]:
+        sight = self._sightings.of(principal)
+        return *self._profiles.page(after, limits.CATALOGUE_STREAMS, sight), sight
+
+    def _of(self, stream: str, principal: Principal) -> StreamProfile:
+        found = self._profiles.of(stream, self._sightings.of(principal))
+        if found is None:
+            raise NotFound(f"nothing was ever published to {stream}, and nothing is said about it")
+        return found
+
+    def _counted(self, principal: Principal) -> DatasetStatistics | None:
+        return None if self._sightings.of(principal) is not None else self._census()
+
+    def _told(self, base: str, found: Sequence[StreamProfile], sight: Visibility | None) -> dict[str, Any]:
+        """With what flows out of all edges together, where that says nothing of what is hidden."""
+        if sight is not None and not sight.leaves_streams:
+            return {"streams": [profile_document(each, base) for each in found]}
+        standing = [self._standings.own(), *self._standings.others()]
+        flows = {
+            flow.stream: asdict(flow) for flow in sum_by_stream(flow for each in standing for flow in each.streams)
+        }
+        notifications = flows.pop(NOTIFICATIONS, asdict(StreamTraffic(NOTIFICATIONS)))
+        seen = {name: flow for name, flow in flows.items() if sight is None or name in sight.streams}
+        listed = {each.stream: asdict(StreamTraffic(each.stream)) | profile_document(each, base) for each in found}
+        both = [{**listed.get(name, {}), **seen.get(name, {})} for name in sorted(listed.keys() | seen.keys())]
+        return {"streams": both} | ({"notifications": notifications} if sight is None else {})
+
+
+def origin_of(request: web.Request) -> str:
+    """The address of the edge, as the client has it."""
+    return str(request.url.origin())
+
+
+def prefers_json(request: web.Request) -> bool:
+    """Whether a client does not rather have RDF."""
+    offers = [(JSON,), *(each.media_types for each in SYNTAXES)]
+    return choose_offer(request.headers.get("Accept"), offers) == 0
+
+
+# Links: where answers lead on (RFC 8288), and the catalogue of what is served here (RFC 9727).
+
+LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+_OPENAPI = "application/vnd.oai.openapi+json;version=3.1"
+
+_LINKS: dict[str, tuple[str, ...]] = {
+    "/": (
+        '</openapi.json>; rel="service-desc"',
+        '</docs>; rel="service-doc"',
+        '</streams>; rel="describedby"',
+        '</.well-known/api-catalog>; rel="api-catalog"',
+        '</health>; rel="status"',
+    ),
+    "/streams": (
+        '</streams>; rel="self"',
+        '</streams>; rel="alternate"; type="text/turtle"',
+        '</.well-known/void>; rel="describedby"',
+        '</.well-known/mercure>; rel="mercure"',
+    ),
+    "/streams/{stream}": (
+        '</streams/{stream}/about>; rel="describedby"',
+        '</.well-known/mercure>; rel="mercure"',
+        '</streams/{stream}/ldes>; rel="https://w3id.org/tree#view"',
+    ),
+    "/streams/{stream}/about": (
+        '</streams/{stream}>; rel="describes"',
+        '</streams/{stream}/ldes>; rel="https://w3id.org/tree#view"',
+        '</streams>; rel="collection"',
+    ),
+}
+
+
+def add_links(app: web.Application) -> None:
+    """Let the answers of an application lead on."""
+
+    async def name(request: web.Request, response: web.StreamResponse) -> None:
+        resource = request.match_info.route.resource
+        for link in _LINKS.get(resource.canonical if resource else "", ()) if response.status < 400 else ():
+            response.headers.add(hdrs.LINK, link.replace("{stream}", request.match_info.get("stream", "")))
+
+    app.on_response_prepare.append(name)
+
+
+@serves(stream_operations.API_CATALOG)
+async def api_catalog(request: web.Request) -> web.Response:
+    """What is served here, for machines that know nothing yet."""
+    base = origin_of(request)
+    known = {
+        "anchor": f"{base}/",
+        "service-desc": [
+            {"href": f"{base}/openapi.json", "type": _OPENAPI},
+            {"href": f"{base}/asyncapi.json", "type": "application/vnd.aai.asyncapi+json;version=3.0.0"},
+        ],
+        "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
+        "service-meta": [{"href": f"{base}/streams", "type": "text/turtle"}],
+        "status": [{"href": f"{base}/health", "type": "application/json"}],
+    }
+    headers = {hdrs.CONTENT_TYPE: LINKSET, hdrs.LINK: f'<{base}/.well-known/api-catalog>; rel="api-catalog"'}
+    return web.Response(body=orjson.dumps({"linkset": [known]}), headers=headers)
+
+
+def api_catalog_routes() -> list[web.RouteDef]:
+    return [web.get("/.well-known/api-catalog", api_catalog)]

@@ -1,0 +1,289 @@
+"""The OpenAPI 3.1 and AsyncAPI 3.0 documents, and an HTML page of the first, generated from the operations that
+routes serve.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from triplewire.http.openapi.operations import HEADER, PATH, QUERY, BodyContent, Operation, Parameter, operation_of
+from triplewire.http.openapi.resource_schemas import SCHEMAS
+from triplewire.http.openapi.schemas import PROBLEM, ref
+
+# Routes as the documents see them: a method, a path, and the operation that is served there.
+
+_PATTERN = re.compile(r":[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
+"""What a part of a path must look like, which is the router's business."""
+
+
+class ServedRoute(Protocol):
+    """What is read off a route of the web framework."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def handler(self) -> object: ...
+
+
+@dataclass(frozen=True)
+class DescribedRoute:
+    method: str
+    path: str
+    operation: Operation
+
+
+def describe_routes(served: Iterable[ServedRoute]) -> Iterator[DescribedRoute]:
+    """Those that say what they serve, in order of path, as documents tell them."""
+    for each in sorted(served, key=lambda route: (route.path, route.method)):
+        operation = operation_of(each.handler)
+        if operation is not None:
+            yield DescribedRoute(each.method, _PATTERN.sub("}", each.path), operation)
+
+
+PROBLEM_TYPE = "application/problem+json"
+
+AUTH_STATUSES = (401, 403, 429)
+"""Problems of whoever stands at the door: not known, not allowed, too many."""
+COMMON_STATUSES = (400, 413, 503)
+"""Problems that any request may have: one that is no HTTP, or too large; an edge that closes."""
+
+_INFO = {
+    "title": "Triplewire",
+    "summary": "Publish RDF events over HTTP, subscribe in SPARQL, query everything ever published.",
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
+SECURITY_SCHEMES: Mapping[str, Any] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of `triplewire token create`.",
+    },
+    "jwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Of an issuer that is trusted."},
+    "parameter": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "access_token",
+        "description": "Either of them, for browsers: an EventSource and a WebSocket have no headers of one's own.",
+    },
+}
+_HEADERS: Mapping[str, Any] = {
+    "Position": {"description": "From where to resume", "schema": ref("Mark")},
+    "ETag": {"description": "The same for the same document", "schema": {"type": "string"}},
+    "Cache-Control": {"description": "For how long, and by whom, it may be kept", "schema": {"type": "string"}},
+    "Link": {"description": "Where to go on (`rel=next`), or where else it can be heard", "schema": {"type": "string"}},
+    "Location": {"description": "Where it is", "schema": {"type": "string", "format": "uri-reference"}},
+    "Retry-After": {"description": "In how many seconds to try again", "schema": {"type": "string"}},
+}
+
+
+def openapi(routes: Iterable[DescribedRoute], version: str, server: str = "/") -> dict[str, Any]:
+    """The document. It is the same for the same routes, whoever asks."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {**_INFO, "version": version},
+        "servers": [{"url": server}],
+        "paths": paths,
+        "components": {"schemas": SCHEMAS, "headers": _HEADERS, "securitySchemes": SECURITY_SCHEMES},
+    }
+
+
+def _operation(route: DescribedRoute) -> dict[str, Any]:
+    operation = route.operation
+    told: dict[str, Any] = {"operationId": operation.id, "summary": operation.summary}
+    told |= {"description": operation.description} if operation.description else {}
+    told |= {"parameters": [_parameter(each) for each in operation.parameters]} if operation.parameters else {}
+    if operation.body is not None:
+        told["requestBody"] = {"required": True, **_content(operation.body)}
+    told["responses"] = _responses(operation)
+    if operation.verbs:
+        shown = ("token", "jwt", "parameter") if operation.lasts and route.method == "GET" else ("token", "jwt")
+        told["security"] = [{name: []} for name in shown]
+        told["x-verbs"] = [str(each) for each in operation.verbs]
+    return told
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    told = {"name": parameter.name, "in": parameter.where, "description": parameter.description}
+    return {**told, "schema": parameter.schema, **({"required": True} if parameter.required else {})}
+
+
+def _content(content: BodyContent) -> dict[str, Any]:
+    types = {type: {"schema": ref(name)} if name else {} for type, name in content.types.items()}
+    return {**({"description": content.description} if content.description else {}), "content": types}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    answers = {status: _response(status, each) for status, each in operation.answers.items()}
+    kinds = {*operation.problems, *COMMON_STATUSES, *AUTH_STATUSES}
+    problems = {status: _problem(status) for status in kinds if status not in operation.answers}
+    return {str(status): told for status, told in sorted({**answers, **problems}.items())}
+
+
+def _response(status: int, content: BodyContent) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": content.description or HTTPStatus(status).phrase}
+    told |= (
+        {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in content.headers}}
+        if content.headers
+        else {}
+    )
+    return told | ({"content": _content(content)["content"]} if content.types else {})
+
+
+def _problem(status: int) -> dict[str, Any]:
+    told = {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: {"schema": ref(PROBLEM)}}}
+    retried = {"headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}} if status in (429, 503) else {}
+    return {**told, **retried}
+
+
+# The AsyncAPI 3.0 document: the channels over which clients are told, and tell, without an end.
+
+_JSON = "application/json"
+_SCHEMES = {
+    name: {**scheme, "type": "httpApiKey"} if scheme["type"] == "apiKey" else scheme
+    for name, scheme in SECURITY_SCHEMES.items()
+}
+"""AsyncAPI keeps `apiKey` for protocols that have users."""
+
+
+def asyncapi(routes: Iterable[DescribedRoute], version: str, host: str, *, secure: bool = False) -> dict[str, Any]:
+    """The document. Every route that tells messages is a channel, over HTTP and over WebSockets alike."""
+    channels = [route for route in routes if route.operation.tells]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Triplewire",
+            "version": version,
+            "description": "Streams and notifications: by server-sent events, lines of JSON and WebSockets. "
+            "Server-sent events have the `type` of a message as their name, and the rest of it as data.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": _JSON,
+        "servers": {
+            "http": {"host": host, "protocol": "https" if secure else "http", "security": _security_references()},
+            "websocket": {"host": host, "protocol": "wss" if secure else "ws", "security": _security_references()},
+        },
+        "channels": {route.operation.id: _channel(route) for route in channels},
+        "operations": {name: told for route in channels for name, told in _channel_operations(route.operation).items()},
+        "components": {
+            "schemas": SCHEMAS,
+            "messages": {name: _message(name) for name in _message_names(channels)},
+            "securitySchemes": _SCHEMES,
+        },
+    }
+
+
+def _security_references() -> list[dict[str, str]]:
+    return [{"$ref": f"#/components/securitySchemes/{name}"} for name in _SCHEMES]
+
+
+def _message_names(channels: Iterable[DescribedRoute]) -> list[str]:
+    return sorted({name for each in channels for name in (*each.operation.tells, *each.operation.hears)})
+
+
+def _message(name: str) -> dict[str, Any]:
+    schema = SCHEMAS[name]
+    words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+    told = {"name": name, "title": words, "contentType": _JSON, "payload": {"$ref": f"#/components/schemas/{name}"}}
+    return {**told, **({"summary": schema["description"]} if "description" in schema else {})}
+
+
+def _channel(route: DescribedRoute) -> dict[str, Any]:
+    operation = route.operation
+    named = [each for each in operation.parameters if each.where == PATH]
+    messages = {name: {"$ref": f"#/components/messages/{name}"} for name in (*operation.tells, *operation.hears)}
+    told: dict[str, Any] = {"address": route.path, "title": operation.summary, "messages": messages}
+    told |= {"description": operation.description} if operation.description else {}
+    told |= {"parameters": {each.name: {"description": each.description} for each in named}} if named else {}
+    socket = {
+        "method": "GET",
+        "query": _parameter_schema(operation, QUERY),
+        "headers": _parameter_schema(operation, HEADER),
+    }
+    return {**told, "bindings": {"ws": {**socket, "bindingVersion": "0.1.0"}}}
+
+
+def _parameter_schema(operation: Operation, where: str) -> dict[str, Any]:
+    given = [each for each in operation.parameters if each.where == where]
+    return {
+        "type": "object",
+        "properties": {each.name: {"description": each.description, **each.schema} for each in given},
+    }
+
+
+def _channel_operations(operation: Operation) -> dict[str, Any]:
+    """As the service sees it: it sends what it tells, and receives what clients say."""
+    acts = {"send": operation.tells, "receive": operation.hears}
+    return {
+        f"{operation.id}.{action}": {
+            "action": action,
+            "channel": {"$ref": f"#/channels/{operation.id}"},
+            "summary": operation.summary,
+            "messages": [{"$ref": f"#/channels/{operation.id}/messages/{name}"} for name in names],
+            "bindings": {"http": {"method": "GET", "bindingVersion": "0.3.0"}},
+        }
+        for action, names in acts.items()
+        if names
+    }
+
+
+# Sheets: the OpenAPI document as a page for people. It needs no script and nothing from elsewhere.
+
+_HEAD = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Triplewire</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+code { font: 13px ui-monospace, monospace }
+summary { cursor: pointer; padding: .2rem 0 } summary b { display: inline-block; min-width: 4.5rem }
+details { border-bottom: 1px solid #8884 } details > div { margin: 0 0 1rem 4.5rem }
+td { padding: 0 1rem 0 0; vertical-align: top }
+</style>
+"""
+
+
+def html_page(document: Mapping[str, Any]) -> str:
+    """A line for each operation, which opens to tell the rest."""
+    info = document["info"]
+    return "".join((
+        _HEAD,
+        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1>\n<p>{escape(info['summary'])} ",
+        'For machines: <a href="openapi.json">openapi.json</a>, <a href="asyncapi.json">asyncapi.json</a>.</p>\n',
+        *_operation_details(document["paths"]),
+    ))  # fmt: skip
+
+
+def _operation_details(paths: Mapping[str, Any]) -> Iterator[str]:
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            head = f"<b>{method.upper()}</b> <code>{escape(path)}</code> {escape(operation['summary'])}"
+            yield f'<details id="{operation["operationId"]}"><summary>{head}</summary><div>'
+            yield f"<p>{escape(operation.get('description', ''))}</p>"
+            yield _html_table(
+                "takes", ((each["name"], each["description"]) for each in operation.get("parameters", ()))
+            )
+            yield _html_table("a body of", ((type, "") for type in operation.get("requestBody", {}).get("content", {})))
+            answers = operation["responses"].items()
+            yield _html_table("answers", ((status, _answer_text(told)) for status, told in answers))
+            yield "</div></details>\n"
+
+
+def _answer_text(told: Mapping[str, Any]) -> str:
+    types = ", ".join(told.get("content", {}))
+    return f"{told['description']}{': ' + types if types else ''}"
+
+
+def _html_table(title: str, rows: Iterator[tuple[str, str]]) -> str:
+    told = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(text)}" for name, text in rows)
+    return f"<h4>{title}</h4><table>{told}</table>" if told else ""

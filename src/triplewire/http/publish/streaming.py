@@ -1,0 +1,303 @@
+"""Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as
+it is durable.
+
+```
+body ─▶ items ─▶ decoded ─▶ commit (in order, a bounded number in flight) ─▶ acknowledgements, in order
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import orjson
+from aiohttp import WSCloseCode, WSMsgType, hdrs, web
+
+from triplewire.config import limits
+from triplewire.http.auth import caller
+from triplewire.http.cors import Origins
+from triplewire.http.delivery.requests import parse_event_headers
+from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.publish.decompression import read_pieces
+from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
+from triplewire.http.publish.items import EventIds, ItemReader, ItemResult, PublishItem
+from triplewire.http.rate_limits import UNBOUNDED_BODY, pace_upload
+from triplewire.model import EventHeaders
+from triplewire.model.errors import InputError, TriplewireError, Unavailable
+from triplewire.rdf.envelopes import ENVELOPES, Envelope, decode_body, find_envelope, find_streaming_envelope
+from triplewire.security import Principal
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.registry.streams import check_stream_name
+
+MEDIA_TYPE = "application/x-ndjson"
+
+SendAcknowledgements = Callable[[Sequence[dict[str, Any]]], Awaitable[None]]
+
+
+@dataclass
+class PublishCounts:
+    """What one publisher was told so far."""
+
+    items: int = 0
+    events: int = 0
+    repeated: int = 0
+    refused: int = 0
+
+    def add(self, results: Sequence[ItemResult]) -> None:
+        self.items += len(results)
+        self.events += sum(len(each.positions) for each in results)
+        self.repeated += sum(each.repeated for each in results)
+        self.refused += sum(not each.positions for each in results)
+
+
+@dataclass
+class PublishProgress:
+    """Parcels of one publisher on their way to the disk, in order. Whoever hands in more than may be under way waits:
+    so long nothing is read from the connection, and the publisher waits, too."""
+
+    publications: PublishEndpoint
+    by: Principal
+    tell: SendAcknowledgements
+    counts: PublishCounts = field(default_factory=PublishCounts)
+    _under_way: asyncio.Queue[asyncio.Task[list[ItemResult]] | None] = field(
+        default_factory=lambda: asyncio.Queue(limits.PUBLISHING_UNDER_WAY)
+    )
+
+    async def hand_in(self, parcels: Sequence[PublishItem]) -> None:
+        if parcels:
+            task = asyncio.create_task(_store(self.publications, parcels, self.by))
+            # Who has left does not hear it, but what was begun is ended.
+            task.add_done_callback(_retrieve_exception)
+            await self._under_way.put(task)
+
+    async def finish(self) -> None:
+        await self._under_way.put(None)
+
+    async def acknowledge(self) -> None:
+        """Tell of everything that was handed in, until the end."""
+        while (task := await self._under_way.get()) is not None:
+            results = await task
+            self.counts.add(results)
+            await self.tell([each.told() for each in results])
+
+
+class StreamingPublish:
+    """Lets clients publish for as long as they like."""
+
+    def __init__(self, publications: PublishEndpoint, origins: Origins, most: int = limits.PUBLISHERS) -> None:
+        self._publications = publications
+        self._origins = origins
+        self.most = most
+        self._open: set[asyncio.Event] = set()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/streams/{stream}", self.publish),
+            web.get("/streams/{stream}/publish", self.publish_by_socket, allow_head=False),
+        ]
+
+    def close(self) -> None:
+        """Let every publisher end: what they sent is acknowledged, and nothing more is read."""
+        for closing in self._open:
+            closing.set()
+
+    @serves(stream_operations.PUBLISH)
+    async def publish(self, request: web.Request) -> web.StreamResponse:
+        """A body whose items are acknowledged one by one, if the client asks for that; else an ordinary one."""
+        if request.query.get("ack") != "each" and MEDIA_TYPE not in request.headers.get(hdrs.ACCEPT, ""):
+            return await self._publications.publish(request)
+        stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
+        unpacking = ItemReader(find_streaming_envelope(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
+        pieces = read_pieces(request)
+        with self._publisher() as closing:
+            request[UNBOUNDED_BODY] = True
+            response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: MEDIA_TYPE})
+            await response.prepare(request)
+            # The head goes out with the first line: who waits for it before sending more would wait for long.
+            await _write_lines(response, [{"begin": {"stream": stream}}])
+            progress = PublishProgress(self._publications, caller(request), partial(_write_lines, response))
+            await _read_and_acknowledge(progress, self._unpacked(pieces, unpacking, progress, closing))
+            await _write_lines(response, [{"end": vars(progress.counts)}])
+            if closing.is_set() or unpacking.lost:
+                response.force_close()
+        return response
+
+    @serves(stream_operations.PUBLISH_BY_SOCKET)
+    async def publish_by_socket(self, request: web.Request) -> web.WebSocketResponse:
+        """Each message is a body of the type that `?type=` names, by default a line of JSON."""
+        self._origins.check(request)
+        stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
+        reading = MessageReader(request.query.get("type", MEDIA_TYPE), stream, headers)
+        with self._publisher() as closing:
+            socket = web.WebSocketResponse(max_msg_size=limits.BODY_BYTES, heartbeat=limits.LISTENER_SECONDS)
+            await socket.prepare(request)
+            progress = PublishProgress(self._publications, caller(request), partial(_send_each, socket))
+            messages = _pace_messages(request, _messages(socket))
+            await _read_and_acknowledge(progress, self._received(messages, reading, progress, closing))
+            if not socket.closed:
+                code = WSCloseCode.GOING_AWAY if closing.is_set() else WSCloseCode.OK
+                await socket.close(code=code, message=b"the edge is closing" if closing.is_set() else b"")
+        return socket
+
+    async def _unpacked(
+        self, pieces: AsyncIterator[bytes], unpacking: ItemReader, progress: PublishProgress, closing: asyncio.Event
+    ) -> None:
+        async with aclosing(_until(pieces, closing)) as read:  # type: ignore[type-var]
+            try:
+                async for piece in read:
+                    await progress.hand_in(
+                        await self._decoded(partial(_feed, unpacking, piece), piece, unpacking.wrapping)
+                    )
+                    if unpacking.lost:
+                        return
+            except InputError as error:
+                await progress.hand_in([PublishItem(unpacking.count + 1, 0, error)])
+                return
+        if not closing.is_set():
+            await progress.hand_in(await self._decoded(lambda: list(unpacking.end()), b"", unpacking.wrapping))
+
+    async def _received(
+        self, messages: AsyncIterator[bytes], reading: MessageReader, progress: PublishProgress, closing: asyncio.Event
+    ) -> None:
+        async with aclosing(_until(messages, closing)) as read:  # type: ignore[type-var]
+            async for data in read:
+                await progress.hand_in(await self._decoded(partial(reading.parcels, data), data, reading.wrapping))
+
+    async def _decoded(
+        self, decoding: Callable[[], list[PublishItem]], data: bytes, wrapping: Envelope | None
+    ) -> list[PublishItem]:
+        return await self._publications.decoded(decoding, len(data), heavy=is_heavy(wrapping))
+
+    def _publisher(self) -> _OpenPublisher:
+        if len(self._open) >= self.most:
+            raise Unavailable(f"{self.most} clients keep publishing here already; publish body by body, or later")
+        return _OpenPublisher(self._open)
+
+
+class _OpenPublisher:
+    """One of the publishers, while the block lasts."""
+
+    def __init__(self, seats: set[asyncio.Event]) -> None:
+        self._seats = seats
+        self._closing = asyncio.Event()
+
+    def __enter__(self) -> asyncio.Event:
+        self._seats.add(self._closing)
+        return self._closing
+
+    def __exit__(self, *_: object) -> None:
+        self._seats.discard(self._closing)
+
+
+class MessageReader:
+    """Messages of a WebSocket, each of which is a body of one type."""
+
+    def __init__(self, media_type: str, stream: str, headers: EventHeaders) -> None:
+        self.wrapping: Envelope | None = find_envelope(media_type, ENVELOPES)
+        self._media_type = media_type
+        self._stream = stream
+        self._headers = headers
+        self._count = 0
+
+    def parcels(self, data: bytes) -> list[PublishItem]:
+        if self.wrapping is not None:
+            unpacking = ItemReader(self.wrapping, self._stream, self._headers, self._count)
+            found = [*unpacking.feed(data), *unpacking.end()]
+            self._count = unpacking.count
+            return found
+        self._count += 1
+        return [PublishItem(self._count, 0, self._read(data))]
+
+    def _read(self, data: bytes) -> Publication | InputError:
+        ids = EventIds()
+        try:
+            events = decode_body(data, self._media_type, self._headers, None, ids)
+        except InputError as error:
+            return error
+        return Publication(self._stream, events, given=ids.given(events))
+
+
+async def _pace_messages(request: web.Request, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """No faster than the client may send."""
+    async for data in messages:
+        await pace_upload(request, len(data))
+        yield data
+
+
+def _feed(unpacking: ItemReader, piece: bytes) -> list[PublishItem]:
+    return list(unpacking.feed(piece))
+
+
+async def _store(publications: PublishEndpoint, parcels: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
+    """What became of parcels. Where the log fails, each of them is told that it is not stored."""
+    try:
+        return await publications.stored(parcels, by)
+    except TriplewireError as error:
+        return [ItemResult(each, error if each.publication is not None else each.found) for each in parcels]  # type: ignore[arg-type]
+
+
+async def _read_and_acknowledge(progress: PublishProgress, reading: Awaitable[None]) -> None:
+    """Read and acknowledge at the same time, until all that was read is acknowledged."""
+
+    async def read() -> None:
+        await reading
+        await progress.finish()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(read())
+            tasks.create_task(progress.acknowledge())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _until(pieces: AsyncIterator[bytes], closing: asyncio.Event) -> AsyncIterator[bytes]:
+    """The pieces, until there are no more or the edge is closing."""
+    ended = asyncio.ensure_future(closing.wait())
+    try:
+        while True:
+            following = asyncio.ensure_future(anext(pieces, None))
+            following.add_done_callback(_retrieve_exception)
+            await asyncio.wait((following, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                with suppress(asyncio.CancelledError):
+                    await following
+                return
+            piece = following.result()
+            if piece is None:
+                return
+            yield piece
+            if ended.done():
+                return
+    finally:
+        ended.cancel()
+
+
+def _retrieve_exception(task: asyncio.Future[Any]) -> None:
+    """Of one that nobody waits for any more: what became of it is no news."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _messages(socket: web.WebSocketResponse) -> AsyncIterator[bytes]:
+    async for message in socket:
+        if message.type is WSMsgType.TEXT:
+            yield message.data.encode()
+        elif message.type is WSMsgType.BINARY:
+            yield message.data
+
+
+async def _write_lines(response: web.StreamResponse, told: Sequence[dict[str, Any]]) -> None:
+    await response.write(b"".join(orjson.dumps(each) + b"\n" for each in told))
+
+
+async def _send_each(socket: web.WebSocketResponse, told: Sequence[dict[str, Any]]) -> None:
+    for each in told:
+        if not socket.closed:
+            await socket.send_str(orjson.dumps(each).decode())

@@ -1,0 +1,305 @@
+"""Continuous query requests, validated field by field, and their query text, parsed and checked before registration.
+Queries that differ only in constants are parsed once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from triplewire.config import limits
+from triplewire.continuous.join_network.layout import SLOTS
+from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
+from triplewire.continuous.windows.plans import WindowPlan, plan_windows
+from triplewire.http.resources.subscription_requests import BackfillStart
+from triplewire.matching.prepared_queries import PreparedQueries
+from triplewire.matching.shape_requests import ShapeRequest
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, Unsupported
+from triplewire.model.subscriptions import LatePolicy, TimeDomain
+from triplewire.sparql.algebra import Dataset
+from triplewire.sparql.conjunctions import Bind
+from triplewire.sparql.rspql import Registration, parse_registration
+from triplewire.sparql.syntax.lexer import SourceText, Token, unsupported
+from triplewire.sparql.syntax.windows import duration_microseconds
+from triplewire.sparql.traversal import pattern_variables
+from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.streams import check_stream_name
+
+UNBOUNDED_FIELDS = ("semantics", "streams", "within", "span", "from")
+"""What is said of queries without windows."""
+WINDOWED_FIELDS = ("time", "lateness", "late")
+"""What is said of windows."""
+QUERY_FIELDS = ("query", "name", *UNBOUNDED_FIELDS, *WINDOWED_FIELDS, "into")
+
+_BAG, _SET = "bag", "set"
+_SECOND = 1_000_000
+_SECONDS_MOST = limits.QUERY_WINDOW_DAYS * 86_400
+_SPAN_MOST = 2**53
+_NUMBERS = ("within", "span", "lateness")
+
+Choice = TypeVar("Choice", LatePolicy, TimeDomain)
+
+
+@dataclass(frozen=True)
+class ContinuousQueryRequest:
+    """Checked, but for what the query says, and what then fits beside it."""
+
+    text: str
+    name: str | None = None
+    distinct: bool = False
+    streams: tuple[str, ...] | None = None
+    within: float | None = None
+    span: int | None = None
+    begins: BackfillStart | None = None
+    time: TimeDomain = TimeDomain.ARRIVAL
+    lateness: float = 0.0
+    late: LatePolicy = LatePolicy.DROP
+    into: str | None = None
+    given: frozenset[str] = frozenset()
+    """The fields that were there."""
+
+    @classmethod
+    def from_json(cls, value: object) -> ContinuousQueryRequest:
+        """Raises BadRequest for what is no object, Unfit for a field that does not fit, with its name."""
+        if not isinstance(value, dict):
+            raise BadRequest('a continuous query is a JSON object such as {"query": "SELECT …"}')
+        for field in value:
+            if field not in QUERY_FIELDS:
+                raise InvalidField(field, f"a continuous query has no {field}; it has {', '.join(QUERY_FIELDS)}")
+        begins = value.get("from")
+        return cls(
+            text=_parse_text(value.get("query")),
+            name=_parse_name(value.get("name")),
+            distinct=_parse_semantics(value.get("semantics")),
+            streams=_parse_streams(value.get("streams")),
+            within=_parse_seconds("within", value.get("within")),
+            span=_parse_span(value.get("span")),
+            begins=None if begins is None else BackfillStart.from_json(begins),
+            time=_parse_choice("time", value.get("time"), TimeDomain.ARRIVAL),
+            lateness=_parse_seconds("lateness", value.get("lateness"), least=0.0) or 0.0,
+            late=_parse_choice("late", value.get("late"), LatePolicy.DROP),
+            into=None if value.get("into") is None else _parse_stream("into", value["into"]),
+            given=frozenset(name for name in QUERY_FIELDS if value.get(name) is not None),
+        )
+
+    @classmethod
+    def from_text(cls, text: str, parameters: Iterable[tuple[str, str]]) -> ContinuousQueryRequest:
+        """A query that is a body by itself; what is said beside it is in the address."""
+        value: dict[str, Any] = {}
+        for name, given in parameters:
+            if name == "query":
+                raise InvalidField("query", "the query is the body; it is not said in the address")
+            if name == "streams":
+                value.setdefault(name, []).append(given)
+            elif name in value:
+                raise InvalidField(name, f"{name} is given twice; give it once")
+            else:
+                value[name] = _parse_number(given) if name in _NUMBERS else given
+        return cls.from_json({**value, "query": text})
+
+
+def _parse_number(text: str) -> object:
+    """Numbers as JSON has them; durations stay what they are."""
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() and len(text) < 20 else float(text)
+    except ValueError:
+        return text
+
+
+def _parse_text(given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise InvalidField("query", "query must hold the text of a query, in SPARQL or, with windows, in RSP-QL")
+    if len(given) * 4 > limits.QUERY_BYTES and len(given.encode(errors="replace")) > limits.QUERY_BYTES:
+        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    return given
+
+
+def _parse_name(given: object) -> str | None:
+    if given is None:
+        return None
+    most = limits.HEADER_CHARACTERS
+    if not isinstance(given, str) or not given or len(given) > most or not given.isprintable():
+        raise InvalidField("name", f"name is printable text of 1 to {most} characters, not {given!r}")
+    return given
+
+
+def _parse_semantics(given: object) -> bool:
+    if given not in (None, _BAG, _SET):
+        raise InvalidField(
+            "semantics",
+            f"semantics must be {_BAG}, an answer for every combination of triples, or {_SET}, each answer once, "
+            f"not {given!r}",
+        )
+    return given == _SET
+
+
+def _parse_streams(given: object) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    named = [given] if isinstance(given, str) else given
+    if not isinstance(named, list) or not named:
+        raise InvalidField("streams", f"streams must be a list of names, not {given!r}")
+    if len(named) > limits.NARROWING_VALUES:
+        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {limits.NARROWING_VALUES}")
+    return tuple(sorted({_parse_stream("streams", each) for each in named}))
+
+
+def _parse_stream(field: str, given: object) -> str:
+    if not isinstance(given, str):
+        raise InvalidField(field, f"{field} must name a stream, not {given!r}")
+    try:
+        return check_stream_name(given)
+    except BadRequest as error:
+        raise InvalidField(field, str(error)) from None
+
+
+def _parse_seconds(field: str, given: object, least: float = 0.001) -> float | None:
+    """Raises Unfit, also for more than a window may last: what never ends is never told."""
+    if given is None:
+        return None
+    found: Decimal | float | None = None
+    if isinstance(given, str):
+        told = duration_microseconds(given)
+        found = None if told is None else told / _SECOND
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        found = given
+    if found is None or not least <= found <= _SECONDS_MOST:
+        accepted = f"seconds from {least:g} to {_SECONDS_MOST}, or a duration such as PT10M"
+        raise InvalidField(field, f"{field} must be {accepted}, not {given!r}")
+    return float(found)
+
+
+def _parse_span(given: object) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _SPAN_MOST:
+        raise InvalidField("span", f"span must be a number of positions from 1 to {_SPAN_MOST}, not {given!r}")
+    return given
+
+
+def _parse_choice(field: str, given: object, default: Choice) -> Choice:
+    if given is None:
+        return default
+    known: Mapping[str, Choice] = {each.value: each for each in type(default)}
+    if not isinstance(given, str) or given not in known:
+        raise InvalidField(field, f"{field} must be one of {', '.join(known)}, not {given!r}")
+    return known[given]
+
+
+# Structures: unbounded queries taken apart. Those that differ only in constants are parsed once.
+
+
+@dataclass(frozen=True)
+class LiftedText:
+    """A query without its constants, of a form: `select`, `ask` or `construct`; and these."""
+
+    shape: tuple[str, QueryStructure]
+    constants: tuple[str, ...]
+
+    @property
+    def form(self) -> str:
+        return self.shape[0]
+
+    @property
+    def lifted(self) -> LiftedStructure:
+        return LiftedStructure(self.shape[1], self.constants)
+
+    def of(self, constants: tuple[str, ...]) -> LiftedText:
+        return LiftedText(self.shape, constants)
+
+
+class StructureCache:
+    """Remembers how texts are taken apart. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._recipes = PreparedQueries(_lift_text)
+
+    def take(self, text: str) -> LiftedText:
+        """A query without windows. Raises SparqlSyntax, or Unsupported with what is too much and its place."""
+        return self._recipes.lift(ShapeRequest(text, solutions=True))
+
+
+def _lift_text(asked: ShapeRequest) -> LiftedText:
+    text = asked.text or ""
+    registration = parse_registration(text)
+    query = registration.query
+    lifted = lift_constants(query_structure(registration, distinct=False))
+    _check_structure(text, query.form, lifted)
+    return LiftedText((query.form, lifted.structure), lifted.constants)
+
+
+def _check_structure(text: str, form: str, lifted: LiftedStructure) -> None:
+    """Raises Unsupported for a name of nothing, and for more than a combination of triples can hold."""
+    structure = lifted.structure
+    if form == "construct" and not structure.template:
+        raise _unsupported_word(text, "construct", "it makes nothing")
+    matched = frozenset().union(*(pattern_variables(each) for each in structure.patterns))
+    bound = matched | {each.name for each in structure.steps if isinstance(each, Bind)}
+    told = (*structure.projection, *(name for each in structure.template for name in pattern_variables(each)))
+    for name in told:
+        if name not in bound and not name.startswith("_:"):
+            raise _unsupported_word(text, f"?{name}", "it stands in no pattern, so that it never is anything")
+    held = len(matched) + len(lifted.constants)
+    if held > SLOTS:
+        raise Unsupported(f"more than {SLOTS} variables and constants ({held})", hint="ask for less at once")
+
+
+def _unsupported_word(text: str, word: str, hint: str) -> Unsupported:
+    """A word of the text, with its place."""
+    source = SourceText(text)
+    known = (each for each in source.tokens() if each.text.lower().lstrip("?$") == word.lower().lstrip("?"))
+    offset = next((each.offset for each in known), 0)
+    construct = word.upper() if word.isalpha() else word
+    return Unsupported(construct, place=source.place(offset), hint=hint, excerpt=source.excerpt(offset))
+
+
+# Windows: queries that have some, before they are registered.
+
+_DATASET_NAME = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
+
+
+def plan_registration(text: str, registration: Registration) -> WindowPlan:
+    """What a query with windows comes to. Raises Unsupported for what it cannot be, with its place."""
+    try:
+        return plan_windows(text)
+    except Unsupported as error:
+        if error.place is not None:
+            raise
+        raise unsupported(f"function {error.construct}", registration.marks, str(error)) from None
+
+
+def check_static_data(text: str, dataset: Dataset, registry: Registry, published: Callable[[str], bool]) -> None:
+    """Raises Unfit for a stream or an ontology beside the windows that nobody knows."""
+    for name in dict.fromkeys((*(dataset.default or ()), *(dataset.named or ()))):
+        found = _DATASET_NAME.fullmatch(name)
+        if found is None:
+            continue
+        kind, word = found[1], found[2]
+        known = published(word) if kind == "streams" else registry.get(ONTOLOGY, word) is not None
+        if not known:
+            what = f"nobody ever published to {word}" if kind == "streams" else f"there is no ontology {word}"
+            raise error_at_word(text, what, lambda _, token: token.text == name)  # noqa: B023 - it is called at once
+
+
+def unknown_stream(text: str, stream: str) -> InvalidField:
+    """Nothing was ever published to the stream of a window."""
+    named = re.compile(rf"<?(.*[/:])?{re.escape(stream)}>?")
+
+    def is_it(on: Token, name: Token) -> bool:
+        return on.key in ("ON", "STREAM") and named.fullmatch(name.text) is not None
+
+    return error_at_word(text, f"nobody ever published to {stream}, and no other query does", is_it)
+
+
+def error_at_word(text: str, message: str, is_it: Callable[[Token, Token], bool]) -> InvalidField:
+    """What is wrong with a word, which is known by the one before it and itself; with its place, if it is there."""
+    source = SourceText(text)
+    offset = next((token.offset for before, token in pairwise(source.tokens()) if is_it(before, token)), None)
+    if offset is None:
+        return InvalidField("query", message)
+    return InvalidField("query", message, place=source.place(offset), excerpt=source.excerpt(offset))

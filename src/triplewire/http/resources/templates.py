@@ -1,0 +1,196 @@
+"""Query templates in the registry, and the parameter values of their instances, from JSON to RDF terms. It blocks,
+so call it from a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from triplewire.config import limits
+from triplewire.matching.prepared_queries import substitute_terms
+from triplewire.matching.shapes import lift
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, InvalidField, NotFound, TriplewireError
+from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_literal
+from triplewire.sparql import Family, family_of, parse_query
+from triplewire.sparql.syntax.lexer import SourceText
+from triplewire.sparql.syntax.queries import parse_term
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.subscriptions import (
+    TEMPLATE,
+    QueryTemplate,
+    check_template_name,
+    template_from_change,
+    template_to_value,
+)
+
+# Terms: what JSON gives for a parameter, as the term that it means.
+
+TERM, IRI, LITERAL = "term", "iri", "literal"
+_NUMBERS = ("integer", "decimal", "double")
+DATATYPES = ("string", *_NUMBERS, "boolean", "dateTime", "date")
+PARAMETER_TYPES = (TERM, IRI, LITERAL, *DATATYPES)
+
+_MEANT = "an IRI in angle brackets, a literal in quotes, a number, true or false"
+
+
+def parse_term_value(value: object, type: str = TERM) -> str:
+    """The term that a value means where one of a type is wanted. Raises ValueError for a value that is none.
+
+    A text that begins with `<` or a quote is a term as N-Triples writes it. Any other is the address of an IRI where
+    one is wanted, and the text of a literal where its datatype is known.
+    """
+    term = _parse_text(value, type) if isinstance(value, str) else _parse_json_value(value, type)
+    if not _has_type(term, type):
+        raise ValueError(f"{value!r} is no {type}")
+    return term
+
+
+def _parse_text(text: str, type: str) -> str:
+    if text[:1] in ("<", '"', "'"):
+        return _parse_ntriples(text)
+    if type == IRI:
+        return _parse_ntriples(f"<{text}>")
+    if type in DATATYPES:
+        return literal(text, XSD + type)
+    raise ValueError(f"{text!r} is no term: {_MEANT} is one")
+
+
+def _parse_ntriples(text: str) -> str:
+    try:
+        return parse_term(text)
+    except InputError as error:
+        raise ValueError(f"{text!r} is no term: {error}") from None
+
+
+def _parse_json_value(value: object, type: str) -> str:
+    if isinstance(value, bool):
+        return literal("true" if value else "false", XSD + "boolean")
+    if not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is no term: {_MEANT} is one")
+    text = repr(value)
+    if type in _NUMBERS and not (type == "decimal" and "e" in text):
+        return literal(text, XSD + type)
+    return literal(text, XSD + ("integer" if isinstance(value, int) else "double" if "e" in text else "decimal"))
+
+
+def _has_type(term: str, type: str) -> bool:
+    if type in (TERM, IRI):
+        return type == TERM or is_iri(term)
+    if not is_literal(term):
+        return False
+    return type == LITERAL or (parse_literal(term).datatype == XSD + type and family_of(term) is not Family.OTHER)
+
+
+_SAMPLES = {
+    IRI: "<urn:example>",
+    "dateTime": literal("2000-01-01T00:00:00Z", XSD + "dateTime"),
+    "date": literal("2000-01-01", XSD + "date"),
+    "boolean": literal("true", XSD + "boolean"),
+    LITERAL: literal("1"),
+    TERM: literal("1"),
+}
+
+TemplateValues = tuple[tuple[str, str], ...]
+
+
+class TemplateManager:
+    """Query texts with parameters, as the registry holds them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def put(self, name: str, value: object) -> QueryTemplate:
+        """In place of what had the name; instances that were made of that stay as they are.
+
+        Raises Unfit for a field that does not fit, SparqlSyntax or Unsupported for a text that no instance could have.
+        """
+        drafted = _parse_template(check_template_name(name), value)
+        (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
+        return replace(drafted, version=version)
+
+    def find(self, name: str) -> QueryTemplate:
+        """Raises NotFound for one that is not there."""
+        change = self._registry.get(TEMPLATE, name)
+        if change is None:
+            raise NotFound(f"there is no template {name}")
+        return template_from_change(change)
+
+    def all(self) -> Sequence[QueryTemplate]:
+        """In the order in which they were put."""
+        return [template_from_change(change) for change in self._registry.list(TEMPLATE)]
+
+    def remove(self, name: str) -> None:
+        """Its instances stay. Raises NotFound for one that is not there."""
+        self.find(name)
+        self._registry.put([(TEMPLATE, name, None)])
+
+
+def fill_values(template: QueryTemplate, values: Mapping[str, Any]) -> TemplateValues:
+    """The terms of an instance, by parameter, in order. Raises Unfit for a value that is missing, unknown or no term
+    of its type."""
+    for name in values:
+        if name not in template.parameters:
+            known = ", ".join(template.parameters) or "none"
+            raise InvalidField("values", f"values has {name}, which is no parameter of {template.name}; it has {known}")
+    for name in template.parameters:
+        if name not in values:
+            raise InvalidField("values", f"values has no {name}, which is a parameter of {template.name}")
+    return tuple((name, _parse_parameter(name, values[name], type)) for name, type in template.parameters.items())
+
+
+def _parse_parameter(name: str, value: object, type: str) -> str:
+    try:
+        return parse_term_value(value, type)
+    except ValueError as error:
+        raise InvalidField("values", f"values has {name}: {error}") from None
+
+
+def _parse_template(name: str, value: object) -> QueryTemplate:
+    if not isinstance(value, dict):
+        raise BadRequest('a template is a JSON object such as {"sparql": "SELECT … $sensor …"}')
+    for field in value:
+        if field not in ("sparql", "parameters"):
+            raise InvalidField(field, f"a template has no {field}; it has sparql, parameters")
+    text = value.get("sparql")
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidField("sparql", "sparql must hold the text of a query with $parameters")
+    if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
+        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    template = QueryTemplate(name, text, _parse_parameters(text, value.get("parameters")))
+    _check_instantiable(template)
+    return template
+
+
+def _parse_parameters(text: str, given: object) -> dict[str, str]:
+    """The names with a dollar in the text, in their order, and the types that are stated."""
+    names = [token.text[1:] for token in SourceText(text).tokens() if token.kind == "variable" and token.text[0] == "$"]
+    if given is not None and not isinstance(given, dict):
+        raise InvalidField("parameters", 'parameters must be an object such as {"sensor": {"type": "iri"}}')
+    stated = {name: _parse_type(name, each) for name, each in (given or {}).items()}
+    for name in stated:
+        if name not in names:
+            raise InvalidField("parameters", f"parameters has {name}, but there is no ${name} in the query")
+    return {name: stated.get(name, TERM) for name in dict.fromkeys(names)}
+
+
+def _parse_type(name: str, value: object) -> str:
+    type = value.get("type", TERM) if isinstance(value, dict) and set(value) <= {"type"} else None
+    if type not in PARAMETER_TYPES:
+        raise InvalidField(
+            "parameters", f'parameters has {name}: it must be {{"type": …}} with one of {", ".join(PARAMETER_TYPES)}'
+        )
+    return str(type)
+
+
+def _check_instantiable(template: QueryTemplate) -> None:
+    """Raises what keeps every instance from being made. A parameter of any type may be an IRI, or something else."""
+    samples = {name: _SAMPLES.get(type) or literal("1", XSD + type) for name, type in template.parameters.items()}
+    query, free = parse_query(template.sparql), [name for name, type in template.parameters.items() if type == TERM]
+    try:
+        lift(substitute_terms(query, samples), solutions=True)
+    except TriplewireError:
+        if not free:
+            raise
+        lift(substitute_terms(query, {**samples, **dict.fromkeys(free, _SAMPLES[IRI])}), solutions=True)

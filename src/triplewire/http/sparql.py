@@ -1,0 +1,266 @@
+"""The SPARQL endpoint: `GET|POST /sparql` over history, by the SPARQL 1.1 Protocol, with the service description as
+RDF.
+
+A request is validated here, once. The answer is streamed as it is found; one that ends before it is complete has its
+connection reset, so that no client takes it for the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from urllib.parse import parse_qsl
+
+import pyarrow as pa
+from aiohttp import web
+from multidict import MultiDict
+
+from triplewire.config import limits
+from triplewire.history.formats import choose_format
+from triplewire.history.requests import HistoryRequest
+from triplewire.http.auth import caller
+from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.ports import SparqlAnswer, SparqlService, ThreadPool
+from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, UnknownMediaType, Unsupported
+from triplewire.model.terms import RDF_TYPE, iri
+from triplewire.rdf import check_id
+from triplewire.security import Verb, visibility_of
+from triplewire.storage.registry.security import PolicyStore
+
+# Questions: everything that a request to `/sparql` says is checked here, once.
+
+QUERY = "application/sparql-query"
+FORM = "application/x-www-form-urlencoded"
+_UPDATE = "application/sparql-update"
+
+_FIELDS = 2 * limits.DATASET_GRAPHS + 16
+"""Fields of a form: the graphs, and whatever else a request may say."""
+
+_DIGITS = 18
+"""Of the number of a version: more than a long holds are those of none."""
+
+
+async def parse_query_request(request: web.Request) -> HistoryRequest | None:
+    """The query of a request; None if it asks nothing. Raises InputError."""
+    said = await _parameters(request)
+    if "update" in said:
+        raise Unsupported("SPARQL Update", hint="events are published to /streams/{stream}; the past does not change")
+    text = _single(said, "query")
+    if text is None:
+        return None
+    if not text.strip():
+        raise BadRequest("the query is empty; give it as ?query=, as a form field, or as the body")
+    if len(_encode(text, "query")) > limits.QUERY_BYTES:
+        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    return HistoryRequest(
+        text,
+        accept=read_accept(request),
+        format=_single(said, "format"),
+        default_graphs=_graphs(said, "default-graph-uri"),
+        named_graphs=_graphs(said, "named-graph-uri"),
+        engine=_single(said, "engine") or "auto",
+        seconds=_seconds(said),
+        entailment=_single(said, "entailment"),
+        explain=_single(said, "explain"),
+        version=_version(said),
+        as_of=_single(said, "as_of"),
+    )
+
+
+def read_accept(request: web.Request) -> str | None:
+    """The Accept headers, as if they were one."""
+    return ",".join(request.headers.getall("Accept", ())) or None
+
+
+async def _parameters(request: web.Request) -> MultiDict[str]:
+    """Those of the address and those of the body. A body that is a query counts as `query`."""
+    said = MultiDict(request.query)
+    if request.method == "GET":
+        return said
+    if (request.content_length or 0) > 4 * limits.QUERY_BYTES:
+        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if request.content_type == QUERY:
+        said.add("query", _decode(await request.read()))
+    elif request.content_type == FORM:
+        said.extend(await _form(request))
+    elif request.content_type == _UPDATE:
+        said.add("update", "")
+    else:
+        raise UnknownMediaType(request.headers.get("Content-Type", ""), (QUERY, FORM))
+    return said
+
+
+async def _form(request: web.Request) -> MultiDict[str]:
+    text = _decode(await request.read())
+    try:
+        return MultiDict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS))
+    except ValueError as error:
+        raise BadRequest(f"the form cannot be read: {error}") from None
+
+
+def _decode(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the query is not UTF-8 at byte {error.start}") from None
+
+
+def _encode(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(f"the parameter {name} is not UTF-8") from None
+
+
+def _single(said: MultiDict[str], name: str) -> str | None:
+    values = said.getall(name, [])
+    if len(values) > 1:
+        raise BadRequest(f"the parameter {name} is given {len(values)} times; give it once")
+    if values:
+        _encode(values[0], name)
+    return values[0] if values else None
+
+
+def _graphs(said: MultiDict[str], name: str) -> tuple[str, ...] | None:
+    values = said.getall(name, [])
+    if len(values) > limits.DATASET_GRAPHS:
+        raise BadRequest(f"{len(values)} parameters {name} are given; at most {limits.DATASET_GRAPHS} are taken")
+    for value in values:
+        _encode(value, name)
+    return tuple(map(check_id, values)) or None
+
+
+def _seconds(said: MultiDict[str]) -> float | None:
+    text = _single(said, "timeout")
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise BadRequest(f"the parameter timeout must be a number of seconds, not {text!r}") from None
+
+
+def _version(said: MultiDict[str]) -> int | None:
+    text = _single(said, "version")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise BadRequest(f"the parameter version must be the number of a version, not {text!r}")
+    return int(text)
+
+
+# The service description: what the door of history offers, as RDF.
+
+_SD = "http://www.w3.org/ns/sparql-service-description#"
+_FORMATS = (
+    "SPARQL_Results_JSON",
+    "SPARQL_Results_XML",
+    "SPARQL_Results_CSV",
+    "SPARQL_Results_TSV",
+    "Turtle",
+    "N-Triples",
+    "JSON-LD",
+    "RDF_XML",
+)
+
+Triple = tuple[str, str, str]
+
+
+def describe_service(request: web.Request, accept: str | None, *, federated: bool) -> web.Response:
+    """In the syntax that the client likes best. Raises NotAcceptable."""
+    chosen = choose_format("construct", accept, request.query.get("format"))
+    endpoint = check_id(str(request.url.with_query(None).with_fragment(None)))
+    columns = [list(column) for column in zip(*list_description_triples(endpoint, federated=federated), strict=True)]
+    batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], ["s", "p", "o"])
+    body = b"".join(chosen.write("construct", (), iter([batch])))
+    return web.Response(body=body, headers={"Content-Type": chosen.content_type, "Vary": "Accept"})
+
+
+def list_description_triples(endpoint: str, *, federated: bool) -> list[Triple]:
+    """The description as triples, in canonical text."""
+    service, dataset, graph = iri(endpoint), "_:dataset", "_:graph"
+    features = ("UnionDefaultGraph", *(("BasicFederatedQuery",) if federated else ()))
+    return [
+        (service, RDF_TYPE, _sd("Service")),
+        (service, _sd("endpoint"), service),
+        (service, _sd("supportedLanguage"), _sd("SPARQL11Query")),
+        *((service, _sd("resultFormat"), iri(f"http://www.w3.org/ns/formats/{name}")) for name in _FORMATS),
+        *((service, _sd("feature"), _sd(name)) for name in features),
+        (service, _sd("defaultEntailmentRegime"), iri("http://www.w3.org/ns/entailment/Simple")),
+        (service, _sd("defaultDataset"), dataset),
+        (dataset, RDF_TYPE, _sd("Dataset")),
+        (dataset, _sd("defaultGraph"), graph),
+        (graph, RDF_TYPE, _sd("Graph")),
+    ]
+
+
+def _sd(name: str) -> str:
+    return iri(_SD + name)
+
+
+logger = logging.getLogger(__name__)
+
+
+class SparqlEndpoint:
+    """Takes queries over HTTP."""
+
+    def __init__(
+        self, answers: SparqlService, policies: PolicyStore, workers: ThreadPool, *, federated: bool = False
+    ) -> None:
+        """`federated` says whether SERVICE may ask any endpoint."""
+        self._answers = answers
+        self._policies = policies
+        self._workers = workers
+        self._federated = federated
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/sparql", self.get, allow_head=False), web.post("/sparql", self.post)]
+
+    @serves(resource_operations.SPARQL_GET)
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        """Without a query, what there is to ask."""
+        asked = await parse_query_request(request)
+        if asked is None:
+            return describe_service(request, read_accept(request), federated=self._federated)
+        return await self._answer(request, asked)
+
+    @serves(resource_operations.SPARQL_POST)
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        asked = await parse_query_request(request)
+        if asked is None:
+            raise BadRequest("there is no query; give it as ?query=, as a form field, or as the body")
+        return await self._answer(request, asked)
+
+    async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
+        policy = (await self._workers.run(self._policies.current)).policy
+        sight = visibility_of(caller(request), Verb.QUERY, policy)
+        answer = await self._answers.ask(asked if sight is None else replace(asked, sight=sight))
+        try:
+            return await _stream_answer(request, answer)
+        finally:
+            answer.close()
+
+
+async def _stream_answer(request: web.Request, answer: SparqlAnswer) -> web.StreamResponse:
+    """The answer, piece by piece as it is found. One that ends before it is whole is cut off, so that no client
+    takes it for the whole."""
+    pieces = aiter(answer)
+    # What is refused before the first piece is there can still be told.
+    first = await anext(pieces, b"")
+    response = web.StreamResponse(headers={"Content-Type": answer.content_type, "Vary": "Accept"})
+    await response.prepare(request)
+    try:
+        async with asyncio.timeout_at(answer.deadline):
+            await response.write(first)
+            async for piece in pieces:
+                await response.write(piece)
+            await response.write_eof()
+    except (TriplewireError, TimeoutError) as error:
+        logger.warning("an answer was cut off: %s", error or "it was read too slowly")
+        _reset_connection(request)
+    return response
+
+
+def _reset_connection(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
+    raise ConnectionResetError("cut off")

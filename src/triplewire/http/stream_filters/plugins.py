@@ -1,0 +1,293 @@
+"""Filters over batches of events: by header and vocabulary, and plug-in filters in Python, found as entry points of
+the group `triplewire.filters`.
+
+A plug-in is asked by one thread at a time, sees every event that the rest of the address lets through once and in
+order, and may keep state. It must not block for long, since other filtered streams wait for it. One that raises is
+given up and its clients are told so.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from bisect import bisect_left
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.config import limits
+from triplewire.http.stream_filters.parameters import PluginCall, StreamView
+from triplewire.model.errors import BadRequest, TriplewireError, Unavailable
+from triplewire.model.events import drop_opaque_payloads
+from triplewire.model.subscriptions import ANSWER
+from triplewire.model.terms import RDF_TYPE
+
+# Quads of a batch of events as a table, for filters that look into events.
+
+_WIDTH = 3
+
+
+def is_rdf(batch: pa.Table) -> pa.ChunkedArray:
+    """For each event whether it is RDF; others are carried as they are and say nothing that could be looked at."""
+    return pc.is_in(batch["position"], value_set=drop_opaque_payloads(batch)["position"].combine_chunks())
+
+
+def split_quads(batch: pa.Table) -> pa.Table:
+    """`row`, the number of the event in the batch, `subject`, `predicate` and `object`, as terms in canonical N-Triples
+    text; in order. Events that are no RDF have none."""
+    texts = _combine_chunks(pc.if_else(is_rdf(batch), batch["text"], None))
+    lines = pc.split_pattern(texts, "\n")
+    terms = pc.split_pattern(pc.list_flatten(lines), "\t")
+    rows = pc.list_parent_indices(lines)
+    whole = pc.equal(pc.list_value_length(terms), _WIDTH)
+    rows, terms = pc.filter(rows, whole), pc.filter(terms, whole)
+    subject, predicate, object_ = (pc.list_element(terms, place) for place in range(_WIDTH))
+    return pa.table({"row": rows, "subject": subject, "predicate": predicate, "object": object_})
+
+
+def _combine_chunks(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+# Batches: some events, and which of them pass what is said of headers and vocabulary, each found out once.
+
+Mask = npt.NDArray[np.bool_]
+"""One truth for each event of a batch."""
+
+_LAST = "\U0010ffff"
+"""Comes after whatever may follow the beginning of an IRI."""
+
+
+class FilterBatch:
+    """A table of `ENTRIES`. What several sieves ask of it is looked at once, term by term and not event by event."""
+
+    def __init__(self, entries: pa.Table) -> None:
+        self.entries = entries
+        self._columns: dict[str, TermIndex] = {}
+        self._masks: dict[tuple[str, tuple[str, ...]], Mask] = {}
+
+    def passing(self, tap: StreamView) -> Mask:
+        """Those of its stream that pass all but queries and filters of the deployment."""
+        mask, sieve = self._among("stream", (tap.stream,)), tap.sieve
+        mask = mask if tap.query is None else mask & self._answering(tap.query)
+        if sieve is None:
+            return mask
+        for name in ("source", "application"):
+            values: tuple[str, ...] = getattr(sieve, name)
+            mask = mask & self._among(name, values) if values else mask
+        mask = mask & self._of_vocabulary(sieve.vocabulary) if sieve.vocabulary else mask
+        return mask & self._rdf if sieve.asks else mask
+
+    def _among(self, column: str, values: tuple[str, ...]) -> Mask:
+        found = self._masks.get((column, values))
+        if found is None:
+            names = self._columns.get(column)
+            if names is None:
+                names = self._columns[column] = TermIndex(self.entries[column], np.arange(self.entries.num_rows))
+            found = self._masks[column, values] = names.among(values, self.entries.num_rows)
+        return found
+
+    def _answering(self, query: str) -> Mask:
+        return np.asarray(pc.starts_with(self.entries["event"], f"{ANSWER}{query}:").to_numpy(), bool)
+
+    def _of_vocabulary(self, beginnings: tuple[str, ...]) -> Mask:
+        found = self._masks.get(("vocabulary", beginnings))
+        if found is None:
+            found = self._used.begin(tuple("<" + each for each in beginnings), self.entries.num_rows)
+            self._masks["vocabulary", beginnings] = found
+        return found
+
+    @cached_property
+    def _rdf(self) -> Mask:
+        return np.asarray(is_rdf(self.entries).to_numpy(), bool)
+
+    @cached_property
+    def _used(self) -> TermIndex:
+        """Predicates and classes."""
+        quads = split_quads(self.entries)
+        classes = quads.filter(pc.equal(quads["predicate"], RDF_TYPE))
+        named = pa.chunked_array([*quads["predicate"].chunks, *classes["object"].chunks], pa.string())
+        return TermIndex(named, np.concatenate([quads["row"].to_numpy(), classes["row"].to_numpy()]))
+
+
+class TermIndex:
+    """Terms that events have, and in which rows: few different ones, in order."""
+
+    def __init__(self, column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> None:
+        told = np.asarray(column.is_valid().to_numpy(), bool)
+        encoded = column.drop_null().combine_chunks().dictionary_encode()
+        names: list[str] = encoded.dictionary.to_pylist()
+        order = sorted(range(len(names)), key=names.__getitem__)
+        ranks = np.zeros(len(names), np.int64)
+        ranks[order] = np.arange(len(names))
+        self._names = [names[each] for each in order]
+        self._ranks = ranks[encoded.indices.to_numpy()]
+        self._rows = rows[told]
+
+    def among(self, names: tuple[str, ...], events: int) -> Mask:
+        """For each event whether it has one of these."""
+        return self._marked([(name, name + "\0") for name in names], events)
+
+    def begin(self, beginnings: tuple[str, ...], events: int) -> Mask:
+        """For each event whether one of its names begins so."""
+        return self._marked([(each, each + _LAST) for each in beginnings], events)
+
+    def _marked(self, spans: list[tuple[str, str]], events: int) -> Mask:
+        found = np.zeros(events, bool)
+        for first, last in spans:
+            start, stop = bisect_left(self._names, first), bisect_left(self._names, last)
+            if start < stop:
+                found[self._rows[(self._ranks >= start) & (self._ranks < stop)]] = True
+        return found
+
+
+# A package that is installed beside Triplewire names them in its `pyproject.toml`:
+#
+# ```toml
+# [project.entry-points."triplewire.filters"]
+# changed = "my_package.filters:Changed"
+# ```
+
+ENTRY_POINT_GROUP = "triplewire.filters"
+
+logger = logging.getLogger(__name__)
+
+Verdict: TypeAlias = pa.Array | pa.ChunkedArray | np.ndarray | Sequence[bool | None]
+
+
+@runtime_checkable
+class PluginFilter(Protocol):
+    """Decides about the events of one stream for all who listen with the same address.
+
+    It may keep memory: it is asked by one thread at a time, sees every event that the rest of the address lets through
+    once, and in order.
+    """
+
+    def passes(self, batch: pa.Table) -> Verdict:
+        """One truth for each event of a batch, a table of `ENTRIES` of at least one row; null is no. It must not block
+        for long: others who listen through sieves wait for it. Whoever raises is given up, and its listeners are told
+        so and cut off."""
+
+
+PluginFactory: TypeAlias = Callable[..., PluginFilter]
+"""Makes a filter with the parameters of an address, as texts by name. Raises ValueError for one that cannot be, in
+words that tell what would be right."""
+
+
+class PluginFailed(TriplewireError):
+    """A filter of the deployment raised, or did not say of each event whether it passes."""
+
+
+class PluginFilters:
+    """Makers by name. Those that come with packages are imported when they are first asked for."""
+
+    def __init__(self, makers: Mapping[str, PluginFactory | EntryPoint]) -> None:
+        self._makers = dict(makers)
+
+    @classmethod
+    def installed(cls) -> PluginFilters:
+        """Those of all packages that are installed here."""
+        return cls({each.name: each for each in entry_points(group=ENTRY_POINT_GROUP)})
+
+    def make(self, chosen: PluginCall) -> PluginFilter:
+        """A new one. Raises BadRequest for a name or a parameter that is not known, Unavailable for a filter that does
+        not work here. It may import a package: call it from a thread."""
+        maker, parameters = self._maker(chosen.name), dict(chosen.parameters)
+        try:
+            inspect.signature(maker).bind(**parameters)
+            made = maker(**parameters)
+        except (TypeError, ValueError) as error:
+            raise BadRequest(f"the filter {chosen.name}: {error}; it takes {_describe_parameters(maker)}") from error
+        except Exception as error:
+            raise _unavailable(chosen.name, error) from error
+        if not isinstance(made, PluginFilter):
+            raise _unavailable(chosen.name, f"{type(made).__name__} has no method passes")
+        return made
+
+    def _maker(self, name: str) -> PluginFactory:
+        found = self._makers.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._makers)) or "none"
+            raise BadRequest(f"there is no filter {name!r} here; there are {known}")
+        if not callable(found):
+            # An entry point, which may be of another class where the package importlib_metadata was imported.
+            try:
+                found = self._makers[name] = found.load()
+            except Exception as error:
+                raise _unavailable(name, error) from error
+        return found
+
+
+def apply_plugin(filter: PluginFilter, batch: pa.Table) -> Mask:
+    """Which events of a batch a filter lets through. Raises Broken, whatever it does."""
+    if not batch.num_rows:
+        return np.zeros(0, bool)
+    try:
+        verdict = filter.passes(batch)
+        given = verdict.to_pylist() if isinstance(verdict, pa.Array | pa.ChunkedArray) else list(verdict)
+    except Exception as error:
+        raise PluginFailed(f"it raised {type(error).__name__}") from error
+    if len(given) != batch.num_rows:
+        raise PluginFailed(f"it said {len(given)} times of {batch.num_rows} events whether they pass")
+    if not all(each is None or isinstance(each, bool | np.bool_) for each in given):
+        raise PluginFailed("it said something else than true or false of an event")
+    return np.array([bool(each) for each in given], bool)
+
+
+def _describe_parameters(maker: PluginFactory) -> str:
+    parameters = inspect.signature(maker).parameters.values()
+    told = [
+        each.name + ("" if each.default is each.empty else f" ({each.default!r} unless said)") for each in parameters
+    ]
+    return ", ".join(f"filter.{each}" for each in told) or "no parameters"
+
+
+def _unavailable(name: str, error: object) -> Unavailable:
+    logger.error("the filter %s cannot be made: %s", name, error)
+    return Unavailable(f"the filter {name} does not work here; whoever runs this edge finds the reason in its log")
+
+
+# Changes: the filter `changed`, which lets an event through if it says something new of a subject.
+
+
+class ChangedFilter:
+    """Passes events in which a subject has another value of a property than in the event before that told one.
+
+    `filter=changed&filter.property=<IRI>`. Several values of a subject in one event are one set. What a subject has
+    first is a change; an event that says nothing of the property does not pass. The last `most` subjects are
+    remembered.
+    """
+
+    def __init__(self, property: str, most: str = str(limits.CHANGED_SUBJECTS)) -> None:
+        if ":" not in property:
+            raise ValueError(f"property must be an IRI, written out, not {property!r}")
+        self._predicate = f"<{property.removeprefix('<').removesuffix('>')}>"
+        if not most.isdecimal() or not 1 <= int(most) <= limits.CHANGED_SUBJECTS:
+            raise ValueError(f"most must be a number from 1 to {limits.CHANGED_SUBJECTS}, not {most!r}")
+        self._most = int(most)
+        self._last: OrderedDict[str, frozenset[str]] = OrderedDict()
+
+    def passes(self, batch: pa.Table) -> pa.Array:
+        quads = split_quads(batch)
+        told = quads.filter(pc.equal(quads["predicate"], self._predicate))
+        values = defaultdict[tuple[int, str], set[str]](set)
+        for row, subject, value in zip(*(told[name].to_pylist() for name in ("row", "subject", "object")), strict=True):
+            values[row, subject].add(value)
+        passed = [False] * batch.num_rows
+        for (row, subject), found in values.items():
+            passed[row] |= self._differs(subject, frozenset(found))
+        return pa.array(passed)
+
+    def _differs(self, subject: str, value: frozenset[str]) -> bool:
+        before = self._last.pop(subject, None)
+        self._last[subject] = value
+        while len(self._last) > self._most:
+            self._last.popitem(last=False)
+        return before != value

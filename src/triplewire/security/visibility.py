@@ -1,0 +1,389 @@
+"""Row-level security: the events and triples that a principal may see, and the policy rules that say so.
+
+```
+event ── stream or graph hidden? ── yes ──▶ the event is dropped
+           │ no
+           ▼ each quad:
+             predicate hidden?                                        ┐
+             subject an instance, in this event, of a hidden class,   │
+               or object such an instance?                            ├── yes ──▶ the quad is dropped
+             object a triple term, while predicates or classes        │
+               are hidden?                                            ┘
+           │ none left? ── yes ──▶ the event is dropped
+           ▼
+         the quads that are left, in their order
+```
+
+A visibility is a pure function of one event. A triple term says in one object what quads say, so it is hidden from
+everyone who may not see all predicates and classes. Patterns are exact names, or name prefixes followed by `*`; `*`
+alone matches all names. Stream names are written as they are; IRIs stand in angle brackets, which a prefix opens but
+does not close: `<https://example.org/ns#*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from triplewire.model.terms import RDF_TYPE
+
+# Scopes: sets of names, as patterns that are allowed and patterns that are denied.
+#
+# A pattern is a name, or the beginning of names with `*` after it; `*` alone is all names. Names of streams are
+# written
+# as they are. IRIs stand in angle brackets, which a pattern opens but does not close: `<https://example.org/ns#*`.
+
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class PatternSet:
+    """The names that an allowed pattern covers and no denied one does. Made by `of` it is in its shortest form, so that
+    two of one meaning are equal, but for what only a longer look would tell."""
+
+    allowed: tuple[str, ...] = (ALL,)
+    denied: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, allowed: Iterable[str], denied: Iterable[str] = ()) -> PatternSet:
+        deny = _minimize(denied)
+        allow = tuple(each for each in _minimize(allowed) if not is_covered(each, deny))
+        return cls(allow, tuple(each for each in deny if any(overlaps(each, other) for other in allow)))
+
+    def __contains__(self, name: str) -> bool:
+        (allowed, allowed_starts), (denied, denied_starts) = self._parted
+        if name in denied or name.startswith(denied_starts):
+            return False
+        return name in allowed or name.startswith(allowed_starts)
+
+    def met(self, other: PatternSet) -> PatternSet:
+        """What lies in both."""
+        pairs = ((one, two) for one in self.allowed for two in other.allowed if overlaps(one, two))
+        return PatternSet.of((_narrower(*each) for each in pairs), (*self.denied, *other.denied))
+
+    @cached_property
+    def is_all(self) -> bool:
+        return self == EVERYTHING
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.allowed
+
+    @cached_property
+    def _parted(self) -> tuple[tuple[frozenset[str], tuple[str, ...]], tuple[frozenset[str], tuple[str, ...]]]:
+        return split_patterns(self.allowed), split_patterns(self.denied)
+
+
+EVERYTHING = PatternSet()
+NOTHING = PatternSet(())
+
+
+def split_patterns(patterns: Iterable[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The names among patterns, and the beginnings of names."""
+    known = tuple(patterns)
+    exact = frozenset(each for each in known if not each.endswith(ALL))
+    return exact, tuple(each[:-1] for each in known if each.endswith(ALL))
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Is every name of the other one of the pattern's?"""
+    if pattern.endswith(ALL):
+        return other.startswith(pattern[:-1])
+    return pattern == other
+
+
+def is_covered(pattern: str, by: Iterable[str]) -> bool:
+    return any(covers(each, pattern) for each in by)
+
+
+def overlaps(one: str, two: str) -> bool:
+    """Is there a name of both? Of two beginnings one is then the beginning of the other."""
+    return covers(one, two) or covers(two, one)
+
+
+def _narrower(one: str, two: str) -> str:
+    return two if covers(one, two) else one
+
+
+def _minimize(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Without those that others cover, in order."""
+    kept: list[str] = []
+    for each in sorted(set(patterns), key=lambda pattern: (not pattern.endswith(ALL), len(pattern), pattern)):
+        if not is_covered(each, kept):
+            kept.append(each)
+    return tuple(sorted(kept))
+
+
+# Rules: for whom, and what of each kind of thing is allowed or denied.
+
+ResourceKind: TypeAlias = Literal["streams", "graphs", "classes", "predicates"]
+RESOURCE_KINDS: tuple[ResourceKind, ...] = ("streams", "graphs", "classes", "predicates")
+Effect: TypeAlias = Literal["allow", "deny"]
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Those of a role, or of a name, by a pattern. `*` of any kind is everybody."""
+
+    by: Literal["role", "name", "any"]
+    pattern: str = ALL
+
+    def chooses(self, name: str, roles: frozenset[str]) -> bool:
+        match self.by:
+            case "role":
+                return any(covers(self.pattern, role) for role in roles)
+            case "name":
+                return covers(self.pattern, name)
+        return True
+
+    def covers(self, other: Selector) -> bool:
+        """Is everybody whom the other chooses chosen by this?"""
+        return self.by == "any" or (self.by == other.by and covers(self.pattern, other.pattern))
+
+    def __str__(self) -> str:
+        return ALL if self.by == "any" else f"{self.by}:{self.pattern}"
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    """One pattern that a rule allows or denies: of streams as names are, of all else as terms are. `written` is how it
+    stands in the file."""
+
+    effect: Effect
+    kind: ResourceKind
+    pattern: str
+    written: str
+
+    def __str__(self) -> str:
+        return f"{self.effect}.{self.kind} {self.written!r}"
+
+
+@dataclass(frozen=True)
+class PolicyRule:
+    """Speaks to whom a selector of `who` chooses and none of `but` does."""
+
+    name: str
+    who: tuple[Selector, ...]
+    but: tuple[Selector, ...]
+    entries: tuple[RuleEntry, ...]
+
+    def speaks_to(self, name: str, roles: frozenset[str]) -> bool:
+        chosen = any(each.chooses(name, roles) for each in self.who)
+        return chosen and not any(each.chooses(name, roles) for each in self.but)
+
+    def patterns(self, effect: Effect, kind: ResourceKind) -> Iterator[str]:
+        return (each.pattern for each in self.entries if (each.effect, each.kind) == (effect, kind))
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """All rules about seeing, or all about publishing. What is denied to somebody is denied whatever else is said; what
+    is not, but allowed, is allowed; of the rest `defaults` says what holds."""
+
+    defaults: tuple[tuple[ResourceKind, Effect], ...]
+    rules: tuple[PolicyRule, ...]
+
+    def default(self, kind: ResourceKind) -> Effect:
+        return dict(self.defaults)[kind]
+
+    def for_(self, name: str, roles: frozenset[str]) -> RuleSet:
+        """What speaks to somebody."""
+        return RuleSet(self.defaults, tuple(rule for rule in self.rules if rule.speaks_to(name, roles)))
+
+    def scope(self, kind: ResourceKind) -> PatternSet:
+        """What all rules together leave of a kind."""
+        base = [ALL] if self.default(kind) == "allow" else []
+        allowed = [each for rule in self.rules for each in rule.patterns("allow", kind)]
+        return PatternSet.of([*base, *allowed], [each for rule in self.rules for each in rule.patterns("deny", kind)])
+
+    def reason(self, kind: ResourceKind, name: str) -> str:
+        """Why something that is not in the scope is not."""
+        for rule in self.rules:
+            if any(covers(each, name) for each in rule.patterns("deny", kind)):
+                return f"the rule {rule.name!r} of the policy denies it"
+        return "no rule of the policy allows it"
+
+
+# ```
+# event ── its stream or its graph out of sight? ── yes ──▶ it is not there
+#            │ no
+#            ▼ each of its quads:
+#              its predicate out of sight?                              ┐
+#              its subject an instance, in this event, of a class       │
+#                that is out of sight, or its object such an instance?  ├── yes ──▶ it is not there
+#              its object a triple term, where predicates or classes    │
+#                are out of sight?                                      ┘
+#            │ none left? ── yes ──▶ the event is not there
+#            ▼
+#          what is left, in its order
+# ```
+#
+# A triple term says in one object what quads say, so nobody sees any who may not see all predicates and classes.
+
+TRIPLE_TERM = "<<"
+_TYPE = f"\t{RDF_TYPE}\t"
+_REMEMBERED_PREDICATES = 4_096
+"""Predicates of which a sight remembers whether they are in it: some 1 MB."""
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """What is in sight: streams by name; graphs, classes and predicates as terms. Those who have equal ones can share
+    whatever was made for them."""
+
+    streams: PatternSet = EVERYTHING
+    graphs: PatternSet = EVERYTHING
+    classes: PatternSet = EVERYTHING
+    predicates: PatternSet = EVERYTHING
+
+    @property
+    def is_whole(self) -> bool:
+        """Is everything in sight?"""
+        return self.streams.is_all and self.leaves_streams
+
+    @property
+    def is_blind(self) -> bool:
+        """Is nothing ever in sight?"""
+        return self.streams.is_empty or self.graphs.is_empty or self.predicates.is_empty
+
+    @cached_property
+    def leaves_events(self) -> bool:
+        """Is an event in sight always so whole?"""
+        return self.classes.is_all and self.predicates.is_all
+
+    @property
+    def leaves_streams(self) -> bool:
+        """Is a stream in sight always so whole? Then its counts tell of nothing that is hidden."""
+        return self.graphs.is_all and self.leaves_events
+
+    def within(self, streams: PatternSet) -> Visibility:
+        """What of it lies in these streams. All that see nothing are one."""
+        made = replace(self, streams=self.streams.met(streams))
+        return NONE_VISIBLE if made.is_blind else made
+
+    def sees_event(self, stream: str, graph: str) -> bool:
+        """Are stream and graph in sight? `graph` is the event's id. Of the quads nothing is said."""
+        return stream in self.streams and f"<{graph}>" in self.graphs
+
+    def visible(self, text: str) -> str | None:
+        """What of an event's text is in sight, where its stream and graph are; None for nothing."""
+        if self.leaves_events or not self._concerns(text):
+            return text
+        lines = text.split("\n")
+        left = self._by_predicate(lines) if self.classes.is_all else self._by_all(lines)
+        return text if len(left) == len(lines) else "\n".join(left) or None
+
+    def _by_predicate(self, lines: list[str]) -> list[str]:
+        """Those that are in sight where no class counts. There are few predicates, so it is remembered of each."""
+        known = self._known
+        if len(known) > _REMEMBERED_PREDICATES:
+            known.clear()
+        left = list[str]()
+        for line in lines:
+            predicate = line.split("\t", 2)[1]
+            seen = known.get(predicate)
+            if seen is None:
+                seen = known[predicate] = predicate in self.predicates
+            if seen and f"\t{TRIPLE_TERM}" not in line:
+                left.append(line)
+        return left
+
+    def _by_all(self, lines: list[str]) -> list[str]:
+        parted = [line.split("\t") for line in lines]
+        hidden = self._hidden(parted)
+        return [line for line, parts in zip(lines, parted, strict=True) if self._sees(parts, hidden)]
+
+    @cached_property
+    def _known(self) -> dict[str, bool]:
+        return {}
+
+    def redacted(self, stream: str, graph: str, text: str) -> str | None:
+        """What of an event is in sight, as its text; None where it is not there."""
+        return self.visible(text) if self.sees_event(stream, graph) else None
+
+    def _hidden(self, lines: list[list[str]]) -> set[str]:
+        """The instances of classes that are out of sight."""
+        if self.classes.is_all:
+            return set()
+        return {
+            subject for subject, predicate, object_ in lines if predicate == RDF_TYPE and object_ not in self.classes
+        }
+
+    def _sees(self, line: list[str], hidden: set[str]) -> bool:
+        subject, predicate, object_ = line
+        return (
+            predicate in self.predicates
+            and subject not in hidden
+            and object_ not in hidden
+            and not object_.startswith(TRIPLE_TERM)
+        )
+
+    def _concerns(self, text: str) -> bool:
+        """May something of the text be out of sight? A look for what is denied is far quicker than to take it apart."""
+        return self.marks is None or any(mark in text for mark in self.marks)
+
+    @cached_property
+    def marks(self) -> tuple[str, ...] | None:
+        """What stands in every text of which something is out of sight; None where all may be of such."""
+        if self.predicates.allowed != (ALL,):
+            return None
+        marks = [f"\t{TRIPLE_TERM}", *_search_texts(self.predicates, "\t", "\t")]
+        if self.classes.allowed != (ALL,):
+            return (*marks, _TYPE)
+        return (*marks, *_search_texts(self.classes, _TYPE, ""))
+
+    def to_json(self) -> dict[str, Any]:
+        """By the kind of what is seen, `allowed` and `denied` patterns. What is all in sight is left out."""
+        told = {name: getattr(self, name) for name in RESOURCE_KINDS}
+        return {
+            name: {"allowed": each.allowed, "denied": each.denied} for name, each in told.items() if not each.is_all
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Visibility:
+        """What `to_json` made."""
+        return cls(
+            **{name: PatternSet(tuple(each["allowed"]), tuple(each["denied"])) for name, each in document.items()}
+        )
+
+
+ALL_VISIBLE = Visibility()
+NONE_VISIBLE = Visibility(streams=NOTHING)
+
+
+def _search_texts(scope: PatternSet, before: str, after: str) -> list[str]:
+    exact, starts = split_patterns(scope.denied)
+    return [*(f"{before}{each}{after}" for each in sorted(exact)), *(f"{before}{each}" for each in starts)]
+
+
+# Redactions: tables of entries as somebody sees them.
+
+
+def redact_entries(sight: Visibility, entries: pa.Table) -> pa.Table:
+    """What of a table of entries is in sight: the columns `stream`, `event` and `text` are looked at, and in texts that
+    is left out which is not. The order stays; a table of which everything is in sight is the same table."""
+    left = _filter_column(entries, "stream", sight.streams, "{}")
+    left = _filter_column(left, "event", sight.graphs, "<{}>")
+    if sight.leaves_events or not left.num_rows:
+        return left
+    told = left["text"].to_pylist()
+    seen = [sight.visible(text) for text in told]
+    if all(one is two for one, two in zip(told, seen, strict=True)):
+        return left
+    column = left.schema.get_field_index("text")
+    changed = left.set_column(column, left.schema.field(column), pa.array(seen, left.schema.field(column).type))
+    return changed if None not in seen else changed.filter(pa.array([each is not None for each in seen]))
+
+
+def _filter_column(entries: pa.Table, name: str, scope: PatternSet, form: str) -> pa.Table:
+    """The rows whose value in a column is in a scope. Each value is looked at once."""
+    if scope.is_all or not entries.num_rows:
+        return entries
+    kept = [each for each in pc.unique(entries[name]).to_pylist() if form.format(each) in scope]
+    within = pc.is_in(entries[name], pa.array(kept, entries[name].type))
+    return entries if pc.all(within).as_py() else entries.filter(within)
