@@ -27,9 +27,9 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 # Clients from npm that some tests let listen; where they cannot be had those are skipped.
-NODES := tests/ldes/node_modules/.package-lock.json
+NODES := tests/http/dialects/node_modules/.package-lock.json
 $(NODES): tests/http/dialects/package-lock.json
-	@npm ci --prefix tests/ldes --ignore-scripts --no-audit --no-fund --silent \
+	@npm ci --prefix tests/http/dialects --ignore-scripts --no-audit --no-fund --silent \
 	  || echo "no packages from npm: tests with them are skipped"
 
 .PHONY: nodes
@@ -37,7 +37,7 @@ nodes: $(NODES)
 
 # Those that start no process but their own, spread over the cores.
 unit: $(STAMP)
-	TRIPLEWIRE_N3=$(CURDIR)/tests/ldes $(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
+	TRIPLEWIRE_N3=$(CURDIR)/tests/http/dialects $(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
 
 test:
 	$(MAKE) -j 2 lint nodes

@@ -20,7 +20,7 @@ from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch
 
 NUMBERS = [*range(1, 9)]
-BROKEN = Path(__file__).parents[1] / "transfer" / "data" / "broken.nq"
+BROKEN = Path(__file__).parents[1] / "service" / "transfer" / "data" / "broken.nq"
 SAID = ["stream", "event", "text", "source", "application", "time"]
 
 

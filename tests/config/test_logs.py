@@ -57,11 +57,11 @@ def test_secrets_are_left_out(text: str) -> None:
 def test_a_process_writes_what_it_logs_as_it_is_told(run_python: Callable[[str], str]) -> None:
     program = """
         import logging, sys
-        from triplewire.config.logs import write_logs
+        from triplewire.config.logs import configure_logging
         sys.stderr = sys.stdout
-        write_logs("json", "edge")
+        configure_logging("json", "edge")
         logging.getLogger("triplewire.x").info("hello")
-        write_logs("text", "edge")
+        configure_logging("text", "edge")
         logging.getLogger("triplewire.x").warning("hello")
     """
     first, second = run_python(program).splitlines()

@@ -224,13 +224,13 @@ async def test_all_end_with_the_pool() -> None:
 
 OWNER = """
 import asyncio, sys
-from tests.query import scripted
-from triplewire.history.pool import Pool
-from triplewire.history.requests import Bounds, QueryRequest
+from tests.history import scripted
+from triplewire.history.pool import QueryWorkerPool
+from triplewire.history.requests import HistoryRequest, QueryLimits
 
 async def main():
-    pool = Pool(scripted.launch(), Bounds(), processes=1)
-    await pool.ask(QueryRequest(scripted.query("FLOOD")))
+    pool = QueryWorkerPool(scripted.launch(), QueryLimits(), processes=1)
+    await pool.ask(HistoryRequest(scripted.query("FLOOD")))
     print(pool.pids[0], flush=True)
     await asyncio.Event().wait()
 

@@ -43,7 +43,7 @@ def test_requests_over_the_rate_are_refused_until_time_has_passed() -> None:
         async with house(change=limited(client_requests=2.0)) as at:
             assert [await status(at, ONE) for _ in range(4)] == [200] * 4
             found = await at.problem("GET", "/", headers=ONE)
-            assert (found["status"], found["title"]) == (429, "The client has more than its share")
+            assert (found["status"], found["title"]) == (429, "Too many requests")
             assert "192.0.2.1" in found["detail"]
             assert await status(at, OTHER) == 200
             assert [await status(at, {}) for _ in range(10)] == [200] * 10

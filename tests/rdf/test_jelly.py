@@ -11,30 +11,30 @@ import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyjelly import jelly  # type: ignore[import-untyped]
+from pyjelly import jelly
 from pyjelly.integrations.generic.generic_sink import (
-    IRI,  # type: ignore[import-untyped]
-    BlankNode,  # type: ignore[import-untyped]
-    DefaultGraph,  # type: ignore[import-untyped]
-    Literal,  # type: ignore[import-untyped]
-    Quad,  # type: ignore[import-untyped]
-    Triple,  # type: ignore[import-untyped]
+    IRI,
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    Quad,
+    Triple,
 )
-from pyjelly.integrations.generic.parse import parse_jelly_grouped  # type: ignore[import-untyped]
+from pyjelly.integrations.generic.parse import parse_jelly_grouped
 from pyjelly.integrations.generic.serialize import (
-    GenericSinkTermEncoder,  # type: ignore[import-untyped]
-    GraphStream,  # type: ignore[import-untyped]
-    QuadStream,  # type: ignore[import-untyped]
-    SerializerOptions,  # type: ignore[import-untyped]
-    Stream,  # type: ignore[import-untyped]
-    TripleStream,  # type: ignore[import-untyped]
-    stream_frames,  # type: ignore[import-untyped]
+    GenericSinkTermEncoder,
+    GraphStream,
+    QuadStream,
+    SerializerOptions,
+    Stream,
+    TripleStream,
+    stream_frames,
 )
 from pyjelly.options import (
-    LookupPreset,  # type: ignore[import-untyped]
-    StreamParameters,  # type: ignore[import-untyped]
+    LookupPreset,
+    StreamParameters,
 )
-from pyjelly.serialize.ioutils import write_delimited  # type: ignore[import-untyped]
+from pyjelly.serialize.ioutils import write_delimited
 
 from triplewire.config import limits
 from triplewire.model import Event, EventHeaders

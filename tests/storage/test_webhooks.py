@@ -82,8 +82,8 @@ def test_it_is_the_turn_of_one_at_a_time(books: WebhookStore) -> None:
 
 def test_another_process_has_its_turn_when_the_first_was_killed(tmp_path: Path) -> None:
     path, here = tmp_path / "hooks.db", SqliteWebhookStore(tmp_path / "hooks.db")
-    story = "import sys; from pathlib import Path; from triplewire.hooks import SqliteLedger\n"
-    story += "it = SqliteLedger(Path(sys.argv[1])); print(it.take(), flush=True); sys.stdin.read()"
+    story = "import sys; from pathlib import Path; from triplewire.storage.webhooks import SqliteWebhookStore\n"
+    story += "it = SqliteWebhookStore(Path(sys.argv[1])); print(it.take(), flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", story, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:

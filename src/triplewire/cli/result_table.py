@@ -1,5 +1,5 @@
-"""Tables of SPARQL results: rows as they arrive, in columns that fit the terminal, with IRIs shortened by the
-prefixes of the query.
+"""Tables of SPARQL results: rows as they arrive, in columns that fit the terminal, with IRIs shortened by the prefixes
+of the query.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""`publish`, `consume`, `subscribe`, `simulate`: send events to a stream, and receive all of them or those that
-match.
-"""
+"""`publish`, `consume`, `subscribe`, `simulate`: send events to a stream, and receive all of them or those that match."""
 
 from __future__ import annotations
 
@@ -11,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
 from typing import (
-    Annotated,  # noqa: UP035 - typer reads the annotation
-    Any,  # noqa: UP035 - typer reads the annotation
-    List,  # noqa: UP035 - typer reads the annotation
-    Optional,  # noqa: UP035 - typer reads the annotation
+    Annotated,
+    Any,
+    List,
+    Optional,
 )
 
 import orjson

@@ -1,5 +1,5 @@
-"""Administration over HTTP: templates, ontologies, policies, shapes, erasures, webhooks, tokens, repeaters,
-continuous queries, and the state of an edge.
+"""Administration over HTTP: templates, ontologies, policies, shapes, erasures, webhooks, tokens, repeaters, continuous
+queries, and the state of an edge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Feeds: SSE and WebSocket subscriptions that reconnect and resume after the last id.
 
 Every message is delivered once, in order. The server may redirect a feed to another edge; positions belong to one
-edge, so that away from home messages carry event
-ids, which every edge understands. Over a WebSocket each message is acknowledged when the next one is asked for.
+edge, so that away from home messages carry event ids, which every edge understands. Over a WebSocket each message is
+acknowledged when the next one is asked for.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from triplewire.model.errors import NotFound, TooManyRequests, TriplewireError, 
 # Courses: where a feed listens now. At home, or at another edge that it was sent to, after the same event.
 #
 # Positions are those of one edge. Away, messages have the ids of events, which every edge understands: whatever the
-# last
-# id is, it is right at home.
+# last id is, it is right at home.
 
 _HOPS = 5
 """Redirections in a row before a feed goes home, and asks to stay."""

@@ -73,7 +73,7 @@ def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     return _with_detail(errors.Unsupported(construct, place=_place(document), excerpt=_excerpt(document)), detail)
 
 
-def _unfit(detail: str, document: Mapping[str, Any]) -> TriplewireError:
+def _invalid_field(detail: str, document: Mapping[str, Any]) -> TriplewireError:
     field = str(document.get("field", ""))
     return errors.InvalidField(field, detail, place=_place(document), excerpt=_excerpt(document))
 
@@ -107,13 +107,13 @@ def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 _MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], TriplewireError]] = {
     **{name: _simple(kind) for name, kind in _SIMPLE.items()},
     "Unsupported": _unsupported,
-    "Unfit": _unfit,
+    "InvalidField": _invalid_field,
     "ShapeViolation": _shape_violation,
     "UnknownMediaType": _media_type,
     "NotAcceptable": _format,
     "BodyTooLarge": _too_large,
-    "TooMany": lambda detail, document: errors.TooManyRequests(detail, float(document.get("retry_after", 1.0))),
-    "IdTaken": _id_taken,
+    "TooManyRequests": lambda detail, document: errors.TooManyRequests(detail, float(document.get("retry_after", 1.0))),
+    "DuplicateId": _id_taken,
     "Unauthenticated": lambda detail, document: errors.Unauthenticated(_hinted(detail), given=True),
     "Forbidden": lambda detail, document: errors.Forbidden(detail, scope=str(document.get("scope", ""))),
     "QueryLimit": lambda detail, document: errors.QueryLimit(detail),

@@ -1,8 +1,7 @@
 """HTTP requests to one edge, and the credentials that they carry.
 
-The token is sent to this edge alone, never to one that a feed is redirected to; neither token nor certificates
-appear in an error, a log or a repr. Errors are
-those of `triplewire.errors`.
+The token is sent to this edge alone, never to one that a feed is redirected to; neither token nor certificates appear
+in an error, a log or a repr. Errors are those of `triplewire.errors`.
 """
 
 from __future__ import annotations

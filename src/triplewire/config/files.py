@@ -1,8 +1,7 @@
 """Durable files: atomic replacement, file locks, and the format of a data directory.
 
 Every file that is written whole is written by `replace_file` or `replacing`, and every lock between processes is a
-`file_lock`. This stands
-below storage, because process status and the audit log need it, too.
+`file_lock`. This stands below storage, because process status and the audit log need it, too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Settings are one frozen value that every process is started with.
 
 A process can also hide a package from itself. PyArrow imports pandas, where it is installed, as soon as it sees a
-Python
-list, only to ask whether the list is a data frame. That takes half a second and 50 MB in every process. Spark's
-driver needs
-pandas; edges and workers do not, and hide it.
+Python list, only to ask whether the list is a data frame. That takes half a second and 50 MB in every process. Spark's
+driver needs pandas; edges and workers do not, and hide it.
 """
 
 from __future__ import annotations
@@ -234,9 +232,8 @@ def is_orphaned(settings: Settings) -> bool:
 # Imports that a process can do without.
 #
 # PyArrow imports pandas, where it is installed, as soon as it sees a Python list, only to ask whether the list is one
-# of
-# its frames. That takes half a second and 50 MB in every process. Spark's driver cannot run without pandas; edges and
-# workers can, and hide it from themselves.
+# of its frames. That takes half a second and 50 MB in every process. Spark's driver cannot run without pandas; edges
+# and workers can, and hide it from themselves.
 
 
 class _Hiding(MetaPathFinder):

@@ -1,7 +1,6 @@
 """State of continuous queries: partitions, their changelogs, and the generations of state directories.
 
-A state partition is a pure function of its inputs and batches. It keeps its inputs, less those that no longer
-matter,
+A state partition is a pure function of its inputs and batches. It keeps its inputs, less those that no longer matter,
 so that a snapshot is a table of inputs, and a partition that was lost is rebuilt from the last snapshot and the
 changelog since. A batch runs in rounds; a round writes one file for each partition that kept something. A batch that
 is replayed overwrites the same files.
@@ -120,10 +119,8 @@ class ChangelogRange:
 # Places: where state is, in one of many workers; it is nothing but what came in.
 #
 # A place takes what a batch sends it and gives what follows. All that it holds is what it was given, less what no
-# longer
-# matters, so that a snapshot of it is a table of its inputs, and one that was lost is made again from the last
-# snapshot
-# and what came since.
+# longer matters, so that a snapshot of it is a table of its inputs, and one that was lost is made again from the last
+# snapshot and what came since.
 
 
 @dataclass(frozen=True)
@@ -231,8 +228,7 @@ def _digest(terms: list[str | None]) -> bytes:
 #
 # What is erased is in no generation that was made after it had gone from log and lake. The older ones are dropped when
 # the answers of the batch are written in which the new one was made. Should that batch be done again, stations are
-# made
-# anew once more; what windows were given was written down and stays.
+# made anew once more; what windows were given was written down and stays.
 
 _DISTINCT_FOLDER = "told"
 """Which answers were told of those that are told once: hashes."""

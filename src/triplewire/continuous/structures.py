@@ -1,7 +1,6 @@
 """Query structures: unbounded continuous queries with their constants lifted out as parameters.
 
-Predicates stay, because the join network tells triples apart by them first. Filters and computed values are applied
-to
+Predicates stay, because the join network tells triples apart by them first. Filters and computed values are applied to
 complete joins by the projection; their constants stay in it.
 """
 

@@ -1,8 +1,7 @@
 """Bloom filters by file and column: skip files whose min/max range covers a term that they do not contain.
 
 A filter takes four bits of a name's hash. It is built while no query runs, for files that were asked for by name;
-files never
-change their names, so that it stays valid for as long as they exist.
+files never change their names, so that it stays valid for as long as they exist.
 """
 
 from __future__ import annotations

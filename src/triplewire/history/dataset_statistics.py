@@ -1,8 +1,7 @@
 """Dataset statistics: HyperLogLog sketches of predicates, the file that keeps them, and a summary for catalogues.
 
 Some bits of each hash choose a register, which keeps the longest run of zeros of the rest. Registers of two sets of
-rows are merged
-by the maximum, so that no row is read twice.
+rows are merged by the maximum, so that no row is read twice.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from triplewire.config.files import replace_file
 from triplewire.sparql.statistics import TripleCounts
 
 # Of each hash a few bits choose a register, and the register keeps the longest run of zeros that the rest began with:
-# the
-# more different values there were, the longer (HyperLogLog). Registers of two sets of rows are joined by the maximum,
-# so
-# that no row is looked at twice.
+# the more different values there were, the longer (HyperLogLog). Registers of two sets of rows are joined by the
+# maximum, so that no row is looked at twice.
 
 REGISTERS = 256
 """They estimate within 7 percent, which is enough to choose an order of joins."""

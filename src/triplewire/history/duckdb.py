@@ -1,8 +1,7 @@
 """The DuckDB engine: one connection that reads the lake's files, or its in-memory copy of them, and nothing else.
 
-The copy is used once all files are in it and for as long as the lake is small enough. Predicates, subjects and
-objects are
-dictionary-encoded there: zone maps of numbers are exact, and joins by numbers take a fraction of the time.
+The copy is used once all files are in it and for as long as the lake is small enough. Predicates, subjects and objects
+are dictionary-encoded there: zone maps of numbers are exact, and joins by numbers take a fraction of the time.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ from triplewire.storage.lake.read_counts import ReadCounter
 # Caches: the lake in memory, for as long as it is small enough.
 #
 # Files are taken in one by one, and the copy is used once all of them are there. Predicates are numbered in it:
-# engines
-# keep the least and the greatest of a run of numbers in full, but of texts only a few letters, in which all IRIs
-# agree.
-# Subjects and objects are numbered, too, all in one row of numbers: to join by these takes a fraction of the time.
+# engines keep the least and the greatest of a run of numbers in full, but of texts only a few letters, in which all
+# IRIs agree. Subjects and objects are numbered, too, all in one row of numbers: to join by these takes a fraction of
+# the time.
 
 COPY = "cached_quads"
 _TYPES = {

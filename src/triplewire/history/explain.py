@@ -1,8 +1,7 @@
 """EXPLAIN: how a query is answered, as text for people and as JSON for programs.
 
-A client that does not see everything gets a redacted form without counts, estimates, files, times and the engine's
-own plan,
-all of which depend on hidden data; its plan is made without a look at the data.
+A client that does not see everything gets a redacted form without counts, estimates, files, times and the engine's own
+plan, all of which depend on hidden data; its plan is made without a look at the data.
 """
 
 from __future__ import annotations
@@ -84,8 +83,7 @@ class QueryExplain:
 # Outlooks: how a query is answered, as it is told to somebody who does not see everything.
 #
 # Counts, estimates, files, times and the engine's own plan depend on what is out of sight, and so are not in it. The
-# plan
-# is one that was made without a look at the data.
+# plan is one that was made without a look at the data.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""The pool of query workers as the event loop sees it: processes, the queue of waiting queries, and streamed
-answers.
-"""
+"""The pool of query workers as the event loop sees it: processes, the queue of waiting queries, and streamed answers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""File pruning by zone maps (min/max of each column) and by joins: scans read only files that can hold a row for
-them.
+"""File pruning by zone maps (min/max of each column) and by joins: scans read only files that can hold a row for them.
 
-Data that lie close in time lie close in most columns. So the ranges of the files that one scan is left with also
-prune the
-files of the scans that it is joined with. No file is read for this.
+Data that lie close in time lie close in most columns. So the ranges of the files that one scan is left with also prune
+the files of the scans that it is joined with. No file is read for this.
 """
 
 from __future__ import annotations
@@ -214,8 +212,7 @@ def _file_numbers(files: NDArray[np.bool_]) -> set[int]:
 # Narrowings: files that a scan need not read, because what it is joined with lies elsewhere.
 #
 # What lies close in time lies close in most columns: where one scan is left with the files of an hour, the subjects
-# and
-# positions of these leave the others with about that hour, too. Nothing is read to find it out.
+# and positions of these leave the others with about that hour, too. Nothing is read to find it out.
 
 _FEWER = 2
 """How many times as many files a scan must have for another to narrow it: looking at them all takes time, too."""

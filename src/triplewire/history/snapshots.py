@@ -1,8 +1,7 @@
 """Incremental reading of lake snapshots, and the relations that compiled queries read.
 
 Rows only come at later positions, and files that replace others hold the same rows. So only rows after the last
-position
-are new, until rows were removed from the table: then everything begins anew.
+position are new, until rows were removed from the table: then everything begins anew.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from triplewire.storage.lake.data_files import QUADS, parquet_relation
 from triplewire.storage.lake.ports import Snapshot
 
 # Rows only ever come at later positions, and files that take the place of others hold the same rows. So after a
-# position
-# only what lies behind it is new, until rows were taken away from the table: then everything begins anew.
+# position only what lies behind it is new, until rows were taken away from the table: then everything begins anew.
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 Kinds of objects are counted exactly, once for each row. Cardinalities are estimated by HyperLogLog.
 
-Duplicates are found by hashes: equal hashes may be one triple, different hashes are not, so "no duplicates" is
-exact. A triple with
-a greater subject than any of its predicate is new whatever its hash; of old rows only the greatest subjects are
-remembered. Ids in time order therefore stay known to be unique however many come; others until the limit of hashes.
-Hashes are kept in sorted runs: a lookup is a binary search in each of about a dozen arrays.
+Duplicates are found by hashes: equal hashes may be one triple, different hashes are not, so "no duplicates" is exact.
+A triple with a greater subject than any of its predicate is new whatever its hash; of old rows only the greatest
+subjects are remembered. Ids in time order therefore stay known to be unique however many come; others until the limit
+of hashes. Hashes are kept in sorted runs: a lookup is a binary search in each of about a dozen arrays.
 """
 
 from __future__ import annotations
@@ -249,11 +248,9 @@ class SortedRuns:
 # Repetitions: which predicates have triples that come again, and whether events share an id.
 #
 # By hashes: two triples of one hash may be one triple, two of different hashes are not. So what is told to be there
-# only
-# once is. A triple with a greater subject than any of its predicate was not there, whatever its hash; of what came
-# long
-# ago only these are remembered. Names that are in the order of time, as those that the broker gives, stay known to be
-# there once however much comes; others until there is more than hashes are remembered of.
+# only once is. A triple with a greater subject than any of its predicate was not there, whatever its hash; of what
+# came long ago only these are remembered. Names that are in the order of time, as those that the broker gives, stay
+# known to be there once however much comes; others until there is more than hashes are remembered of.
 
 Predicate: TypeAlias = str | None
 """None, itself no predicate, stands for ids of events: they lie among the subjects of triples."""

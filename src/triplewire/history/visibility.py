@@ -1,8 +1,8 @@
 """Row-level security over the lake: relations of visible quads and events, and the hidden instances of classes.
 
-A query is compiled as for everybody and then reads these relations instead of `quads` and `events`. Counts, paths
-and negation
-see nothing else. Hidden instances are found once and kept up as the lake grows; a row is a position and a node.
+A query is compiled as for everybody and then reads these relations instead of `quads` and `events`. Counts, paths and
+negation see nothing else. Hidden instances are found once and kept up as the lake grows; a row is a position and a
+node.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from triplewire.storage.lake.data_files import parquet_relation
 from triplewire.storage.lake.ports import Snapshot
 
 # A query is compiled as for everybody, and then reads these. So whatever it does, counts and paths and what is not
-# there
-# included, it does to what is in sight.
+# there included, it does to what is in sight.
 
 _ROW = "w"
 """The alias of a stored row."""

@@ -1,6 +1,4 @@
-"""A query worker answers queries one at a time over a socket, within memory limits that the operating system
-enforces.
-"""
+"""A query worker answers queries one at a time over a socket, within memory limits that the operating system enforces."""
 
 from __future__ import annotations
 

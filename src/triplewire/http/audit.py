@@ -1,8 +1,8 @@
 """The audit middleware: records who did what, and who was refused.
 
-An administrative act is written to disk before it is carried out, and its outcome afterwards; if it cannot be
-written it is not carried out. Refusals, queries, and subscriptions that are made or ended are written in batches a
-little later. Publishing and consuming are not audited, only counted by metrics.
+An administrative act is written to disk before it is carried out, and its outcome afterwards; if it cannot be written
+it is not carried out. Refusals, queries, and subscriptions that are made or ended are written in batches a little
+later. Publishing and consuming are not audited, only counted by metrics.
 """
 
 from __future__ import annotations

@@ -76,8 +76,7 @@ def _listener_credential(request: web.Request) -> str | None:
 # Guests: those who were let in and are still here, so that they can be sent away when they are welcome no more.
 #
 # A token that is revoked must not go on being told what happens, or sending, by a connection that was opened before.
-# What
-# a connection is for does not matter: it is cut, and whoever comes back is refused at the door.
+# What a connection is for does not matter: it is cut, and whoever comes back is refused at the door.
 
 logger = logging.getLogger(__name__)
 

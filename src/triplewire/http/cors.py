@@ -1,8 +1,8 @@
 """Cross-origin requests: the origins whose pages may use an edge that they were not loaded from.
 
 A browser asks before it lets a page read an answer of another origin (CORS). It does not ask before it opens a
-WebSocket, so the edge must refuse that by itself: otherwise any page could listen to an edge that only the browser
-of its visitor can reach.
+WebSocket, so the edge must refuse that by itself: otherwise any page could listen to an edge that only the browser of
+its visitor can reach.
 """
 
 from __future__ import annotations

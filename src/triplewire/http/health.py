@@ -2,8 +2,8 @@
 commits and deliveries.
 
 `/health` answers 200 while what is published gets matched, be it late, and 503 otherwise; publishing works in both
-cases. Spans exist only where a collector is configured. A request's span is the parent of its events, unless an
-event carries a `traceparent` of its own.
+cases. Spans exist only where a collector is configured. A request's span is the parent of its events, unless an event
+carries a `traceparent` of its own.
 """
 
 from __future__ import annotations

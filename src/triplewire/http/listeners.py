@@ -1,9 +1,9 @@
 """Listening sockets and their TLS certificates.
 
 Several sockets may listen on one address (SO_REUSEPORT); the kernel spreads connections over them, and
-`steer_connections` limits that to the first few. Certificate files may be replaced at any time: a connection gets
-the certificate that holds when it is made, open ones stay as they are. New files are loaded apart before anything
-changes, so that half a renewal, or a key that does not fit, costs no connection.
+`steer_connections` limits that to the first few. Certificate files may be replaced at any time: a connection gets the
+certificate that holds when it is made, open ones stay as they are. New files are loaded apart before anything changes,
+so that half a renewal, or a key that does not fit, costs no connection.
 """
 
 from __future__ import annotations
@@ -110,8 +110,7 @@ def _attach(listener: socket.socket, among: int) -> None:
 # Certificates: TLS from two files, which may be replaced at any time.
 #
 # A connection gets the certificate that holds when it is made; those that are open stay as they are. New files are
-# tried
-# apart before anything changes, so that half a renewal, or a key that does not fit, costs nobody a connection.
+# tried apart before anything changes, so that half a renewal, or a key that does not fit, costs nobody a connection.
 
 FileSignature = tuple[tuple[int, int, int], ...]
 """By which a change of the files is noticed: when each was written, how long it is, and which file it is."""

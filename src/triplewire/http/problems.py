@@ -1,6 +1,4 @@
-"""Problem documents (RFC 9457): each error class with its status and title, and the middleware that answers with
-them.
-"""
+"""Problem documents (RFC 9457): each error class with its status and title, and the middleware that answers with them."""
 
 from __future__ import annotations
 
@@ -38,26 +36,26 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 """The first class that fits decides."""
 
 _TITLES = {
-    "MalformedRdf": "The RDF document does not parse",
-    "UnknownMediaType": "The media type is not known",
-    "NotAcceptable": "There is no format that the client takes",
-    "BodyTooLarge": "The body is too large",
-    "SparqlSyntax": "The SPARQL text does not parse",
-    "Unsupported": "The SPARQL construct is not supported",
-    "ShapeViolation": "An event does not conform to the shapes of its stream",
-    "Unfit": "A field does not fit",
-    "BadRequest": "The request is not as it must be",
-    "Unauthenticated": "Who asks is not known here",
-    "Forbidden": "Who asks may not do this",
-    "NotFound": "Nothing of that name is here",
-    "Gone": "What was here is kept no more",
-    "Conflict": "It has changed since",
-    "IdTaken": "An event of that id is there, with other content",
-    "TooMany": "The client has more than its share",
-    "StorageFull": "The disk is full; nothing was acknowledged",
-    "QueryLimit": "The query went over a limit",
-    "AnswerTooLarge": "The answer is too large",
-    "Unavailable": "A part that is needed does not answer now",
+    "MalformedRdf": "Malformed RDF",
+    "UnknownMediaType": "Unsupported media type",
+    "NotAcceptable": "Not acceptable",
+    "BodyTooLarge": "Payload too large",
+    "SparqlSyntax": "SPARQL syntax error",
+    "Unsupported": "Unsupported SPARQL",
+    "ShapeViolation": "Shape violation",
+    "InvalidField": "Invalid field",
+    "BadRequest": "Bad request",
+    "Unauthenticated": "Unauthorized",
+    "Forbidden": "Forbidden",
+    "NotFound": "Not found",
+    "Gone": "Gone",
+    "Conflict": "Conflict",
+    "DuplicateId": "Duplicate event id",
+    "TooManyRequests": "Too many requests",
+    "StorageFull": "Insufficient storage",
+    "QueryLimit": "Query limit exceeded",
+    "AnswerTooLarge": "Answer too large",
+    "Unavailable": "Service unavailable",
 }
 
 _EXTRAS = (

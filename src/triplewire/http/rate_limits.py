@@ -1,7 +1,7 @@
 """Limits per client: connections, requests and bytes per second (token buckets), and time for slow clients.
 
-Clients are told apart by address, an IPv6 network of 64 bits being one client; `X-Forwarded-For` is believed only
-from trusted proxies, and clients on this machine are not limited. A head, a body, or the reading of a response that
+Clients are told apart by address, an IPv6 network of 64 bits being one client; `X-Forwarded-For` is believed only from
+trusted proxies, and clients on this machine are not limited. A head, a body, or the reading of a response that
 trickles costs a client nothing, but a connection and memory here, so each has a timeout. Connections that are kept
 open on purpose have none: listeners, WebSockets, streaming publishers.
 """
@@ -195,7 +195,7 @@ class RateLimits:
         )
 
     def middleware(self) -> Middleware:
-        """Refuses what is too much with TooMany, before anything of it is read."""
+        """Refuses what is too much with TooManyRequests, before anything of it is read."""
 
         @web.middleware
         async def allow(request: web.Request, handler: Handler) -> web.StreamResponse:

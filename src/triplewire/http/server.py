@@ -1,9 +1,9 @@
-"""The HTTP server: an application on listening sockets until it is told to stop, then drained so that no client
-loses an answer.
+"""The HTTP server: an application on listening sockets until it is told to stop, then drained so that no client loses
+an answer.
 
 Bytes that are no request are answered with a problem document, never echoed or logged, since they may hold a token.
-Clients that are too slow with a head, a body or an answer are given up. While draining, nothing new is accepted,
-each answer closes its connection, and connections that are open are served until they close or the deadline passes.
+Clients that are too slow with a head, a body or an answer are given up. While draining, nothing new is accepted, each
+answer closes its connection, and connections that are open are served until they close or the deadline passes.
 """
 
 from __future__ import annotations

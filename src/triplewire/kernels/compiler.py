@@ -1,7 +1,6 @@
 """Decorators that compile Python functions with numba, and the types of the arrays that they take.
 
-Machine code is cached on disk in a directory whose name is a hash of all compiled sources: numba itself notices that
-a
+Machine code is cached on disk in a directory whose name is a hash of all compiled sources: numba itself notices that a
 function has changed, but not one that it calls.
 """
 
@@ -18,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 # What is kept is under a name that follows from all sources that are compiled: numba itself notices that a function
-# has
-# changed, but not one that it calls.
+# has changed, but not one that it calls.
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _ROOT = Path(__file__).parent.parent
-_COMPILED = ("native", "matching/index", "matching/bags", "ongoing/network")
+_COMPILED = ("kernels", "matching/index", "matching/bags", "continuous/join_network")
 """Where compiled functions are."""
 
 

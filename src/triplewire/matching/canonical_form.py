@@ -1,12 +1,9 @@
 """Canonical form: queries that differ only in the order of patterns and the names of variables become one query.
 
-Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Patterns are ordered
-by
+Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Patterns are ordered by
 colour refinement, in which constants take no part, so that queries which differ in constants alone still have one
-shape.
-Constants that may be swapped are sorted. A query so symmetric that the order of its text decides may keep two forms;
-two
-queries of different meaning never share one.
+shape. Constants that may be swapped are sorted. A query so symmetric that the order of its text decides may keep two
+forms; two queries of different meaning never share one.
 """
 
 from __future__ import annotations
@@ -101,10 +98,8 @@ def _pairs(given: tuple[tuple[str, Any], ...], names: dict[str, str]) -> tuple[t
 
 
 # Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Constants take no
-# part
-# in the order, so that what differs in constants alone still has one shape. Where a query is so symmetric that the
-# order
-# of its text decides after all, two that mean the same may stay apart; they are never mixed up.
+# part in the order, so that what differs in constants alone still has one shape. Where a query is so symmetric that
+# the order of its text decides after all, two that mean the same may stay apart; they are never mixed up.
 
 _COMPILED = ("regex", "replace")
 _MANY = 32

@@ -1,9 +1,8 @@
 """The evaluator: matches any subscription, as SQL that DuckDB runs over a whole batch of events.
 
 Each shape is one query: self-joins inside the event, and a join with the table of constants of its subscriptions.
-Matches
-are then checked against the positions between which each subscription holds, so that a batch is matched against the
-registry as it was at each of its events. A batch that takes too much time or memory is split:
+Matches are then checked against the positions between which each subscription holds, so that a batch is matched
+against the registry as it was at each of its events. A batch that takes too much time or memory is split:
 
 ```
 batch ──▶ events with small joins ────── all at once ──── over budget? halves ───┐
@@ -249,10 +248,8 @@ def _explode_sql(columns: frozenset[str]) -> str:
 
 # Any subscription is SQL: one query for each shape, self-joins inside the event, and a join with the table of
 # constants of the shape's subscriptions. DuckDB runs it over a whole batch of events at once. What it finds is then
-# held
-# against the positions between which each subscription holds, so that a batch is matched against the registry as it
-# was
-# at each of its events.
+# held against the positions between which each subscription holds, so that a batch is matched against the registry as
+# it was at each of its events.
 
 
 @dataclass

@@ -1,10 +1,8 @@
 """Explains a match: which part of a query an event satisfied, and which one it failed first.
 
 Each part of the query is asked of the event by itself, in a database of its own with a deadline. A conjunction is
-explained
-as it was written, pattern by pattern and filter by filter, with the quads that match and the values that a filter
-refused;
-any other query operator by operator.
+explained as it was written, pattern by pattern and filter by filter, with the quads that match and the values that a
+filter refused; any other query operator by operator.
 """
 
 from __future__ import annotations
@@ -311,8 +309,7 @@ def _term(node: Node, solution: Solution) -> str:
 
 
 # Each part of the query is asked of the event by itself. What is only patterns and filters is told as it was written,
-# one
-# after the other; anything else operator by operator.
+# one after the other; anything else operator by operator.
 
 Within: TypeAlias = Callable[[Operator], Operator]
 """Puts an operator where the one that is explained stands: into its graph."""

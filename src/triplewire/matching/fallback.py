@@ -9,9 +9,8 @@ events, for shapes without a guard ───────────────
 ```
 
 The fallback matcher has the events about which the index does not decide for some groups, such as those with long
-numbers.
-The members of these groups are read from the registry when such an event first comes, and cached while there is
-room.
+numbers. The members of these groups are read from the registry when such an event first comes, and cached while there
+is room.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Attribute filters: subscriptions as constraints on attributes, in JSON, and the queries that they stand for.
 
 A document is validated once, here. A constraint becomes a pattern with variables of its own and a condition on the
-object,
-or a bag, which takes all objects of the predicate together; several filters are the branches of a union. The form of
-a
-filter is the filter without its operands: filters of one form become queries that differ in constants alone, so they
-have
-one shape.
+object, or a bag, which takes all objects of the predicate together; several filters are the branches of a union. The
+form of a filter is the filter without its operands: filters of one form become queries that differ in constants alone,
+so they have one shape.
 """
 
 from __future__ import annotations
@@ -155,7 +152,7 @@ class TermReader:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, value: object, place: str) -> str:
-        """An IRI, written out or with a prefix; also in the form of `{"@id": …}`. Raises Unfit."""
+        """An IRI, written out or with a prefix; also in the form of `{"@id": …}`. Raises InvalidField."""
         if isinstance(value, dict) and set(value) == {"@id"}:
             value = value["@id"]
         if not isinstance(value, str):
@@ -168,7 +165,7 @@ class TermReader:
             raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
 
     def operand(self, value: object, kind: Operand, place: str) -> tuple[str, ...]:
-        """What a relation takes, of its kind. Raises Unfit."""
+        """What a relation takes, of its kind. Raises InvalidField."""
         if kind is Operand.FACT:
             return self._fact(value, place)
         term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
@@ -229,7 +226,7 @@ def parse_filters(value: object) -> tuple[AttributeFilter, ...]:
     """The filters of `{"filter": [constraint, …]}` or `{"filters": [[constraint, …], …]}`, of which one must hold; with
     `prefixes` for the IRIs in them. Other fields are not looked at.
 
-    Raises Unfit, with the place in the document, for whatever is not as it must be.
+    Raises InvalidField, with the place in the document, for whatever is not as it must be.
     """
     if not isinstance(value, Mapping):
         raise InvalidField("filter", 'a filter comes as {"filter": [{"attribute": …, "op": …, "value": …}, …]}')
@@ -324,7 +321,7 @@ _EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
 
 
 def document_query(value: Mapping[str, object]) -> Query:
-    """The question that a JSON document with `filter` or `filters`, and perhaps `prefixes`, asks. Raises Unfit."""
+    """The question that a JSON document with `filter` or `filters`, and perhaps `prefixes`, asks. Raises InvalidField."""
     return filters_query(parse_filters(value))
 
 
@@ -419,7 +416,7 @@ class FilterForm:
 
 
 def parse_form(value: Mapping[str, object]) -> tuple[FilterForm, tuple[str, ...]]:
-    """The form of a JSON document with `filter` or `filters`, and perhaps `prefixes`, and its terms. Raises Unfit."""
+    """The form of a JSON document with `filter` or `filters`, and perhaps `prefixes`, and its terms. Raises InvalidField."""
     return split_form(parse_filters(value))
 
 

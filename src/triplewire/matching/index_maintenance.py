@@ -1,9 +1,8 @@
 """Index maintenance: applies registry changes to the index, and keeps a journal of those that concern more than the
 index.
 
-Only the holder of the index lock applies changes; they are worked out first and written then, so that nothing is
-left half
-written. A journal entry is a position and what happened there, so that not every worker has to read all changes.
+Only the holder of the index lock applies changes; they are worked out first and written then, so that nothing is left
+half written. A journal entry is a position and what happened there, so that not every worker has to read all changes.
 """
 
 from __future__ import annotations

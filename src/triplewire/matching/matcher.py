@@ -1,5 +1,5 @@
-"""The matcher: matches batches of events against all subscriptions of the registry, by the index, the interpreter
-and the evaluator.
+"""The matcher: matches batches of events against all subscriptions of the registry, by the index, the interpreter and
+the evaluator.
 
 ```
           ┌── programs ─────────────────────────── groups ──────────────┐
@@ -9,13 +9,11 @@ events ───┤                                                             
           └── shapes without a guard  residual ─── subscriptions ───────┘
 ```
 
-The index belongs to the machine: its files are shared by all workers, and the first that needs a later position has
-it
+The index belongs to the machine: its files are shared by all workers, and the first that needs a later position has it
 learn the registry's changes up to there. The evaluators are each worker's own. One decides about the few events that
-the
-index leaves: those with long numbers, times without a zone, escapes, and those of which a subscriber may see only a
-part.
-The other has the subscriptions that are more than the index decides, on the events that have what they require.
+the index leaves: those with long numbers, times without a zone, escapes, and those of which a subscriber may see only
+a part. The other has the subscriptions that are more than the index decides, on the events that have what they
+require.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Match plans: the SQL that matches the subscriptions of a shape against a batch of quads, and an upper bound of its
 join sizes.
 
-The bound follows from an event's size alone: a pattern takes at most the quads of its predicate, patterns together
-at most
-all combinations of these. Most queries have far fewer rows; but a query and an event below the limit are harmless.
+The bound follows from an event's size alone: a pattern takes at most the quads of its predicate, patterns together at
+most all combinations of these. Most queries have far fewer rows; but a query and an event below the limit are
+harmless.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """Prepared queries: texts that differ only in constants are parsed once.
 
-A text is cut into its skeleton and its constants. For a new skeleton the text is lifted as it is, and again with
-other
-constants of the same kinds in place of its own: constants that come out as constants of the shape, and leave the
-shape
+A text is cut into its skeleton and its constants. For a new skeleton the text is lifted as it is, and again with other
+constants of the same kinds in place of its own: constants that come out as constants of the shape, and leave the shape
 unchanged, are parameters. All others, such as predicates and regular expressions, belong to the key under which the
 shape is cached. A later text with the same key needs no parser: its constants are filled in.
 
-`lift` may look at the family of a constant, and at whether two constants are equal, and at nothing else of them;
-both are
-checked against the cached recipe, and where they differ the text is lifted as it is.
+`lift` may look at the family of a constant, and at whether two constants are equal, and at nothing else of them; both
+are checked against the cached recipe, and where they differ the text is lifted as it is.
 """
 
 from __future__ import annotations
@@ -97,10 +94,9 @@ def _resource_nodes(part: object) -> Iterator[tuple[str, Node | None]]:
 
 # A text is cut into its skeleton and its constants. For a skeleton that is new the text is lifted as it is, and again
 # with other constants of the same kinds in the place of its own: constants that come out as constants of the shape,
-# and
-# leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to the
-# key
-# under which the shape is remembered. A later text with the same key needs no parser: its constants are filled in.
+# and leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to
+# the key under which the shape is remembered. A later text with the same key needs no parser: its constants are filled
+# in.
 #
 # `lift` may look at a constant's family, and at whether two constants are equal, and at nothing else of them; both are
 # held against what is remembered, and where they differ the text is lifted as it is.

@@ -1,8 +1,7 @@
 """Results of matches: expands a match, with its event and shape, into the bindings or the graph that a subscriber
 reads.
 
-A solution is a list of quad numbers, one for each pattern of the shape. A variable is read off the first pattern
-that
+A solution is a list of quad numbers, one for each pattern of the shape. A variable is read off the first pattern that
 holds it. Negative numbers stand for the event's own metadata (see `METADATA`).
 """
 

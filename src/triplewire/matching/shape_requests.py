@@ -1,10 +1,9 @@
 """Shape requests: a query with an event selector, and the skeleton of its text without constants.
 
 An event selector restricts a query to some streams, sources, applications or vocabularies; it becomes patterns and
-filters
-of the query itself. The skeleton is found by lexical rules, without the grammar: a hole that is no constant to the
-parser
-is never found to be a parameter. Anything of its kind that is put into a hole must be parsed in the same way.
+filters of the query itself. The skeleton is found by lexical rules, without the grammar: a hole that is no constant to
+the parser is never found to be a parameter. Anything of its kind that is put into a hole must be parsed in the same
+way.
 """
 
 from __future__ import annotations

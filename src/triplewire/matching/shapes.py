@@ -1,11 +1,9 @@
 """Shapes: queries with their constants lifted out as parameters.
 
-Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the
-shape,
+Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the shape,
 because they tell structures apart and make the cheapest scans; constants in other places, and literals in filters,
-become
-parameters. A regular expression stays, because an engine compiles it once for each query. A query that is more than
-patterns and filters is a general shape: it stays as it was written, but for its constants.
+become parameters. A regular expression stays, because an engine compiles it once for each query. A query that is more
+than patterns and filters is a general shape: it stays as it was written, but for its constants.
 """
 
 from __future__ import annotations
@@ -84,9 +82,9 @@ class ConstantLifter:
         return Param(len(self.constants) - 1, family)
 
 
-# Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in
-# the shape, because they tell structures apart and make the cheapest scans; constants in the other places, and
-# literals in filters, become parameters. A regular expression stays, because an engine compiles it once per query.
+# Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the
+# shape, because they tell structures apart and make the cheapest scans; constants in the other places, and literals in
+# filters, become parameters. A regular expression stays, because an engine compiles it once per query.
 
 _BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
 _NOW = Apply("now", ())

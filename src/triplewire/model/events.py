@@ -1,22 +1,16 @@
 """Events are published, stored, matched and delivered whole or not at all; each has one position in the log.
 
 A position is an integer that only grows. Clients see an opaque token of fixed width whose order as text is the order
-of
-positions, so that clients and stores may compare and sort tokens.
+of positions, so that clients and stores may compare and sort tokens.
 
 A match is a row of `MATCHES` and stays symbolic where possible: most subscriptions belong to a group that differs in
-one
-threshold, and a match names the group and the value of the event; the edge expands it for connected subscribers.
-Solutions are
-the numbers of the quads that gave them, or terms where something was computed; such a match names its one
-subscription by
-the position at which that was made.
+one threshold, and a match names the group and the value of the event; the edge expands it for connected subscribers.
+Solutions are the numbers of the quads that gave them, or terms where something was computed; such a match names its
+one subscription by the position at which that was made.
 
-An opaque payload is a body that is not RDF. It is carried inside an event and never matched: two quads about the
-event
-itself hold its media type (`tw:syntax`) and its text, or its bytes as xsd:base64Binary (`tw:body`). Log, lake,
-export and
-erasure therefore treat it like any other event.
+An opaque payload is a body that is not RDF. It is carried inside an event and never matched: two quads about the event
+itself hold its media type (`tw:syntax`) and its text, or its bytes as xsd:base64Binary (`tw:body`). Log, lake, export
+and erasure therefore treat it like any other event.
 """
 
 from __future__ import annotations
@@ -118,8 +112,8 @@ MATCHED_COLUMNS = ("position", "stream", "event", "text", "source", "application
 
 # Positions: the one order of events and registry changes.
 #
-# Inside, a position is an integer that only grows. Outside it is an opaque token of fixed width whose
-# order as text is the order of positions, so that clients and stores may compare and sort tokens.
+# Inside, a position is an integer that only grows. Outside it is an opaque token of fixed width whose order as text is
+# the order of positions, so that clients and stores may compare and sort tokens.
 
 Position = NewType("Position", int)
 
@@ -157,11 +151,9 @@ def parse_position(text: str) -> Position:
 #
 # Most subscriptions belong to a group: those that are the same but for one threshold. A match then names the group and
 # the value that the event held against it, and is expanded at the edge, for those who listen: a group whose members
-# all
-# want everything costs one row for each event. Where solutions are asked for they are the numbers of the quads that
-# gave
-# them. Solutions that are more than quads of the event, because something was computed, are terms from the start, and
-# such a match names the one subscription that it is of, by the position at which that was made.
+# all want everything costs one row for each event. Where solutions are asked for they are the numbers of the quads
+# that gave them. Solutions that are more than quads of the event, because something was computed, are terms from the
+# start, and such a match names the one subscription that it is of, by the position at which that was made.
 
 
 class LimitReached(StrEnum):

@@ -1,11 +1,9 @@
 """RDF terms are text in canonical N-Triples form, the one form that flows through the system.
 
-`<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal, `"chaud"@fr`
-a
+`<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal, `"chaud"@fr` a
 language-tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline, so quads can be
-joined and
-split with both. Blank nodes do not occur: they are skolemized when they are published. SPARQL 1.1 JSON results are
-written here too.
+joined and split with both. Blank nodes do not occur: they are skolemized when they are published. SPARQL 1.1 JSON
+results are written here too.
 """
 
 from __future__ import annotations
@@ -15,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# `<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal,
-# `"chaud"@fr` a tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline,
-# so quads can be joined and split with both. Blank nodes do not occur: they become IRIs at the door.
+# `<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal, `"chaud"@fr`
+# a tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline, so quads can be joined and
+# split with both. Blank nodes do not occur: they become IRIs at the door.
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -1,8 +1,8 @@
 """A route at work: it listens upstream, publishes downstream, and records its position on disk.
 
 The range of positions is written down before its events are published. A relay that ends before the acknowledgement
-publishes the same events again with the same
-idempotency key, and the edge downstream stores them once. At most one publication is under way.
+publishes the same events again with the same idempotency key, and the edge downstream stores them once. At most one
+publication is under way.
 """
 
 from __future__ import annotations

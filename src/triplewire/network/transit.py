@@ -1,7 +1,7 @@
 """Events in transit through a relay: as received, with the path behind them, in a bounded buffer.
 
-An event that is not enriched is forwarded without parsing it. The header `Relay-Path` lists the streams and edges
-that an event has passed, so that loops end.
+An event that is not enriched is forwarded without parsing it. The header `Relay-Path` lists the streams and edges that
+an event has passed, so that loops end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks of a document before and after the parser sees it.
 
 Before: nesting depth, XML entities and JSON-LD contexts are bounded, because a small document could overflow the
-parser's stack or cost far more memory
-than its size. After: a syntax error of the parser becomes MalformedRdf with line, column and excerpt.
+parser's stack or cost far more memory than its size. After: a syntax error of the parser becomes MalformedRdf with
+line, column and excerpt.
 """
 
 from __future__ import annotations

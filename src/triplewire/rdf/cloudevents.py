@@ -1,9 +1,8 @@
 """CloudEvents 1.0: an event in the three modes of the HTTP binding.
 
 In *binary* mode the attributes are headers `ce-*` and the body is the data; in *structured* mode both are one JSON
-object; a *batch* is an array of such objects.
-The data is RDF, or anything else, which is carried unchanged. Attributes become headers of events and back without
-loss:
+object; a *batch* is an array of such objects. The data is RDF, or anything else, which is carried unchanged.
+Attributes become headers of events and back without loss:
 
 | attribute | of an event |
 |---|---|

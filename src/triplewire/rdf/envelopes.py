@@ -1,7 +1,7 @@
 """Envelopes: formats that hold many items in one body, each accepted or refused by itself.
 
-Ztreamy items, lines of JSON, CloudEvents, Jelly frames, RDF Messages, and plain N-Quads without an end. A body that
-is no RDF becomes one event that carries it.
+Ztreamy items, lines of JSON, CloudEvents, Jelly frames, RDF Messages, and plain N-Quads without an end. A body that is
+no RDF becomes one event that carries it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Event headers as triples: metadata beside the quads, about the event's id, in the default graph.
 
-Queries can ask for `tw:stream`, `tw:source`, `tw:application`, `tw:time` and `tw:received`. `tw:extensions` holds
-the publisher's own headers as a JSON
-object of texts; they are stored and sent on with the event.
+Queries can ask for `tw:stream`, `tw:source`, `tw:application`, `tw:time` and `tw:received`. `tw:extensions` holds the
+publisher's own headers as a JSON object of texts; they are stored and sent on with the event.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# They are those that a query asks for: `tw:stream`, `tw:source`, `tw:application`, `tw:time`, `tw:received`;
-# and `tw:extensions`, which no query asks for: the headers of its publisher's own, as JSON.
+# They are those that a query asks for: `tw:stream`, `tw:source`, `tw:application`, `tw:time`, `tw:received`; and
+# `tw:extensions`, which no query asks for: the headers of its publisher's own, as JSON.
 
 HEADER_PROPERTIES = ("stream", "source", "application", "time", "received", "extensions")
 _TIMES = ("time", "received")

@@ -1,8 +1,7 @@
 """RDF Messages: documents of Turtle, TriG, N-Triples or N-Quads in which `MESSAGE` ends a message.
 
 A draft of the W3C's community on RDF stream processing, https://w3c-cg.github.io/rsp/spec/messages. A message is a
-dataset that is meant as one. Prefixes
-hold from message to message; labels of blank nodes do not.
+dataset that is meant as one. Prefixes hold from message to message; labels of blank nodes do not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The RDF parser: a body becomes events.
 
 The RDF library's parser feeds its serializer, so that only canonical N-Quads text comes back, which one regular
-expression takes apart.
-`docs/decisions` has the measurements.
+expression takes apart. `docs/decisions` has the measurements.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The SHACL worker: a process that validates events against shapes, and nothing else.
 
-`python -m triplewire.rdf.shacl_worker` reads requests from standard input and writes answers to standard output:
-four bytes of length, then JSON. Its memory is
-limited, and its parent kills it when a request takes too long. The validator is slow to import.
+`python -m triplewire.rdf.shacl_worker` reads requests from standard input and writes answers to standard output: four
+bytes of length, then JSON. Its memory is limited, and its parent kills it when a request takes too long. The validator
+is slow to import.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import orjson
-from pyshacl.entrypoints import (
-    apply_patches,  # type: ignore[attr-defined]
-    assign_baked_in,  # type: ignore[attr-defined]
-)
+from pyshacl.entrypoints import apply_patches, assign_baked_in  # type: ignore[attr-defined]
 from pyshacl.errors import ConstraintLoadError, ReportableRuntimeError, ShapeLoadError
 from pyshacl.graph_abstraction import DataGraph
 from pyshacl.shapes_graph import ShapesGraph
@@ -119,8 +116,7 @@ def _term(text: str) -> Node:
     return Literal(found.lexical, datatype=URIRef(found.datatype), normalize=False)
 
 
-# The worker: a process that judges events by shapes, and nothing else. It hears and answers over its standard
-# streams:
+# The worker: a process that judges events by shapes, and nothing else. It hears and answers over its standard streams:
 # four bytes of length, then JSON. Whoever started it kills it when it takes too long.
 
 

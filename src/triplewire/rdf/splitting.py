@@ -1,9 +1,8 @@
 """Splitters: a body that arrives in pieces is taken apart into items that can each be parsed alone.
 
-N-Quads is split by lines, TriG by statements: a graph in braces, or triples up to their full stop. Statements are
-told apart by punctuation alone, so that a
-broken one does not spoil the others; directives hold for all that follow. A body that does not parse is split into
-its events, so that one of them can be refused alone.
+N-Quads is split by lines, TriG by statements: a graph in braces, or triples up to their full stop. Statements are told
+apart by punctuation alone, so that a broken one does not spoil the others; directives hold for all that follow. A body
+that does not parse is split into its events, so that one of them can be refused alone.
 """
 
 from __future__ import annotations
@@ -140,8 +139,8 @@ class QuadSplitter:
 # Statements: a document in parts that can each be read by itself.
 #
 # N-Quads has lines. TriG has statements: a graph in braces, or triples up to their full stop; directives hold for
-# those
-# that come after. They are told apart by their signs alone, so that a broken part does not take the others along.
+# those that come after. They are told apart by their signs alone, so that a broken part does not take the others
+# along.
 
 _LONG_BODY = rb"(?:[^Q\\]|\\.|Q{1,2}(?!Q))*"
 _SHORT_BODY = rb"[^Q\\\r\n]*(?:\\.[^Q\\\r\n]*)*"

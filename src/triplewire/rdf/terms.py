@@ -1,14 +1,13 @@
 """Event ids, Skolem IRIs and checked terms.
 
 An event id is an absolute IRI that names the graph of the event's quads. New ids are in the order of time (UUID
-version 7, RFC 9562), so that
-files which hold a stretch of time hold a stretch of ids, and a look-up by id skips the others.
+version 7, RFC 9562), so that files which hold a stretch of time hold a stretch of ids, and a look-up by id skips the
+others.
 
 Skolemization replaces blank nodes by IRIs at publication. A blank node is local to its document: its IRI holds a key
-made from the event's id and
-its number among the blank nodes of the event. The same label in another event is another node; the same event
-published again, even with
-other labels, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as ids do.
+made from the event's id and its number among the blank nodes of the event. The same label in another event is another
+node; the same event published again, even with other labels, has the same nodes. Where the id tells a time the key
+begins with it, so that nodes sort as ids do.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from triplewire.model.errors import BadRequest
 from triplewire.model.terms import GENID
 
 # Those that are made here are in the order of time (UUID version 7, RFC 9562), so that files which hold a stretch of
-# time
-# hold a stretch of ids, and a look-up by id passes over the others.
+# time hold a stretch of ids, and a look-up by id passes over the others.
 
 _VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
 _FRACTIONS = 1 << 12
@@ -79,10 +77,9 @@ def check_id(text: str) -> str:
 # Skolem IRIs: what blank nodes become at the door, so that a term means the same everywhere.
 #
 # A blank node is local to its document. Its IRI therefore holds a key made from the event's id, and its number among
-# the
-# blank nodes of the event: the same label in another event is another node, and the same event that comes again, with
-# other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as ids
-# do.
+# the blank nodes of the event: the same label in another event is another node, and the same event that comes again,
+# with other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as
+# ids do.
 
 SKOLEM_PREFIX = GENID
 

@@ -1,8 +1,7 @@
 """Ztreamy items: headers and a body, one after the other, as figure 2 of the paper shows them.
 
 `Event-Id`, `Source-Id`, `Syntax`, `Application-Id`, `Timestamp` and `Body-Length`, then headers of the publisher's
-own; an empty line; as many bytes as
-`Body-Length` says.
+own; an empty line; as many bytes as `Body-Length` says.
 """
 
 from __future__ import annotations

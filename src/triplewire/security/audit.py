@@ -1,8 +1,7 @@
 """The audit log: append-only lines of JSON in a folder that several processes share.
 
 There are two files: acts and refusals. A client can be refused as often as it likes, so refusals are rotated by
-themselves
-and push out nothing but other refusals.
+themselves and push out nothing but other refusals.
 """
 
 from __future__ import annotations

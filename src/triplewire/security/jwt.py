@@ -27,10 +27,8 @@ from triplewire.model.errors import BadRequest, Unauthenticated, Unavailable
 from triplewire.security.principals import Grant, Principal, Verb, stream_pattern_of
 
 # `scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says
-# of
-# others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A token
-# must
-# say when it expires: it cannot be revoked here.
+# of others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A
+# token must say when it expires: it cannot be revoked here.
 
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 ALGORITHMS: Mapping[tuple[str, str | None], frozenset[str]] = {

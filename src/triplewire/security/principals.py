@@ -1,7 +1,7 @@
 """Principals, and the grants that they hold.
 
-A grant is a verb and a stream pattern: `publish:home` for one stream, `consume:city-*` for a name prefix, `query:*`
-or just `query` for all streams; `*` alone grants everything. Mercure names streams by topic: `/streams/home` is one
+A grant is a verb and a stream pattern: `publish:home` for one stream, `consume:city-*` for a name prefix, `query:*` or
+just `query` for all streams; `*` alone grants everything. Mercure names streams by topic: `/streams/home` is one
 stream, `…/streams/city-{id}` a prefix, `…/streams/{stream}` or `*` all; any other address names none. An
 `Authenticator` maps a credential to a principal.
 """
@@ -38,8 +38,7 @@ class Verb(StrEnum):
 # Grants: a verb, and the streams for which it is allowed.
 #
 # Written as `publish:home` for one stream, `consume:city-*` for all whose names begin so, `query:*` or just `query`
-# for
-# all. `*` alone is everything.
+# for all. `*` alone is everything.
 
 ALL_STREAMS = "*"
 

@@ -21,8 +21,7 @@ from triplewire.security.principals import Principal
 #     tw_k3m9x2pq_4vN0…     a mark, by which those who look for leaked secrets find it; the id; the secret
 #
 # The secret is random, of more bits than anybody can try. So one SHA-256 of it is as good as any slow hash, which are
-# for
-# secrets that people choose, and takes a microsecond in each request.
+# for secrets that people choose, and takes a microsecond in each request.
 
 TOKEN_PREFIX = "tw"
 _ID_ALPHABET = string.ascii_lowercase + string.digits

@@ -35,8 +35,8 @@ from triplewire.model.terms import RDF_TYPE
 # Scopes: sets of names, as patterns that are allowed and patterns that are denied.
 #
 # A pattern is a name, or the beginning of names with `*` after it; `*` alone is all names. Names of streams are
-# written
-# as they are. IRIs stand in angle brackets, which a pattern opens but does not close: `<https://example.org/ns#*`.
+# written as they are. IRIs stand in angle brackets, which a pattern opens but does not close:
+# `<https://example.org/ns#*`.
 
 ALL = "*"
 

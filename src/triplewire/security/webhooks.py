@@ -1,8 +1,7 @@
 """Webhook security: the addresses that may be called (protection against SSRF), and the signatures of calls.
 
 A webhook's owner chooses which host this machine calls from inside its own network. So only public addresses are
-called, and
-those that the deployment allows. Signatures are those of Standard Webhooks and of WebSub.
+called, and those that the deployment allows. Signatures are those of Standard Webhooks and of WebSub.
 """
 
 from __future__ import annotations

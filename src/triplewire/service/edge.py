@@ -1,5 +1,5 @@
-"""The edge process: opens the embedded twins, puts the application together and serves it until SIGTERM, SIGINT or
-the end of its parent.
+"""The edge process: opens the embedded twins, puts the application together and serves it until SIGTERM, SIGINT or the
+end of its parent.
 """
 
 from __future__ import annotations

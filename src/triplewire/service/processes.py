@@ -1,9 +1,8 @@
 """Child processes of the supervisor: restart with back-off, the pool of edges on one port, rolling restart and
 autoscaling.
 
-Listening sockets stay open in the supervisor, so that connections which no edge has accepted yet survive a restart.
-An edge is added when the others are busy and
-removed when they could carry its load, each only after a while.
+Listening sockets stay open in the supervisor, so that connections which no edge has accepted yet survive a restart. An
+edge is added when the others are busy and removed when they could carry its load, each only after a while.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The query process: started by an edge, it answers over an inherited socket and ends with it.
 
 `python -m triplewire.service.query_process duckdb|spark SOCKET`, with the settings in the environment. Imports stand
-inside functions, because neither engine may
-load the other's libraries.
+inside functions, because neither engine may load the other's libraries.
 """
 
 from __future__ import annotations

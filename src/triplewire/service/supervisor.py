@@ -1,5 +1,5 @@
-"""The supervisor: edges and pipeline on one machine as children of one process that watches them, and the request
-for a rolling restart.
+"""The supervisor: edges and pipeline on one machine as children of one process that watches them, and the request for
+a rolling restart.
 """
 
 from __future__ import annotations

@@ -1,8 +1,32 @@
-"""Triplewire for Spark programs: SPARQL as frames, the format `triplewire`, and frames that are published."""
+"""Triplewire for Spark programs: SPARQL results as DataFrames, the format `triplewire`, and DataFrames that are published.
 
-from triplewire.spark.dataframes.data_source import register
-from triplewire.spark.dataframes.format import EVENTS, QUADS
-from triplewire.spark.dataframes.publish import Report, write_events
-from triplewire.spark.dataframes.sparql import sparql
+Names are loaded on first use, because Spark's worker daemon imports this package, too, and must start at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triplewire.spark.dataframes.data_source import register
+    from triplewire.spark.dataframes.format import EVENTS, QUADS
+    from triplewire.spark.dataframes.publish import Report, write_events
+    from triplewire.spark.dataframes.sparql import sparql
 
 __all__ = ["EVENTS", "QUADS", "Report", "register", "sparql", "write_events"]
+
+_HOMES = {
+    "EVENTS": "format",
+    "QUADS": "format",
+    "Report": "publish",
+    "register": "data_source",
+    "sparql": "sparql",
+    "write_events": "publish",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.dataframes.{_HOMES[name]}"), name)

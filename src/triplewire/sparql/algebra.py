@@ -1,8 +1,8 @@
 """The algebra of a query, as plain values: what the parser makes and the compiler reads.
 
-A node of a pattern is a variable, a constant term, or a parameter (a constant that was lifted out, so that
-queries of one shape share one plan). Expressions are trees of `Apply` over the same three leaves. Operators are
-those of the SPARQL algebra; each gives a bag of solutions.
+A node of a pattern is a variable, a constant term, or a parameter (a constant that was lifted out, so that queries of
+one shape share one plan). Expressions are trees of `Apply` over the same three leaves. Operators are those of the
+SPARQL algebra; each gives a bag of solutions.
 
 Variables that no query text can name: those that start with `_:` are its blank nodes, those that start with `.` are
 made while translating. Neither is what `*` selects.

@@ -3,8 +3,8 @@
 Only conjunctions are taken: no answer may depend on triples that have not arrived yet, and it must be the same
 whenever it is computed again. Nested groups are flattened into one list of patterns and one of steps, each in its
 scope. Solutions of two groups are joined where they agree on the variables that both bind; a variable that a step
-binds may have no value, so it gets another name and a step that compares. A variable that can only be one constant
-is replaced by it in the patterns (constant propagation).
+binds may have no value, so it gets another name and a step that compares. A variable that can only be one constant is
+replaced by it in the patterns (constant propagation).
 """
 
 from __future__ import annotations

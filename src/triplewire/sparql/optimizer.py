@@ -1,9 +1,9 @@
 """The optimizer: a tuple of rewriting rules, each applied to the whole tree in turn.
 
-Paths of fixed length become patterns; filters move towards the patterns that bind their variables; joined basic
-graph patterns are merged; `FILTER(?x = <iri>)` puts the IRI into the patterns, where it is looked up instead of
-compared (the variable keeps its value by a join, not by BIND, because inside EXISTS the outer solution may have
-another one); patterns are ordered from the rarest on, by statistics.
+Paths of fixed length become patterns; filters move towards the patterns that bind their variables; joined basic graph
+patterns are merged; `FILTER(?x = <iri>)` puts the IRI into the patterns, where it is looked up instead of compared
+(the variable keeps its value by a join, not by BIND, because inside EXISTS the outer solution may have another one);
+patterns are ordered from the rarest on, by statistics.
 """
 
 from __future__ import annotations

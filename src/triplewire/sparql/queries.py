@@ -36,9 +36,8 @@ from triplewire.sparql.traversal import iterate_parts, replace_nodes
 # Structures: what is left of a query when the constants that do not shape its plan are taken out.
 #
 # Queries of one structure share their SQL but for these constants. It is compiled once, with stand-ins that are like
-# the
-# constants in all that the compiler looks at and that nobody else would write; each place in the SQL where one of them
-# is found, in one of the forms in which the compiler writes it, is then a slot to be filled.
+# the constants in all that the compiler looks at and that nobody else would write; each place in the SQL where one of
+# them is found, in one of the forms in which the compiler writes it, is then a slot to be filled.
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _LARGEST_EXACT = 16_000_000

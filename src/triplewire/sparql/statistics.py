@@ -1,7 +1,7 @@
 """Statistics of the stored data by predicate, and the context that optimizer rules are given.
 
-Counts serve planning alone: no answer depends on them. Uniqueness and term families are relied on by the compiler,
-so they must hold for all data that the query reads.
+Counts serve planning alone: no answer depends on them. Uniqueness and term families are relied on by the compiler, so
+they must hold for all data that the query reads.
 """
 
 from __future__ import annotations

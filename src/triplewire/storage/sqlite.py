@@ -1,10 +1,8 @@
 """SQLite files that several threads and processes write and read at once.
 
 The log and the registry share one file and, in it, one sequence of positions. Both stand on this module, so that
-everyone
-opens the file the same way and foreign errors are translated here, once. A `CommitWatch` tells for a few
-microseconds whether any
-process has committed to a file.
+everyone opens the file the same way and foreign errors are translated here, once. A `CommitWatch` tells for a few
+microseconds whether any process has committed to a file.
 """
 
 from __future__ import annotations

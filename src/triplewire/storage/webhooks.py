@@ -1,8 +1,7 @@
 """The webhook store: registered webhooks, delivery progress, dead letters, signing secrets and the delivery lock.
 
 It holds what must survive any end of the process that delivers. The SQLite twin is a file of its own beside the log,
-so that
-publishers never wait for it. Webhooks themselves are registry entries; secrets are not.
+so that publishers never wait for it. Webhooks themselves are registry entries; secrets are not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Test doubles: logs and outboxes that fail or wait on demand, and stores of one kind together.
 
-Failures are markers in a test's data, one for each call, instead of bad luck. A contract suite runs over every kind
-of store.
+Failures are markers in a test's data, one for each call, instead of bad luck. A contract suite runs over every kind of
+store.
 """
 
 from __future__ import annotations

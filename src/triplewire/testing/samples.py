@@ -13,8 +13,7 @@ from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
 from triplewire.storage.log.ports import Publication
 
 # Of 666 products there are 250,030 triples, and as many producers, vendors, offers, persons and reviews as the
-# benchmark
-# has of them, so that what was asked of it elsewhere can be asked here, with the same numbers of answers.
+# benchmark has of them, so that what was asked of it elsewhere can be asked here, with the same numbers of answers.
 
 VOCABULARY = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/"
 INSTANCES = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/instances/"

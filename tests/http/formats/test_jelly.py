@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from pyjelly.integrations.rdflib.parse import parse_jelly_grouped  # type: ignore[import-untyped]
+from pyjelly.integrations.rdflib.parse import parse_jelly_grouped
 from rdflib import Graph, URIRef
 
 from tests.http.harness import House, house, run

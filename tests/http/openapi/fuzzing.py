@@ -40,7 +40,7 @@ def fuzz(url: str, folder: Path, *options: str) -> subprocess.CompletedProcess[s
 
 def _path() -> str:
     """Where the hooks are found, from wherever it runs."""
-    return os.pathsep.join((str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")))
+    return os.pathsep.join((str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -44,8 +44,8 @@ def _of(batch: pa.RecordBatch, name: str, place: int) -> pa.RecordBatch:
 def one_process(patch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A session whose workers are this process."""
     for module in (join_stage, window_stage):
-        patch.setattr(module, "here", lambda: Frame.task)
-        for name in ("lighten", "keep"):
+        patch.setattr(module, "current_partition", lambda: Frame.task)
+        for name in ("hide_pandas", "freeze_heap"):
             patch.setattr(module, name, lambda: None)
     return SimpleNamespace(createDataFrame=lambda table: Frame(table.to_batches()))
 

@@ -1,7 +1,6 @@
 """The builder of the join network: nodes shared by chains that begin alike, groups of queries, and their plan.
 
-Nodes and ports are identified by hashes of their definition, so that stored rows mean the same in another process
-and
+Nodes and ports are identified by hashes of their definition, so that stored rows mean the same in another process and
 under another plan. Events enter as arrays, with the scopes that each belongs to.
 """
 
@@ -33,8 +32,7 @@ from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER
 
 # Nodes and ports are named by hashes of what they are, so that rows that were kept mean the same in another process,
-# and
-# under another plan.
+# and under another plan.
 
 UNBOUNDED = 2**62
 """Of positions and of microseconds: no limit."""

@@ -1,7 +1,6 @@
 """Join order: the patterns of a query as a chain, rare ones first, ordered by the arrival rates of their predicates.
 
-Along a chain, each variable or lifted constant that a pattern binds gets the next *slot*. Names of variables are
-gone,
+Along a chain, each variable or lifted constant that a pattern binds gets the next *slot*. Names of variables are gone,
 so queries that begin alike share the beginning of their chains. An order holds until it is decided anew.
 """
 

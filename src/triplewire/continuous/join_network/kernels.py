@@ -1,7 +1,6 @@
 """Kernels of the join network: compiled code that routes triples, joins them with partial results, and emits rows.
 
-Every kernel returns early when its output buffers are full and says how far it came; the caller drains them and
-calls
+Every kernel returns early when its output buffers are full and says how far it came; the caller drains them and calls
 it again. Hash keys only preselect: terms are compared before anything is emitted.
 """
 
@@ -193,8 +192,7 @@ def allocate_buffers(rows: int, text: int, answers: int, told_bytes: int, ports:
 
 
 # A triple is sent, by each port that takes it, to where those are that may wait for it. Where it begins a chain it is
-# a
-# partial result at once, and that is sent on. What no query can use goes nowhere.
+# a partial result at once, and that is sent on. What no query can use goes nowhere.
 
 _TERM_TAB, _LINE = np.uint8(9), np.uint8(10)
 

@@ -13,8 +13,7 @@ Sliding windows are aligned to the epoch: each ends at a multiple of the step. W
 ```
 
 Counting windows count triples from the registration of the query on. A window closes with the event that reaches or
-passes a multiple of the step: once, even if it passes several. It holds the last `range` triples, and since events
-are
+passes a multiple of the step: once, even if it passes several. It holds the last `range` triples, and since events are
 never divided, all of the event to which the oldest of them belongs. With a range of 5 and a step of 4:
 
 ```
@@ -48,8 +47,7 @@ from triplewire.model.subscriptions import TimeDomain
 # Instants: when something happens in the one order that a query goes by.
 #
 # The end of a window comes before all events of that moment, because windows are half-open; events of one moment come
-# one
-# after the other, by their positions.
+# one after the other, by their positions.
 
 Int64Array: TypeAlias = NDArray[np.int64]
 
@@ -122,8 +120,8 @@ def _no_events() -> TimedEvents:
 NO_EVENTS = _no_events()
 
 
-# They are aligned to the epoch: each ends at a multiple of the step, and is half-open. With a range of 4 and a step
-# of 2:
+# They are aligned to the epoch: each ends at a multiple of the step, and is half-open. With a range of 4 and a step of
+# 2:
 #
 # ```
 # 0   2   4   6   8
@@ -200,11 +198,9 @@ class SlidingWindows:
 # Counts: windows of a number of triples.
 #
 # Triples are counted from the registration of the query on, event by event. A window closes with the event that
-# reaches
-# or passes a multiple of the step: once, even if it passes several. It then holds the last triples, as many as the
-# range
-# says, and as events are never divided, all of the event to which the oldest of them belongs. So an event is in the
-# window while its own last triple is among the last `range` ones. With a range of 5 and a step of 4:
+# reaches or passes a multiple of the step: once, even if it passes several. It then holds the last triples, as many as
+# the range says, and as events are never divided, all of the event to which the oldest of them belongs. So an event is
+# in the window while its own last triple is among the last `range` ones. With a range of 5 and a step of 4:
 #
 # ```
 # event      a   b      c  d
@@ -235,8 +231,7 @@ class CountingWindows:
 # Sessions: windows that go on as long as something comes.
 #
 # A session is a run of events of which each comes less than the gap after the one before. It begins with its first
-# event
-# and ends a gap after its last one. With a gap of 3:
+# event and ends a gap after its last one. With a gap of 3:
 #
 # ```
 # events     a b   c        d

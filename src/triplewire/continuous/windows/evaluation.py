@@ -30,9 +30,8 @@ from triplewire.sparql.dialects.duckdb import register_functions
 # Contents: what events say, of each stream once for all windows over it.
 #
 # In an engine of the place's own a stream is a table of quads with those columns that queries read. What no window
-# needs
-# any more is taken out when it has become much, by making the table anew. Beside it stand the events as they came: of
-# these a place is made again.
+# needs any more is taken out when it has become much, by making the table anew. Beside it stand the events as they
+# came: of these a place is made again.
 
 POSITION = "position"
 _TYPES = {

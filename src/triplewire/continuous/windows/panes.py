@@ -63,8 +63,7 @@ class StreamTimeline:
 
 
 # A pane is moved from one instant to a later one, and never back. It shows the newest window that closed there or
-# before;
-# which events are in it is settled when it closes.
+# before; which events are in it is settled when it closes.
 
 
 @dataclass(frozen=True)

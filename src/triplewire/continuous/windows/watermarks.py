@@ -1,16 +1,13 @@
 """Watermarks: how far arrival time and event time have come, and revisions of windows for late events.
 
 *Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
-event
-became durable later than others that were received after it, the event counts from where time had come to already.
-So
-no event is ever late by arrival.
+event became durable later than others that were received after it, the event counts from where time had come to
+already. So no event is ever late by arrival.
 
 *Event time* is set by publishers. A watermark follows the greatest of it at a distance, the lateness that the query
 allows. For an idle stream it follows the clock instead, so that its windows close.
 
-A time window is kept for revision as long after its end as the widest window of its query is wide, and no longer
-than
+A time window is kept for revision as long after its end as the widest window of its query is wide, and no longer than
 for `REVISED_WINDOWS` steps. Later events are dropped.
 """
 
@@ -28,14 +25,11 @@ from triplewire.continuous.windows.assigners import Instant, Int64Array, TimedEv
 from triplewire.continuous.windows.panes import TimePane, WindowFiring, WindowView, last_close, next_close
 
 # *Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
-# event
-# became durable later than others that were received after it, the event counts from where time had come to already.
-# So
-# no event is ever late by arrival.
+# event became durable later than others that were received after it, the event counts from where time had come to
+# already. So no event is ever late by arrival.
 #
 # *Event time* is what publishers say. A watermark follows the greatest of it at a distance, the lateness that the
-# query
-# allows. Of a stream of which nothing comes any more it follows the clock instead, so that its windows close.
+# query allows. Of a stream of which nothing comes any more it follows the clock instead, so that its windows close.
 
 SECOND = 1_000_000
 

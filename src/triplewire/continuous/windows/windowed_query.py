@@ -6,8 +6,7 @@
                        frontier        t      t      t     reached
 ```
 
-At each instant t at which one of its windows closes the query is evaluated once, over the newest window of each
-clause
+At each instant t at which one of its windows closes the query is evaluated once, over the newest window of each clause
 that closed at t or before. Where no event entered or left any of them since the instant before, the same answer is
 reported again, or nothing where only differences are.
 """
@@ -63,8 +62,7 @@ from triplewire.storage.registry.ports import RegistryChange
 #
 # At each instant t at which one of its windows closes the query is asked once, of what each of its windows shows then:
 # the newest window that closed at t or before. Where no event entered or left any of them since the instant before,
-# the
-# same is told again, or nothing where only differences are told.
+# the same is told again, or nothing where only differences are told.
 
 Timelines = Mapping[str, StreamTimeline]
 """By streams, all of the clock that the query goes by."""

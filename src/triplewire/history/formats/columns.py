@@ -1,8 +1,7 @@
 """Columns of terms, a whole batch at a time: kinds, parts, and rows assembled from cells.
 
 Terms are canonical N-Triples text, held as bytes. No function loops over cells in Python, except for text with
-escapes, where one
-call of the JSON parser takes all of them.
+escapes, where one call of the JSON parser takes all of them.
 """
 
 from __future__ import annotations

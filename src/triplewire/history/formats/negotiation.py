@@ -37,8 +37,7 @@ def ntriples_lines(batch: pa.RecordBatch) -> bytes:
 # Graphs in the syntaxes that the codec writes: Turtle, JSON-LD and RDF/XML, a piece at a time.
 #
 # Pieces of one graph are put together into one document. A subject that goes on in the next piece is named again
-# there,
-# which all three allow.
+# there, which all three allow.
 
 
 def write_turtle(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:

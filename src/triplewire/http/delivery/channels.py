@@ -23,8 +23,7 @@ from triplewire.model import START
 #
 # What a listener has not read yet waits in its connection's buffer. When that holds more than its limit the listener
 # is told so with a last message and cut off; it can come back and resume from the last position that it got. So no
-# buffer
-# grows beyond the limit plus one pass of messages.
+# buffer grows beyond the limit plus one pass of messages.
 
 
 def _do_nothing() -> None:

@@ -192,8 +192,7 @@ def is_chunked(response: web.StreamResponse) -> bool:
     return response.headers.get("Transfer-Encoding") == "chunked"
 
 
-# Sockets: listeners over WebSockets. The framework shakes hands and reads what a client says; what it is told goes
-# to
+# Sockets: listeners over WebSockets. The framework shakes hands and reads what a client says; what it is told goes to
 # the transport in frames that are made once for all.
 
 JsonObject = dict[str, Any]

@@ -1,5 +1,4 @@
-"""Continuous queries that have listeners here: a cache that follows the registry, and how their answers are
-rendered.
+"""Continuous queries that have listeners here: a cache that follows the registry, and how their answers are rendered.
 
 A suspended query has ended for its listeners: nothing more comes of it.
 """

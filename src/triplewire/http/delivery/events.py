@@ -1,8 +1,8 @@
 """The live source of events: new log entries for clients of whole streams, the poller that moves a source, and the
 visibility of events under the policy in force.
 
-Where the policy changes what a client sees, events before the change are delivered as they were visible then, and
-the client is sent back to resume under the new policy.
+Where the policy changes what a client sees, events before the change are delivered as they were visible then, and the
+client is sent back to resume under the new policy.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from triplewire.storage.registry.security import NO_POLICY, PolicyStore, PolicyV
 # Views: what those who listen here see, by the policy as it is in force.
 #
 # A listener is told by what it saw when it came. Where the policy changes that, what comes before the change is told
-# as
-# it was, and then all who listen to the same are sent back to where they are, to come in again by the new policy.
+# as it was, and then all who listen to the same are sent back to where they are, to come in again by the new policy.
 
 
 class VisibilityChanged(HistoryFailed):

@@ -32,8 +32,7 @@ from triplewire.http.stream_filters.plugins import PluginFilter
 from triplewire.model import START
 from triplewire.security import EVERYONE, Principal, Visibility
 
-# streams
-# does not wait for queries and filters.
+# streams does not wait for queries and filters.
 #
 # A filter that remembers is one for all who listen live to the same. A listener who comes from the past has one of its
 # own until it is there; the first one's then becomes that of all.

@@ -1,8 +1,8 @@
 """Delivery options: the message format, content coding and linger time that a client asks for or gets by default.
 
 Clients with equal options get the same bytes. One compression context serves many connections: newcomers get pieces
-compressed alone until the context is replaced by a new one. Linger is how long messages may wait for others; how
-long they do wait follows the load of the event loop.
+compressed alone until the context is replaced by a new one. Linger is how long messages may wait for others; how long
+they do wait follows the load of the event loop.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from triplewire.storage.registry.streams import check_stream_name
 #
 # A packed stream refers to what it has said before, so nobody can begin to read in its middle. Two things make it one
 # for all nevertheless: what newcomers are sent until then is packed *alone*, without reference to anything; and a
-# context
-# is given up for a new one from time to time. Where a context begins, everybody who has read whole pieces can go on.
+# context is given up for a new one from time to time. Where a context begins, everybody who has read whole pieces can
+# go on.
 #
 # ```
 # shared context   ── a ── b ──┤ new: c ── d ── e ──▶   members

@@ -1,9 +1,8 @@
 """Replay of a stream from wherever its events are kept (lake, log, replay cache), the position to resume from, and
 gaps.
 
-A page is read from one tier and the next begins where it ended, so that entries may move between tiers meanwhile.
-What retention removed after the requested position is reported as a gap before the next message; what was erased is
-not.
+A page is read from one tier and the next begins where it ended, so that entries may move between tiers meanwhile. What
+retention removed after the requested position is reported as a gap before the next message; what was erased is not.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ def find_gap(log: MeasuredLog, archive: ColdTier | None, after: int, streams: Na
 # ```
 #
 # A page is read from one of them. The next begins where it ended, so that it does not matter what moves from one to
-# the
-# other in between.
+# the other in between.
 
 _SYNTAX = "application/n-quads"
 """Of what the archive gives back, which does not know how it was written."""

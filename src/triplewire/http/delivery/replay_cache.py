@@ -88,8 +88,7 @@ def _parse_amount(text: str) -> tuple[str | None, int | float]:
 # ```
 #
 # What a pass of the feed has read for its listeners is kept here as it came, so that a returning listener costs the
-# log
-# nothing. Streams share one bound in bytes: where it is met, the stream that was used least recently gives way.
+# log nothing. Streams share one bound in bytes: where it is met, the stream that was used least recently gives way.
 
 ErasureLookup = Callable[[int], int]
 """Given a position, that of the newest thing said about an erasure after it, or the position itself."""

@@ -1,10 +1,10 @@
-"""Subscriptions that have listeners here: a cache that follows the registry, and the leases that end a subscription
-to which no client listens.
+"""Subscriptions that have listeners here: a cache that follows the registry, and the leases that end a subscription to
+which no client listens.
 
-An edge does not mirror the registry: it loads a subscription when the first listener comes, then follows its
-versions and its end. It keeps it for a while after the last listener left, so that a client that lost its connection
-can still fetch what was matched before the end. Every edge renews the leases of what is listened to there and ends
-those that have expired.
+An edge does not mirror the registry: it loads a subscription when the first listener comes, then follows its versions
+and its end. It keeps it for a while after the last listener left, so that a client that lost its connection can still
+fetch what was matched before the end. Every edge renews the leases of what is listened to there and ends those that
+have expired.
 """
 
 from __future__ import annotations

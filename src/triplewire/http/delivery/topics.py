@@ -1,5 +1,5 @@
-"""Live topics: the clients that listen to each stream or subscription, how a client moves from history to the
-present, and the acceptor that lets clients in.
+"""Live topics: the clients that listen to each stream or subscription, how a client moves from history to the present,
+and the acceptor that lets clients in.
 
 A topic has a position. A listener enters when its own cursor has reached it; both are compared and the listener is
 entered without yielding to the event loop in between, hence there is no gap. A message is written only to listeners
@@ -28,10 +28,10 @@ from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.model import START, format_position
 from triplewire.model.errors import Unavailable
 
-# A room has a place in the order. Whoever is in the room was given everything up to there, or will be within the
-# pass that is going on. A listener enters when its own cursor has reached the room's place; both are looked at and
-# the listener is entered without giving way in between, hence there is no gap; each message is written only to
-# listeners whose cursor is below it, hence there is no repeat.
+# A room has a place in the order. Whoever is in the room was given everything up to there, or will be within the pass
+# that is going on. A listener enters when its own cursor has reached the room's place; both are looked at and the
+# listener is entered without giving way in between, hence there is no gap; each message is written only to listeners
+# whose cursor is below it, hence there is no repeat.
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -1,7 +1,7 @@
 """Transports: a streaming response, a long poll or a WebSocket session, for one subscribable or for many.
 
-Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there
-is a message, or when the client has waited long enough.
+Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there is
+a message, or when the client has waited long enough.
 """
 
 from __future__ import annotations

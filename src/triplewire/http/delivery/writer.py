@@ -1,8 +1,8 @@
 """The writer of one connection: takes merged messages and writes them as fast as the client reads, or acknowledges,
 them.
 
-Flow control bounds the messages, and their bytes, that are sent and not acknowledged. One message always goes,
-however large.
+Flow control bounds the messages, and their bytes, that are sent and not acknowledged. One message always goes, however
+large.
 """
 
 from __future__ import annotations

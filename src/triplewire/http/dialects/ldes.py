@@ -51,8 +51,7 @@ from triplewire.storage.registry.streams import (
 # ```
 #
 # A node is complete when all leaves below it are full; then it never changes again. The root is where it always is;
-# when
-# leaves outgrow it, what it named is named by a node below it.
+# when leaves outgrow it, what it named is named by a node below it.
 
 FindLeaves = Callable[[Sequence[int]], Sequence[Segment]]
 """Gives the full leaves of a stream by their numbers."""

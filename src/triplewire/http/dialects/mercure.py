@@ -1,7 +1,7 @@
 """`/.well-known/mercure`: subscribe to streams, and publish, by the Mercure protocol.
 
-Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is
-delivered as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
+Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is delivered
+as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from triplewire.storage.registry.streams import check_stream_name
 # Updates: events as Mercure has them.
 #
 # What is JSON-LD becomes RDF, which matches subscriptions and answers queries, and is told as JSON-LD. Anything else
-# is
-# carried, and told as it came. A `type` goes with the event as a header.
+# is carried, and told as it came. A `type` goes with the event as a header.
 
 TYPE_HEADER = "mercure-type"
 """The header that says what the type of an update is."""

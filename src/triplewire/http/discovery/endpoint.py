@@ -1,5 +1,5 @@
-"""`GET /streams` and `/streams/{stream}/about`: the streams that there are, as JSON or as an RDF catalog, with
-`Link` headers (RFC 8288) and the API catalog (RFC 9727).
+"""`GET /streams` and `/streams/{stream}/about`: the streams that there are, as JSON or as an RDF catalog, with `Link`
+headers (RFC 8288) and the API catalog (RFC 9727).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ABOUT_FIELDS = ("title", "description", "licence", "keywords", "version_of")
 
 
 def parse_about(body: bytes) -> StreamDescription:
-    """Of a JSON object. Raises BadRequest, or Unfit for a field."""
+    """Of a JSON object. Raises BadRequest, or InvalidField for a field."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -132,7 +132,7 @@ class StreamListing:
 
     @serves(stream_operations.PUT_ABOUT)
     async def put(self, request: web.Request) -> web.Response:
-        """Say something about a stream, in place of what was said before. Raises Unfit or BadRequest."""
+        """Say something about a stream, in place of what was said before. Raises InvalidField or BadRequest."""
         stream, about = check_stream_name(request.match_info["stream"]), parse_about(await request.read())
         await self._workers.run(self._registry.put, [(ABOUT, stream, description_to_value(about))])
         return web.Response(body=orjson.dumps({"stream": stream, **description_to_value(about)}), content_type=JSON)

@@ -1,9 +1,9 @@
 """Messages to clients: the port of a message format, log entries as the pieces that messages are put together from,
 frames of rendered messages, notices about the connection, and resume tokens.
 
-A piece is rendered once, and only if a message needs it. A resume token orders what several subscriptions and
-streams are told over one connection: by position, then by where the subscription was made. It depends on events and
-registry alone, so it means the same to every edge.
+A piece is rendered once, and only if a message needs it. A resume token orders what several subscriptions and streams
+are told over one connection: by position, then by where the subscription was made. It depends on events and registry
+alone, so it means the same to every edge.
 """
 
 from __future__ import annotations
@@ -190,8 +190,7 @@ class EntryPieces:
 #
 # The order is that of positions, and at one position that in which the subscriptions were made; an event of a stream
 # comes before what it matched. It depends on nothing but the events and the registry, so a mark means the same to
-# every
-# edge, and also when others are listened to beside it than before.
+# every edge, and also when others are listened to beside it than before.
 
 _BETWEEN = "~"
 

@@ -1,7 +1,7 @@
 """Notifications: matches of an outbox chunk, grouped by subscription and rendered as messages.
 
-A match on something that its owner may no longer see is not delivered. A match whose event the log has let go
-becomes a gap notice.
+A match on something that its owner may no longer see is not delivered. A match whose event the log has let go becomes
+a gap notice.
 """
 
 from __future__ import annotations

@@ -100,8 +100,7 @@ TRIG_FORMAT = RdfFormat("trig", TG)
 # RDF Message Logs: an event is a message, which `MESSAGE` ends.
 #
 # Positions and what is about the connection itself stand in comments, as in plain documents of RDF, so that they are
-# no
-# messages. Where the syntax has graphs each event comes with triples about it; else with nothing but its own.
+# no messages. Where the syntax has graphs each event comes with triples about it; else with nothing but its own.
 
 
 class MessageLogFormat(RdfFormat):

@@ -1,5 +1,5 @@
-"""The OpenAPI 3.1 and AsyncAPI 3.0 documents, and an HTML page of the first, generated from the operations that
-routes serve.
+"""The OpenAPI 3.1 and AsyncAPI 3.0 documents, and an HTML page of the first, generated from the operations that routes
+serve.
 """
 
 from __future__ import annotations

@@ -70,10 +70,8 @@ class OverloadDetector:
 
 
 # A position is one of this edge alone. What another edge understands is the id of the last event that a listener has
-# had:
-# it begins after that one, wherever it lies there. An edge that does not have the event yet waits a little for it; if
-# it
-# does not come, the listener is refused, and goes back to where it was, where its position still holds.
+# had: it begins after that one, wherever it lies there. An edge that does not have the event yet waits a little for
+# it; if it does not come, the listener is refused, and goes back to where it was, where its position still holds.
 
 LINK = web.RequestKey("link", str)
 """What the answer to a request names."""
@@ -249,8 +247,7 @@ class Migration:
 # Balances: edges that share a port share those who listen, too.
 #
 # The system spreads new connections evenly, but those of listeners stay: an edge that was just started has few of
-# them.
-# One that has many more than the others sends some away, who come back, to any of them.
+# them. One that has many more than the others sends some away, who come back, to any of them.
 
 _AGE = 3
 """Looks for which what others told may be old; a number of one's own that has just grown is no reason."""

@@ -1,7 +1,7 @@
 """Repeaters: edges that relays feed with streams of this one, and `/repeaters`, where the relays announce them.
 
-An announcement expires unless it is repeated. Edges that serve one directory share announcements through files,
-since a relay reaches one of them by chance.
+An announcement expires unless it is repeated. Edges that serve one directory share announcements through files, since
+a relay reaches one of them by chance.
 """
 
 from __future__ import annotations

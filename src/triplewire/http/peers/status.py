@@ -1,8 +1,8 @@
 """Status and identity of edges that serve one directory: `/edges` reports all of them, whichever is asked, and
 `Edge-Id` names the directory in every answer.
 
-Relays use the identity to avoid bringing an edge what came from it. Edges over one directory share one log, and so
-one identity.
+Relays use the identity to avoid bringing an edge what came from it. Edges over one directory share one log, and so one
+identity.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`POST /streams/{stream}` and `POST /events`: publish a body. The response is sent when its events are durable,
-with their positions and the items that were refused.
+"""`POST /streams/{stream}` and `POST /events`: publish a body. The response is sent when its events are durable, with
+their positions and the items that were refused.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Items of a request body: each holds its events, or the error for which it is refused. The publish policy refuses
-an item whole.
+"""Items of a request body: each holds its events, or the error for which it is refused. The publish policy refuses an
+item whole.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as
-it is durable.
+"""Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as it
+is durable.
 
 ```
 body ─▶ items ─▶ decoded ─▶ commit (in order, a bounded number in flight) ─▶ acknowledgements, in order

@@ -48,7 +48,7 @@ class TokenRequest:
 
     @classmethod
     def from_json(cls, value: object) -> TokenRequest:
-        """From the body of a request. Raises Unfit, and says which field does not fit."""
+        """From the body of a request. Raises InvalidField, and says which field does not fit."""
         if not isinstance(value, dict):
             raise InvalidField("", "the body must be a JSON object")
         unknown = sorted(set(value) - set(_TOKEN_FIELDS))
@@ -68,7 +68,7 @@ class TokenManager:
         self._clock = clock
 
     def create(self, order: TokenRequest) -> tuple[AccessToken, str]:
-        """The token, and the text of it, which nobody can tell afterwards. Raises Unfit or BadRequest for an order that
+        """The token, and the text of it, which nobody can tell afterwards. Raises InvalidField or BadRequest for an order that
         makes no sense, Conflict where there are too many."""
         _check_token_request(order)
         now = self._clock.now()

@@ -302,7 +302,7 @@ class _RequestContext:
     now: int
 
     def admit(self, draft: _Draft) -> None:
-        """Raises Forbidden for what they may not ask, Unfit for a stream that nobody knows and for a circle."""
+        """Raises Forbidden for what they may not ask, InvalidField for a stream that nobody knows and for a circle."""
         query, current = draft.query, draft.current
         dataflow.check_authorized(self.by, self.enacted.policy, draft.reads, query.into, draft.background)
         self.currents.check(current)
@@ -319,7 +319,7 @@ def _output_stream(inquiry: ContinuousQueryRequest, query: ContinuousQuery) -> s
 
 
 def _stream_of_name(name: str) -> str:
-    """The last part of a name, as that of a stream. Raises Unfit."""
+    """The last part of a name, as that of a stream. Raises InvalidField."""
     try:
         return check_stream_name(re.split("[/#]", name)[-1])
     except BadRequest as error:

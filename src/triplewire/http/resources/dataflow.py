@@ -1,8 +1,8 @@
 """The dataflow graph of continuous queries, and who may register a query in it.
 
-A query must not read its own output, neither directly nor through other queries: it would never come to rest. It
-reads everything that is published to its streams, so its owner must be allowed to see all of that: otherwise its
-answers would show what is hidden.
+A query must not read its own output, neither directly nor through other queries: it would never come to rest. It reads
+everything that is published to its streams, so its owner must be allowed to see all of that: otherwise its answers
+would show what is hidden.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DataflowGraph:
         return next((each for each in current.reads or () if not self._is_known(each, current.id)), None)
 
     def check(self, current: QueryFlow) -> None:
-        """Raises Unfit for one that would read what it publishes; the way there is in its words."""
+        """Raises InvalidField for one that would read what it publishes; the way there is in its words."""
         way = None if current.into is None else self._way(current.into, current.reads)
         if way is not None:
             hint = "; name the streams that it reads" if current.reads is None else ""
@@ -88,8 +88,7 @@ class DataflowGraph:
 # Admissions: who may ask what across events.
 #
 # A continuous query is asked of all that is published to the streams that it reads. Whoever does not see all of that,
-# by
-# the streams that are granted to them and by the policy, may not ask: what is hidden would be in its answers.
+# by the streams that are granted to them and by the policy, may not ask: what is hidden would be in its answers.
 
 
 def check_authorized(

@@ -209,7 +209,7 @@ def answer_lines(
 
 
 def parse_bulk_subscription(value: object) -> SubscriptionRequest:
-    """What a line asks for, for a subscription. Raises what `Wish.from_json` raises, and Unfit."""
+    """What a line asks for, for a subscription. Raises what `Wish.from_json` raises, and InvalidField."""
     found = SubscriptionRequest.from_json(value)
     if found.webhook is not None and found.webhook.fresh:
         raise InvalidField("webhook", "the answer to lines tells no secrets: give each webhook one")

@@ -1,5 +1,5 @@
-"""Ontologies in the registry, and the subscriptions that follow them. Pure over the registry port; it blocks, so
-call it from a thread.
+"""Ontologies in the registry, and the subscriptions that follow them. Pure over the registry port; it blocks, so call
+it from a thread.
 
 A subscription with entailment is rewritten by the ontologies that are loaded when it is made, and again whenever one
 of them changes: then it is put anew under its id in the transaction of the change, so that each event is matched by
@@ -93,7 +93,7 @@ class SubscriptionEntailment:
             return self._positions[1]
 
     def lift(self, asked: ShapeRequest, version: int) -> LiftedShape:
-        """What is asked by what is loaded now, which is of this version. Raises Unfit where that is too much of the
+        """What is asked by what is loaded now, which is of this version. Raises InvalidField where that is too much of the
         ontologies."""
         try:
             return self._current(version)[1].lift(asked)

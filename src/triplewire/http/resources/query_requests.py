@@ -65,7 +65,7 @@ class ContinuousQueryRequest:
 
     @classmethod
     def from_json(cls, value: object) -> ContinuousQueryRequest:
-        """Raises BadRequest for what is no object, Unfit for a field that does not fit, with its name."""
+        """Raises BadRequest for what is no object, InvalidField for a field that does not fit, with its name."""
         if not isinstance(value, dict):
             raise BadRequest('a continuous query is a JSON object such as {"query": "SELECT …"}')
         for field in value:
@@ -159,7 +159,7 @@ def _parse_stream(field: str, given: object) -> str:
 
 
 def _parse_seconds(field: str, given: object, least: float = 0.001) -> float | None:
-    """Raises Unfit, also for more than a window may last: what never ends is never told."""
+    """Raises InvalidField, also for more than a window may last: what never ends is never told."""
     if given is None:
         return None
     found: Decimal | float | None = None
@@ -274,7 +274,7 @@ def plan_registration(text: str, registration: Registration) -> WindowPlan:
 
 
 def check_static_data(text: str, dataset: Dataset, registry: Registry, published: Callable[[str], bool]) -> None:
-    """Raises Unfit for a stream or an ontology beside the windows that nobody knows."""
+    """Raises InvalidField for a stream or an ontology beside the windows that nobody knows."""
     for name in dict.fromkeys((*(dataset.default or ()), *(dataset.named or ()))):
         found = _DATASET_NAME.fullmatch(name)
         if found is None:

@@ -46,7 +46,7 @@ class WebhookRequest:
 
     @classmethod
     def from_json(cls, value: object) -> WebhookRequest:
-        """Raises Unfit, which never repeats a secret."""
+        """Raises InvalidField, which never repeats a secret."""
         if not isinstance(value, dict) or not isinstance(value.get("url"), str):
             raise InvalidField("webhook", 'webhook is an object with an address: {"url": "https://example.org/hook"}')
         for name in value:
@@ -70,7 +70,7 @@ class WebhookRegistrar:
     networks: AllowedNetworks
 
     def hook(self, id: str, wanted: WebhookRequest, created: int) -> Webhook_webhooks:
-        """Of a subscription. Raises Unfit for an address that may not be called."""
+        """Of a subscription. Raises InvalidField for an address that may not be called."""
         try:
             target = parse_target(wanted.url, self.networks)
         except BadRequest as error:
@@ -119,7 +119,7 @@ class BackfillStart:
 
     @classmethod
     def from_json(cls, given: object) -> BackfillStart:
-        """Raises Unfit for what is neither."""
+        """Raises InvalidField for what is neither."""
         if isinstance(given, str) and _TIME.fullmatch(given):
             return cls(moment=_parse_time(given))
         try:
@@ -143,7 +143,7 @@ class BackfillStarts:
 
     def position(self, beginning: BackfillStart) -> int:
         """The first position that is meant. Of a time it is one from which on every event was taken in then or later,
-        and before which none was. Raises Unfit for what lies in the future."""
+        and before which none was. Raises InvalidField for what lies in the future."""
         if beginning.moment is not None:
             if beginning.moment > self._clock.now():
                 raise InvalidField("from", "from must be a time of the past; what is to come needs no from")
@@ -220,12 +220,12 @@ class SubscriptionRequest:
 
     @classmethod
     def from_json(cls, value: object) -> SubscriptionRequest:
-        """Raises BadRequest for what is no object, Unfit for a field that does not fit, with its name."""
+        """Raises BadRequest for what is no object, InvalidField for a field that does not fit, with its name."""
         if not isinstance(value, dict):
             raise BadRequest('a subscription is a JSON object such as {"sparql": "SELECT …", "kind": "signal"}')
-        for field in value:
-            if field not in SUBSCRIPTION_FIELDS:
-                raise InvalidField(field, f"a subscription has no {field}; it has {', '.join(SUBSCRIPTION_FIELDS)}")
+        for name in value:
+            if name not in SUBSCRIPTION_FIELDS:
+                raise InvalidField(name, f"a subscription has no {name}; it has {', '.join(SUBSCRIPTION_FIELDS)}")
         given: dict[str, Any] = {
             name: _parse_names(name, value[name]) for name in NARROWING if value.get(name) is not None
         }
@@ -243,7 +243,7 @@ class SubscriptionRequest:
 
     @property
     def asked(self) -> ShapeRequest:
-        """What is to be lifted, but for what a template adds. Raises Unfit for a filter that is none."""
+        """What is to be lifted, but for what a template adds. Raises InvalidField for a filter that is none."""
         fields = (
             _as_tuple(self.stream),
             _as_tuple(self.source),

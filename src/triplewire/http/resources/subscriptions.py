@@ -1,9 +1,9 @@
 """Subscriptions in the registry: make, find, list and end them. Pure over the registry port; it blocks, so call it
 from a thread.
 
-A subscription is compiled for the visibility of its owner, and again whenever the policy changes that: then it is
-put anew under its id in the transaction of the change, so that each event is matched by the visibility that held at
-its position. Subscriptions that ask the same are evaluated once, and counted.
+A subscription is compiled for the visibility of its owner, and again whenever the policy changes that: then it is put
+anew under its id in the transaction of the change, so that each event is matched by the visibility that held at its
+position. Subscriptions that ask the same are evaluated once, and counted.
 """
 
 from __future__ import annotations
@@ -134,9 +134,8 @@ def _digest(*texts: str) -> int:
 # Sights: what the owners of subscriptions see, from version to version of the policy.
 #
 # A subscription is compiled for what its owner sees when it is made, and again whenever the policy changes that: then
-# it
-# is put anew under its id, in the transaction of the change, so that each event is matched by what was in sight at its
-# position.
+# it is put anew under its id, in the transaction of the change, so that each event is matched by what was in sight at
+# its position.
 
 Entry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -289,13 +288,13 @@ class SubscriptionManager:
         return [each if isinstance(each, TriplewireError) else (each.made.id, next(positions)) for each in drafts]
 
     def asked(self, wish: SubscriptionRequest) -> ShapeRequest:
-        """What would be lifted. Raises NotFound or Conflict for the template, Unfit for its values."""
+        """What would be lifted. Raises NotFound or Conflict for the template, InvalidField for its values."""
         if wish.instance is None:
             return wish.asked
         return _fill_template(wish, wish.instance, _find_template(wish.instance, self.templates.find))
 
     def begins(self, wish: SubscriptionRequest) -> int | None:
-        """The first position of the past that is asked for, if any is. Raises Unfit for what lies in the future."""
+        """The first position of the past that is asked for, if any is. Raises InvalidField for what lies in the future."""
         if wish.begins is None:
             return None
         if self._beginnings is None:

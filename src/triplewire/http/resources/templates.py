@@ -1,5 +1,5 @@
-"""Query templates in the registry, and the parameter values of their instances, from JSON to RDF terms. It blocks,
-so call it from a thread.
+"""Query templates in the registry, and the parameter values of their instances, from JSON to RDF terms. It blocks, so
+call it from a thread.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TemplateManager:
     def put(self, name: str, value: object) -> QueryTemplate:
         """In place of what had the name; instances that were made of that stay as they are.
 
-        Raises Unfit for a field that does not fit, SparqlSyntax or Unsupported for a text that no instance could have.
+        Raises InvalidField for a field that does not fit, SparqlSyntax or Unsupported for a text that no instance could have.
         """
         drafted = _parse_template(check_template_name(name), value)
         (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
@@ -128,7 +128,7 @@ class TemplateManager:
 
 
 def fill_values(template: QueryTemplate, values: Mapping[str, Any]) -> TemplateValues:
-    """The terms of an instance, by parameter, in order. Raises Unfit for a value that is missing, unknown or no term
+    """The terms of an instance, by parameter, in order. Raises InvalidField for a value that is missing, unknown or no term
     of its type."""
     for name in values:
         if name not in template.parameters:

@@ -1,9 +1,9 @@
 """The evaluator of stream filters: the events of a batch that each filtered stream lets through, found once for all
 its clients.
 
-ASK queries of all filters share one matching index, which is loaded when the first query comes, so that an edge
-starts without compiled code. A query that takes too much CPU time is given up; an event that it could not decide in
-time is reported as undecided.
+ASK queries of all filters share one matching index, which is loaded when the first query comes, so that an edge starts
+without compiled code. A query that takes too much CPU time is given up; an event that it could not decide in time is
+reported as undecided.
 """
 
 from __future__ import annotations

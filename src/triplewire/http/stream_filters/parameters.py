@@ -25,8 +25,7 @@ from triplewire.security.visibility import Visibility
 # ```
 #
 # They are values: two that ask for the same are equal, so that they are one key of a room and are evaluated once,
-# however
-# many listen.
+# however many listen.
 
 FILTER_PARAMETERS = ("source", "application", "vocabulary", "ask", "filter")
 """The parameters of an address that make up a sieve."""
@@ -130,8 +129,8 @@ def _check_name(name: str) -> None:
     if name in FILTER_PARAMETERS or name.startswith(_PREFIX):
         return
     small = name.lower()
-    for field in FILTER_PARAMETERS:
-        if small.startswith(field) or (len(small) >= _SIMILAR_LETTERS and field.startswith(small)):
+    for other in FILTER_PARAMETERS:
+        if small.startswith(other) or (len(small) >= _SIMILAR_LETTERS and other.startswith(small)):
             known = f"{', '.join(FILTER_PARAMETERS)}, and {_PREFIX}… for what a filter takes"
             raise BadRequest(f"there is no parameter {name}; what is told of a stream is said with {known}")
 

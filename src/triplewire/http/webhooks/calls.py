@@ -1,9 +1,9 @@
-"""Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency
-limit per target.
+"""Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency limit
+per target.
 
-The addresses of a host name are checked when it is called, and the connection is made to an address that was
-checked: DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that
-timed out gets one call at a time until it answers.
+The addresses of a host name are checked when it is called, and the connection is made to an address that was checked:
+DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that timed out gets
+one call at a time until it answers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did
-not accept. Any edge answers for all webhooks, whichever delivers them.
+"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did not
+accept. Any edge answers for all webhooks, whichever delivers them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _letter_document(letter: DeadLetter) -> dict[str, Any]:
 
 
 async def _read_positions(request: web.Request) -> list[int] | None:
-    """The positions that a body names; None where it names none. Raises BadRequest, Unfit or UnknownMediaType."""
+    """The positions that a body names; None where it names none. Raises BadRequest, InvalidField or UnknownMediaType."""
     body = await request.read()
     if not body:
         return None

@@ -1,5 +1,5 @@
-"""Bag clauses: a query with bags as independent constraints, each on the values of one predicate, and the values
-that a batch has for them.
+"""Bag clauses: a query with bags as independent constraints, each on the values of one predicate, and the values that
+a batch has for them.
 
 A filter is a conjunction of constraints that share no variable, so each can be decided by itself: some value of the
 predicate is in a relation with a constant, or all values together can be paired with several.

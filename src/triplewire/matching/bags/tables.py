@@ -32,8 +32,7 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 # Relations: which values of a batch are in which relation with which constants, each pair looked at once.
 #
 # The evaluator decides: a value is an event of one quad, and constants are a subscription to it with the relation as
-# its
-# filter.
+# its filter.
 
 _AFTER = 2**40
 """The position of the first value: after all constants."""

@@ -1,8 +1,7 @@
 """Backtracking search for the solutions of one group on one event, compiled.
 
-Rows are bound to quads by hashes; when all are bound, filters and texts decide. A search that takes too many steps
-is left
-to the evaluator.
+Rows are bound to quads by hashes; when all are bound, filters and texts decide. A search that takes too many steps is
+left to the evaluator.
 """
 
 from __future__ import annotations

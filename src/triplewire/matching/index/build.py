@@ -1,8 +1,7 @@
 """Compiled functions that add groups to the index: constants, access keys, postings and member counts.
 
 A group is posted under the access key that is cheapest to be found by, or under all keys of a filter's alternatives;
-its
-signature says which keys an event must have.
+its signature says which keys an event must have.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Memory-mapped columns and hash tables: arrays in files that all workers of a machine share.
 
-A file is mapped at the greatest length that it may get, so that a mapping never has to grow while it is read; the
-file
+A file is mapped at the greatest length that it may get, so that a mapping never has to grow while it is read; the file
 itself is only as long as the blocks reserved for it. Blocks are reserved before they are written to, because a full
-disk
-that is first noticed through a mapping kills the process. A hash table that is full gives way to a longer one in a
-new
-file; readers of the old one go on with it as it was.
+disk that is first noticed through a mapping kills the process. A hash table that is full gives way to a longer one in
+a new file; readers of the old one go on with it as it was.
 """
 
 from __future__ import annotations
@@ -113,8 +110,7 @@ class MappedColumn:
         self.reserved = upto
 
 
-# Tables: from a hash to a record, in a file of its own. One that is full gives way to a longer one in a new file:
-# who
+# Tables: from a hash to a record, in a file of its own. One that is full gives way to a longer one in a new file: who
 # still reads the old one goes on with it as it was.
 
 SMALLEST = 1 << 10

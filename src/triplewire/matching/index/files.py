@@ -1,10 +1,8 @@
 """The files of one index generation in a directory, which all workers of a machine map.
 
 The writer holds the lock. It appends, marks in the header that it is writing, and at the end publishes the sizes and
-the
-position up to which the index is complete. Readers go on meanwhile with what was published before. A mark left by a
-writer
-that died makes the files stale: the next process starts a new generation.
+the position up to which the index is complete. Readers go on meanwhile with what was published before. A mark left by
+a writer that died makes the files stale: the next process starts a new generation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The group index: matches a batch of events against groups of subscriptions.
 
 It returns the matches that it decides, the pairs of event and group that it leaves to the evaluator, and the
-candidates
-that guards let through.
+candidates that guards let through.
 """
 
 from __future__ import annotations

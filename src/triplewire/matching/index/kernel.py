@@ -1,9 +1,8 @@
 """The match kernel: one pass over a batch of events, compiled.
 
 Each event is split into terms and hashed; its access keys are looked up, after a Bloom filter has ruled out most of
-them;
-a group that is found this way, and whose signature the event covers, is tried by backtracking over the event's few
-quads. Only kinds of key that are in use are made.
+them; a group that is found this way, and whose signature the event covers, is tried by backtracking over the event's
+few quads. Only kinds of key that are in use are made.
 """
 
 from __future__ import annotations
@@ -104,8 +103,7 @@ def _find_separators(word: np.uint64) -> np.uint64:
 # Probing: the access keys that an event has and under which there may be groups. Compiled.
 #
 # Most keys of most quads are nobody's: that must be told quickly, so only kinds that are in use are made, and a sieve
-# is
-# asked before the table.
+# is asked before the table.
 
 _REFLEXIVE = np.array(REFLEXIVE)
 
@@ -246,9 +244,8 @@ def _occurs_before(halves: UInt64, place: int) -> bool:
 
 
 # Each event is cut into terms and hashed; the access keys that it has are looked up; a group that is found this way,
-# and
-# whose signature the event covers, is tried by backtracking over the event's few quads. Texts decide in the end, not
-# hashes.
+# and whose signature the event covers, is tried by backtracking over the event's few quads. Texts decide in the end,
+# not hashes.
 
 
 @compiled

@@ -1,9 +1,8 @@
-"""Groups of subscriptions: the group that a subscription belongs to, its threshold, and the guard of a shape that
-the index does not decide.
+"""Groups of subscriptions: the group that a subscription belongs to, its threshold, and the guard of a shape that the
+index does not decide.
 
 Both follow from shape and constants alone, so that every process that knows a subscription knows the name of its
-group. A
-guard is a program for what every match of a shape requires; the events that it lets through are candidates.
+group. A guard is a program for what every match of a shape requires; the events that it lets through are candidates.
 """
 
 from __future__ import annotations

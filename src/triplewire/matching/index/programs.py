@@ -1,10 +1,8 @@
 """Index programs: the patterns and filters of a shape, compiled for the index.
 
-A program has the patterns of a conjunction, slot by slot, and its filters as code for a small stack machine over
-true,
+A program has the patterns of a conjunction, slot by slot, and its filters as code for a small stack machine over true,
 false, error and undecided. One comparison with a constant may be left out of the code: it becomes the threshold by
-which
-the subscriptions of one group differ. A shape that the index cannot decide has no program.
+which the subscriptions of one group differ. A shape that the index cannot decide has no program.
 """
 
 from __future__ import annotations

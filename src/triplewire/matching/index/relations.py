@@ -1,8 +1,7 @@
 """Ontology relations as arrays that compiled code looks names up in.
 
-For each relation, and each name that an event may hold, the names are listed that a subscription may compare it
-with. So
-an event that has a class is found by subscriptions to any class above it, with one look-up for each.
+For each relation, and each name that an event may hold, the names are listed that a subscription may compare it with.
+So an event that has a class is found by subscriptions to any class above it, with one look-up for each.
 """
 
 from __future__ import annotations

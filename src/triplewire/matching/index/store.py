@@ -7,8 +7,7 @@ directory.
 ```
 
 The index is derived from the registry, so nothing of it has to be durable: files of other sources, or of before the
-last
-boot, are removed, and half-written ones give way to a new generation. The directory may be deleted at any time.
+last boot, are removed, and half-written ones give way to a new generation. The directory may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -254,9 +253,8 @@ def _next_power_of_two(size: int) -> int:
 # ```
 #
 # The index follows from the registry, so nothing of it has to last: what other sources wrote, or what was written
-# before
-# the machine was started, is not looked at but removed; what was left half written gives way to a new generation. The
-# directory may be deleted at any time.
+# before the machine was started, is not looked at but removed; what was left half written gives way to a new
+# generation. The directory may be deleted at any time.
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 

@@ -1,8 +1,6 @@
-"""Compiles expressions into functions of a solution, once for each query: logic, tests, functions, ontology
-operators.
+"""Compiles expressions into functions of a solution, once for each query: logic, tests, functions, ontology operators.
 
-None is a SPARQL error. An expression that the interpreter does not know raises `NotInterpretable` when it is
-compiled.
+None is a SPARQL error. An expression that the interpreter does not know raises `NotInterpretable` when it is compiled.
 """
 
 from __future__ import annotations

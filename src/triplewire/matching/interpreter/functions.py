@@ -1,8 +1,7 @@
 """SPARQL functions of strings, dates, casts and regular expressions.
 
 None is a SPARQL error. Where characters are counted or changed only ASCII is decided; a regular expression is taken
-only
-if it means the same to Python and to RE2 and cannot take long on the text.
+only if it means the same to Python and to RE2 and cannot take long on the text.
 """
 
 from __future__ import annotations

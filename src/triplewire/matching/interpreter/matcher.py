@@ -1,8 +1,7 @@
 """The interpreter: decides a few pairs of event and subscription without a database engine, where planning a query
 would cost more.
 
-Nothing is guessed. A shape with parts that it does not know has no interpreted query, and a pair that it cannot
-decide
+Nothing is guessed. A shape with parts that it does not know has no interpreted query, and a pair that it cannot decide
 with certainty is left to the evaluator.
 """
 

@@ -1,7 +1,6 @@
 """Compiles the operators of the SPARQL algebra into functions from one solution to many, once for each query.
 
-A join goes on from each solution of one side where that is the same; otherwise both sides are evaluated and joined.
-An
+A join goes on from each solution of one side where that is the same; otherwise both sides are evaluated and joined. An
 operator that the interpreter does not know raises `NotInterpretable`.
 """
 

@@ -1,8 +1,7 @@
 """Triple patterns, property paths, conjunctions and bags, matched against the quads of one event.
 
 The solutions of a conjunction are numbers of quads. A bag takes all values of a predicate in the event together and
-pairs
-them one to one with the elements that are asked for (bipartite matching).
+pairs them one to one with the elements that are asked for (bipartite matching).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """An interpreter run: one subscription on one parsed event, with a budget of steps.
 
 A solution is a list of terms: one place for each variable, None where it is unbound, and one for each constant, so
-that
-patterns and expressions need not tell them apart. A list is never changed once it is handed on.
+that patterns and expressions need not tell them apart. A list is never changed once it is handed on.
 """
 
 from __future__ import annotations

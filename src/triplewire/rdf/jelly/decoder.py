@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from pyjelly import jelly  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
+from pyjelly import jelly
 from pyjelly.parse.decode import (
-    Adapter,  # type: ignore[import-untyped]
-    Decoder,  # type: ignore[import-untyped]
-    ParserOptions,  # type: ignore[import-untyped]
-    options_from_frame,  # type: ignore[import-untyped]
+    Adapter,
+    Decoder,
+    ParserOptions,
+    options_from_frame,
 )
 
 from triplewire.config import limits

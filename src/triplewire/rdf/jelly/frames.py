@@ -1,10 +1,8 @@
 """Jelly frames: RDF in protocol buffers, where terms are numbers in lookup tables.
 
 Frames that are written can each be read without those before. Frames that are read refer to earlier ones: they are
-decoded in order, and the first that fails
-is the last. Where the stream says that frames are graphs or datasets each is a message; else all of them are one
-document. Frames become N-Quads text, so that
-one parser judges the terms.
+decoded in order, and the first that fails is the last. Where the stream says that frames are graphs or datasets each
+is a message; else all of them are one document. Frames become N-Quads text, so that one parser judges the terms.
 """
 
 from __future__ import annotations
@@ -26,10 +24,8 @@ if TYPE_CHECKING:
 
 
 # A reader keeps the tables of terms from frame to frame; here each frame begins them anew, and says every number, so
-# that
-# the same bytes are for whoever listens, since when ever. The library's writer relies on what it wrote before, and
-# takes
-# some hundred times longer to load.
+# that the same bytes are for whoever listens, since when ever. The library's writer relies on what it wrote before,
+# and takes some hundred times longer to load.
 
 MEDIA_TYPE = "application/x-jelly-rdf"
 

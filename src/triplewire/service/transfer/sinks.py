@@ -1,7 +1,7 @@
 """Sinks of an export: text files, standard output and Parquet.
 
-N-Quads and TriG are made of the text in the lake by one SQL expression a page. No quad is parsed: terms are
-canonical N-Triples, which both formats take unchanged.
+N-Quads and TriG are made of the text in the lake by one SQL expression a page. No quad is parsed: terms are canonical
+N-Triples, which both formats take unchanged.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from triplewire.storage.lake.data_files import QUADS, connect_duckdb
 # Texts: a page of events as N-Quads or TriG.
 #
 # Both are made of the text that the lake has, by one SQL expression for a page. No quad is parsed or looked at by
-# itself:
-# terms are canonical N-Triples, which both formats take as they are.
+# itself: terms are canonical N-Triples, which both formats take as they are.
 
 _ESCAPED = r"""replace(replace({0}, '\', '\\'), '"', '\"')"""
 _INSTANT = r"regexp_replace(strftime(make_timestamp({0}), '%Y-%m-%dT%H:%M:%S.%f'), '\.?0*$', '') || 'Z'"

@@ -1,5 +1,4 @@
-"""The format `triplewire`: columns of events and quads, options of a read, and the port that rows are scanned
-through.
+"""The format `triplewire`: columns of events and quads, options of a read, and the port that rows are scanned through.
 
 A scan origin is a lake's table or a running broker. It travels to the executors, and opens there what it needs.
 """

@@ -1,8 +1,7 @@
 """Scan origins: a lake's table, with files skipped by pushed-down filters, and a broker, read over HTTP in pages.
 
 A file that is skipped has no row that a filter lets through. Rows are chosen by DuckDB, which orders numbers (NaN
-last)
-and texts (by bytes) as Spark does, so that Spark need not look again.
+last) and texts (by bytes) as Spark does, so that Spark need not look again.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 # Filters: conditions that Spark hands down, as files that need not be opened and rows that need not leave them.
 #
 # A file that is passed over has no row that a filter lets through. Rows are chosen by DuckDB, which orders numbers
-# (NaN
-# last) and texts (by bytes) as Spark does, so that Spark need not look again.
+# (NaN last) and texts (by bytes) as Spark does, so that Spark need not look again.
 
 _COMPARISONS: Mapping[type[Filter], Callable[[Any, Any], Any]] = {
     EqualTo: operator.eq,

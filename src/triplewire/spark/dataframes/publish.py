@@ -288,10 +288,10 @@ def check_events(schema: StructType, stream: str | None) -> None:
     """Raises BadRequest, which names the columns that are missing or of another type."""
     if missing := [name for name in ("event", "quads") if name not in schema.names]:
         raise BadRequest(f"there is no column {' and '.join(missing)} among {', '.join(schema.names)}: {_HELP}")
-    for field in schema:
-        if field.name in EVENTS.names and not _type_fits(field.dataType, EVENTS[field.name].dataType):
-            wanted = EVENTS[field.name].dataType.simpleString()
-            raise BadRequest(f"the column {field.name} is {field.dataType.simpleString()}; it must be {wanted}")
+    for column in schema:
+        if column.name in EVENTS.names and not _type_fits(column.dataType, EVENTS[column.name].dataType):
+            wanted = EVENTS[column.name].dataType.simpleString()
+            raise BadRequest(f"the column {column.name} is {column.dataType.simpleString()}; it must be {wanted}")
     if stream is not None:
         check_stream_name(stream)
     elif "stream" not in schema.names:

@@ -1,8 +1,7 @@
 """The daemon that forks Spark's Python workers, with everything imported that they will need.
 
 Workers that are forked after the imports share them: each starts at once and takes a fraction of the memory. Spark
-also
-starts daemons for workers that only plan; those preload nothing.
+also starts daemons for workers that only plan; those preload nothing.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Spark converts rows to Arrow and back at some microseconds for each, several times the cost of matching an event. A
 block is an Arrow stream in one row, which Spark hands on as it is. Events repeat one another: compression leaves a
-sixth
-of the bytes to be copied from process to process. Large results are written to a file, and only the name goes
-to the driver: the JVM has little room for what is collected.
+sixth of the bytes to be copied from process to process. Large results are written to a file, and only the name goes to
+the driver: the JVM has little room for what is collected.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from triplewire.config.limits import BLOCK_BYTES
 #
 # Spark turns rows into Arrow and back, at some microseconds for each, several times what it takes to match an event. A
 # block is an Arrow stream that it hands on as it is. It is compressed: events repeat one another, so that a sixth of
-# the
-# bytes is left to be copied from process to process, which takes longer than to compress them.
+# the bytes is left to be copied from process to process, which takes longer than to compress them.
 
 BLOCKS = pa.schema([pa.field("block", pa.binary(), nullable=False)])
 """A row is a table: entries, of which it has the columns that matter, or matches."""

@@ -1,7 +1,6 @@
 """The match jobs: events in, matches out, in the main lane and in the slow lane for expensive shapes.
 
-Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch
-ends.
+Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch ends.
 Shapes that are too expensive move to a query of their own, which delays nobody else.
 
 ```
@@ -10,8 +9,7 @@ main lane       matches it ──────────▶ │
 slow lane                              │ matches it, as fast as it can ──────────▶
 ```
 
-Both lanes may report more than their part of a shape's matches, for the batch that p lies in; neither reports less.
-A
+Both lanes may report more than their part of a shape's matches, for the batch that p lies in; neither reports less. A
 reader takes those up to p from one and those after it from the other.
 """
 
@@ -96,8 +94,7 @@ def _worker_matcher(ports: JobPorts) -> Matcher:
 # ```
 #
 # Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less.
-# Whoever
-# reads them takes those up to p from one and those after it from the other.
+# Whoever reads them takes those up to p from one and those after it from the other.
 
 slow_matchers: dict[object, SlowLaneMatcher] = {}
 """Of this worker process, by the way in which their registry is opened."""

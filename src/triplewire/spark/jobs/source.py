@@ -135,8 +135,7 @@ def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
 # Moments: the log as a stream whose offsets have a time beside the position.
 #
 # The time of a batch is written down with it before it runs, so that a batch that is done again is done at the same
-# time;
-# and a batch may come though nothing was published, because a window is to close.
+# time; and a batch may come though nothing was published, because a window is to close.
 
 TIMED_LOG_SOURCE = "triplewire-moments"
 NEVER = 2**62

@@ -1,7 +1,6 @@
 """Streaming queries over the log: `match`, `match-slow` and `store`, each with a checkpoint of its own.
 
-The cost tracker adds up the CPU time of each shape batch by batch and moves shapes that stay too expensive to the
-slow
+The cost tracker adds up the CPU time of each shape batch by batch and moves shapes that stay too expensive to the slow
 lane. Nothing of it survives a restart: an expensive shape soon is again.
 """
 

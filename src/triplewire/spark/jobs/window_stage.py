@@ -5,8 +5,7 @@ log ──▶ sort out ──▶ exchange ─────▶ evaluate ──▶ 
         by stream    by partition
 ```
 
-A query belongs to one partition. Every partition runs in every batch, also when nothing came for it, because time
-goes
+A query belongs to one partition. Every partition runs in every batch, also when nothing came for it, because time goes
 on. A partition writes its inputs to its changelog before it reports results.
 """
 

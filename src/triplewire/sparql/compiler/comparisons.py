@@ -1,8 +1,8 @@
 """Comparisons: `=` and `<` over all families of terms, with SPARQL's errors, and the sort keys of ORDER BY, MIN and
 MAX.
 
-Numbers are promoted from integer over decimal and float to double. Rounding to double is monotone, so exact values
-are compared only where both doubles are equal and one number has more digits than a double holds. Sorted are unbound
+Numbers are promoted from integer over decimal and float to double. Rounding to double is monotone, so exact values are
+compared only where both doubles are equal and one number has more digits than a double holds. Sorted are unbound
 values first, then blank nodes, IRIs and literals; among literals numbers by value, times by instant, strings by code
 point, booleans, and all others by text.
 """
@@ -292,8 +292,7 @@ def _both_literal_one_unknown(left: Value, right: Value) -> Sql:
 # Orders: the keys by which ORDER BY, MIN and MAX sort any terms.
 #
 # Unbound comes first, then blank nodes, IRIs and literals; of these numbers by value, times by instant, strings by
-# code
-# point, booleans, and all others by their text.
+# code point, booleans, and all others by their text.
 
 _CLASSES: tuple[tuple[Family, ...], ...] = (
     (Family.BLANK,),

@@ -1,10 +1,10 @@
 """Compile contexts: where an operator is evaluated, and the named relations (CTEs) that one query shares.
 
-A frame is a relation for whose rows the evaluation is repeated, all at once: the events of a batch with the
-constants of each subscription, or the solutions that EXISTS looks at. Relations computed inside a frame have its
-keys as columns and are joined on them, so that one row's solutions never meet another's. Closures are the named
-relations of repeated paths; `keyed` ones tell pairs apart by event, with the columns `graph` (its position) and
-`name` (its term). Windows of a continuous query are relations named `window_0`, `window_1`, ….
+A frame is a relation for whose rows the evaluation is repeated, all at once: the events of a batch with the constants
+of each subscription, or the solutions that EXISTS looks at. Relations computed inside a frame have its keys as columns
+and are joined on them, so that one row's solutions never meet another's. Closures are the named relations of repeated
+paths; `keyed` ones tell pairs apart by event, with the columns `graph` (its position) and `name` (its term). Windows
+of a continuous query are relations named `window_0`, `window_1`, ….
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Facets: the typed columns of a term (kind, datatype, language, number, time), computed by the engine from its
-text.
+"""Facets: the typed columns of a term (kind, datatype, language, number, time), computed by the engine from its text.
 
-The text is canonical N-Triples: a literal's last quote is its closing one, and numbers and times hold no escapes.
-Each facet asks the cheapest question first, because most terms are IRIs. The lexical form of a literal is extracted
-here too.
+The text is canonical N-Triples: a literal's last quote is its closing one, and numbers and times hold no escapes. Each
+facet asks the cheapest question first, because most terms are IRIs. The lexical form of a literal is extracted here
+too.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from triplewire.sparql.sql import (
     try_cast,
 )
 
-# The text is canonical N-Triples, so a literal's last quote is its closing one, and numbers and times hold no
-# escapes. Each facet asks the cheapest question first, because most terms are IRIs.
+# The text is canonical N-Triples, so a literal's last quote is its closing one, and numbers and times hold no escapes.
+# Each facet asks the cheapest question first, because most terms are IRIs.
 
 INTEGERS = (
     "integer",

@@ -5,8 +5,7 @@ distinct by itself; otherwise the whole basic graph pattern is, after its joins.
 distinct first, since nothing is known of its repetition. In a named graph a triple is there once for each event of
 that name.
 
-Fixed-length paths are rewritten into patterns. Repeated paths are named recursive relations of pairs, each pair
-once.
+Fixed-length paths are rewritten into patterns. Repeated paths are named recursive relations of pairs, each pair once.
 """
 
 from __future__ import annotations
@@ -53,12 +52,9 @@ from triplewire.sparql.statistics import PREDICATE_NUMBER, PredicateKind
 
 # In the default graph a triple counts once, however many events hold it. How to get there is a choice: a scan whose
 # triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined. Of
-# a
-# window nobody knows, so that all its scans are: events of a stream say many things again and again, and what repeats
-# in
-# two patterns of a join is there as often as their product. In a graph of its own a triple is there once for each
-# event
-# of that name, which is one, or few.
+# a window nobody knows, so that all its scans are: events of a stream say many things again and again, and what
+# repeats in two patterns of a join is there as often as their product. In a graph of its own a triple is there once
+# for each event of that name, which is one, or few.
 
 SUBJECT_FAMILIES = frozenset(NOT_LITERAL)
 """What may be a subject."""

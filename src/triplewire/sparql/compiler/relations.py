@@ -1,9 +1,9 @@
 """Relations: SELECTs under construction.
 
-A relation has a value for each variable and is open: sources and conditions can be added. To be read as a whole, by
-an outer join or after DISTINCT, it is closed: it becomes a sub-query with only the columns that are asked for, so
-that nothing is computed in vain. SQL has no `let`: a value that is used several times becomes a column of a derived
-table around the join, so that nested arithmetic grows with its size and not with the product of its uses.
+A relation has a value for each variable and is open: sources and conditions can be added. To be read as a whole, by an
+outer join or after DISTINCT, it is closed: it becomes a sub-query with only the columns that are asked for, so that
+nothing is computed in vain. SQL has no `let`: a value that is used several times becomes a column of a derived table
+around the join, so that nested arithmetic grows with its size and not with the product of its uses.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def _rename_column(node: exp.Expr) -> exp.Expr:
 
 
 # A relation has a value for each variable and is open: more sources and conditions can be added. To be read as a
-# whole,
-# by a join that is not an inner one or after DISTINCT, it is closed: it becomes a sub-query, and its values become
-# columns of that. A sub-query has only the columns that somebody asks for, so nothing is computed that nobody reads.
+# whole, by a join that is not an inner one or after DISTINCT, it is closed: it becomes a sub-query, and its values
+# become columns of that. A sub-query has only the columns that somebody asks for, so nothing is computed that nobody
+# reads.
 
 Multiplicity: TypeAlias = Literal["set", "repeats", "bag"]
 JoinKind: TypeAlias = Literal["cross", "left", "semi", "anti"]

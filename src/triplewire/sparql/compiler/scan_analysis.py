@@ -152,8 +152,7 @@ def rename_outputs(wanted: Mapping[str, Told], left: exp.Expr, right: exp.Expr) 
 
 
 # Conditions are followed from a SELECT into its sources, out of these, and from one side of an equality to the other.
-# The
-# condition of an outer join, of a semi-join or of its opposite says something about the joined side alone.
+# The condition of an outer join, of a semi-join or of its opposite says something about the joined side alone.
 
 WantedIntervals: TypeAlias = Callable[[str], tuple[ValueIntervals, ...]]
 

@@ -1,9 +1,9 @@
 """Subscriptions as SQL: a query on one event at a time, for a batch of events and all subscriptions of one shape.
 
-`compile_event` takes conjunctions, `compile_subscription` any query. A subscription's constants are variables to
-which the frame gives values, so operators need not know of them; only pairs of event and subscription that have the
-required patterns are evaluated. Ontology conditions are joins from the value in the event to its related names, and
-from these to the subscriptions that ask for them: as a filter they would be tried on every pair.
+`compile_event` takes conjunctions, `compile_subscription` any query. A subscription's constants are variables to which
+the frame gives values, so operators need not know of them; only pairs of event and subscription that have the required
+patterns are evaluated. Ontology conditions are joins from the value in the event to its related names, and from these
+to the subscriptions that ask for them: as a filter they would be tried on every pair.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def _walk_required(operator: Operator) -> Iterator[Pattern]:
 
 # Look-ups: rows of events joined with subscriptions by way of an ontology.
 #
-# As a condition on pairs of event and subscription a look-up would be tried on every pair. As a join it leads from
-# the value in the event to the names that it is in the relation with, and from these to whoever asks for one.
+# As a condition on pairs of event and subscription a look-up would be tried on every pair. As a join it leads from the
+# value in the event to the names that it is in the relation with, and from these to whoever asks for one.
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Visibility in SQL: row-level security as conditions on the rows of `quads` and `events`.
 
-The conditions say of rows what `security` says of the text of one event. Instances of hidden classes are a relation
-of their own, `position` and `node`, because they must be known before any row of their events is read.
+The conditions say of rows what `security` says of the text of one event. Instances of hidden classes are a relation of
+their own, `position` and `node`, because they must be known before any row of their events is read.
 """
 
 from __future__ import annotations

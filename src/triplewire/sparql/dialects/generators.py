@@ -1,5 +1,5 @@
-"""SQL text generators for each engine: `to_sql` writes a compiled expression, spelling `TW_` functions in the
-engine's dialect.
+"""SQL text generators for each engine: `to_sql` writes a compiled expression, spelling `TW_` functions in the engine's
+dialect.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 strings of REPLACE.
 
 The engines differ in names (`\\i`, `\\c`), Unicode digits and words, class subtraction (`[a-z-[aeiou]]`), where `$`
-matches, and the flags `x` and `q`. Constructs that XPath lacks (look-around, possessive repetition, inline flags)
-are refused, so that one engine does not take what the other refuses.
+matches, and the flags `x` and `q`. Constructs that XPath lacks (look-around, possessive repetition, inline flags) are
+refused, so that one engine does not take what the other refuses.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ def _point(code: int) -> str:
     return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
 
 
-# Both engines read most of them alike. What they do not: names (`\i`, `\c`), Unicode digits and words, classes with
-# a part taken out (`[a-z-[aeiou]]`), where `$` matches, and the flags `x` and `q`. What XPath does not have (look-
-# around,
-# possessive repetition, flags inside) is no pattern here, so that one engine does not take what the other refuses.
+# Both engines read most of them alike. What they do not: names (`\i`, `\c`), Unicode digits and words, classes with a
+# part taken out (`[a-z-[aeiou]]`), where `$` matches, and the flags `x` and `q`. What XPath does not have (look-
+# around, possessive repetition, flags inside) is no pattern here, so that one engine does not take what the other
+# refuses.
 
 RegexEngine: TypeAlias = Literal["re2", "java"]
 

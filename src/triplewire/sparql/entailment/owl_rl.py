@@ -1,5 +1,4 @@
-"""OWL 2 RL inference over the triples of an ontology, and its closure as rows for look-ups (see
-`compiler.functions`).
+"""OWL 2 RL inference over the triples of an ontology, and its closure as rows for look-ups (see `compiler.functions`).
 
 The rules are those of the library `reasonable`, which is loaded on first use. Schema-only rules and property chains,
 which it lacks, are applied here, before and around it.

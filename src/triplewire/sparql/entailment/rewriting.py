@@ -1,7 +1,7 @@
 """RDFS entailment by query rewriting: a query whose answers include what follows from an ontology.
 
-Each triple pattern that the ontology concerns becomes the union of the ways in which its triple may be entailed;
-each triple counts once. Data are read as they are: the tables of the ontology are joined as VALUES.
+Each triple pattern that the ontology concerns becomes the union of the ways in which its triple may be entailed; each
+triple counts once. Data are read as they are: the tables of the ontology are joined as VALUES.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Grammar of SELECT and of solution modifiers, for queries and sub-queries, translated as section 18.2.4 of the
-SPARQL specification says.
+"""Grammar of SELECT and of solution modifiers, for queries and sub-queries, translated as section 18.2.4 of the SPARQL
+specification says.
 """
 
 from __future__ import annotations

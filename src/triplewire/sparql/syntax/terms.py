@@ -1,7 +1,7 @@
 """Grammar of terms, property paths and triples, for patterns and for CONSTRUCT templates.
 
-Terms become the canonical N-Triples text in which data are stored. Blank nodes of a query become variables whose
-name starts with `_:`, which no query text can project or use in a filter.
+Terms become the canonical N-Triples text in which data are stored. Blank nodes of a query become variables whose name
+starts with `_:`, which no query text can project or use in a filter.
 """
 
 from __future__ import annotations
@@ -255,8 +255,8 @@ def _excluded(cursor: Cursor, forward: list[Const], backward: list[Const]) -> No
 
 # Triples with their abbreviations: of patterns, with paths, and of templates, without.
 #
-# Blank nodes in a query are variables without a name; here they become variables whose name starts with `_:`,
-# which no query text can project or use in a filter.
+# Blank nodes in a query are variables without a name; here they become variables whose name starts with `_:`, which no
+# query text can project or use in a filter.
 
 
 class TripleParser:

@@ -1,5 +1,4 @@
-"""Load balancing settings: how the load of a zone is measured, when it is too high or too low, and how zones are
-cut.
+"""Load balancing settings: how the load of a zone is measured, when it is too high or too low, and how zones are cut.
 
 Settings are validated when they are made and parsed from the text of settings and of the command line.
 """

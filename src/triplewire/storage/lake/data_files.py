@@ -1,8 +1,7 @@
 """Data files of the lake: schema, Parquet encoding, min/max statistics, and DuckDB relations over them.
 
 Rows are sorted by predicate and position, so that positions, times, graphs and subjects are delta-encoded: a quarter
-of
-the bytes and a third of the time of dictionaries. Repeated texts and objects stay dictionaries, which are quick to
+of the bytes and a third of the time of dictionaries. Repeated texts and objects stay dictionaries, which are quick to
 filter.
 """
 
@@ -158,8 +157,8 @@ def _column_range(row: Mapping[str, Any], column: str) -> ColumnRange | None:
 #
 # Rows lie by predicate and position, so that what follows is like what came before: positions, times, graphs and
 # subjects are told by their differences, which is a quarter of the bytes and a third of the time of dictionaries.
-# Texts
-# that come again and again, and objects, which do for most predicates, stay dictionaries: those are quick to filter.
+# Texts that come again and again, and objects, which do for most predicates, stay dictionaries: those are quick to
+# filter.
 
 ROW_GROUP = 4_096
 """Rows that a reader can pass over at once, at most."""

@@ -1,8 +1,7 @@
 """The Delta twin of the lake: one Delta table on a file system, committed by delta-rs.
 
-A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the
-more there
-are, even if only one was added.
+A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the more
+there are, even if only one was added.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, Table
 # Commits: from one version of the table to the next, by what the entries of its log say.
 #
 # To have delta-rs tell all files of a table takes the longer the more there are, also where one came and none went.
-# Who
-# looks every second follows the log instead: an entry is a small file, and says what came and what went.
+# Who looks every second follows the log instead: an entry is a small file, and says what came and what went.
 
 UPTO = "triplewire.upto"
 """The application transaction whose version is the position up to which the table is complete."""

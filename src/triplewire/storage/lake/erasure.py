@@ -7,8 +7,7 @@ commit    the new contents of the files         ──▶ a version of the table
 revise    older entries of the Delta log        ──▶ the same entries, without values that are gone
 ```
 Each step looks at what is there, so that after a crash all of them can be done again. A bound of a zone layout that
-contains an
-erased name is replaced by another with the same rows on both sides.
+contains an erased name is replaced by another with the same rows on both sides.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Sort keys: a text for each term, so that the order of keys by code points is the order of terms.
 
 An IRI and most literals are their own keys. A number is `#`, the ordinal of its double among all doubles as sixteen
-hex
-digits, and its text; a time is `$`, its microseconds likewise, and its text. So other literals come first, then
-numbers,
-times and IRIs. The columns `object_number` and `object_time` of the table say which objects are numbers and times.
+hex digits, and its text; a time is `$`, its microseconds likewise, and its text. So other literals come first, then
+numbers, times and IRIs. The columns `object_number` and `object_time` of the table say which objects are numbers and
+times.
 
 A transformation is another order, for data whose terms share prefixes (EventCloud's upstream balancing). It spreads
-terms that lie
-close together; a range of texts is then scattered. Numbers and times keep their order.
+terms that lie close together; a range of texts is then scattered. Numbers and times keep their order.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ from triplewire.sparql.sql import Sql, call, case, concat, every, negate, number
 from triplewire.storage.lake.data_files import connect_duckdb
 
 # An IRI and most literals are their own keys. A number is `#`, the place of its double among all doubles as sixteen
-# hex
-# digits, and its text; a time is `$`, its microseconds likewise, and its text. So other literals come first, then
+# hex digits, and its text; a time is `$`, its microseconds likewise, and its text. So other literals come first, then
 # numbers, then times, then IRIs. Which objects are numbers and times is what the columns `object_number` and
 # `object_time` of the table say.
 

@@ -1,10 +1,8 @@
 """Lake maintenance: compaction, file rewrites, checkpoints and vacuum, by one process at a time, under a file lock.
 
 Fresh files are sorted into their zones, the oldest first. Small files that lie side by side are merged in tiers of
-four of about
-the same size, so that a row is rewritten once each time its file grows fourfold. Older versions of the table stay
-readable for
-some time: vacuum keeps their files and the table's log as long.
+four of about the same size, so that a row is rewritten once each time its file grows fourfold. Older versions of the
+table stay readable for some time: vacuum keeps their files and the table's log as long.
 """
 
 from __future__ import annotations
@@ -152,9 +150,8 @@ def spread_items(items: Sequence[T], parts: int) -> Iterator[tuple[T, ...]]:
 
 
 # Fresh files go into their zones, the oldest first. A zone then has a file, or a few, for each such stretch of time,
-# and
-# small ones that lie side by side become one: four of about the same size, so that a row is rewritten as often as the
-# size of its file has grown fourfold, and no more.
+# and small ones that lie side by side become one: four of about the same size, so that a row is rewritten as often as
+# the size of its file has grown fourfold, and no more.
 
 _TIER = 4
 

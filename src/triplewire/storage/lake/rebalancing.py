@@ -1,14 +1,12 @@
 """Rebalancing plans splits and merges of zones from loads and samples, and moves rows accordingly.
 
 Overloaded zones are split and underloaded ones merged. A zone that is still not normal has no room to be split or no
-neighbour to be merged with: the smallest part of the space around it that could be even becomes one zone and is
-split again.
-Every step is bounded by the number of zones or makes the loads more even, so that planning ends; a load on one point
-stays.
+neighbour to be merged with: the smallest part of the space around it that could be even becomes one zone and is split
+again. Every step is bounded by the number of zones or makes the loads more even, so that planning ends; a load on one
+point stays.
 
-Each move is one commit: files of the old zones become files of the new ones, and the new layout holds from there on.
-A crash
-leaves the lake as it was before or after a move.
+Each move is one commit: files of the old zones become files of the new ones, and the new layout holds from there on. A
+crash leaves the lake as it was before or after a move.
 """
 
 from __future__ import annotations
@@ -106,10 +104,9 @@ def _move(before: ZoneLayout, after: ZoneLayout, group: frozenset[str], made_of:
 
 
 # First what is overloaded is split and what is underloaded is merged, each zone by itself. What is still not normal
-# then
-# has no room to be split, or no neighbour to be merged with: the smallest part of the space around it that could be
-# even is made one zone, and split again. Every step is bounded by the number of zones or makes the loads more even, so
-# that a plan ends; a load that lies on one point stays where it is.
+# then has no room to be split, or no neighbour to be merged with: the smallest part of the space around it that could
+# be even is made one zone, and split again. Every step is bounded by the number of zones or makes the loads more even,
+# so that a plan ends; a load that lies on one point stays where it is.
 
 _BETTER = 0.95
 """A part is made again only if that takes a twentieth of its unevenness away: it moves all of its rows."""

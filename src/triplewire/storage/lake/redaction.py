@@ -1,10 +1,8 @@
 """Redaction rewrites data files, and what the Delta log says of them, in place.
 
-A data file keeps its name, so that every version of the table that names it loses the rows at once. It keeps its
-size where it can,
-because Delta readers look for the footer where the log says the file ends. Min/max statistics are values too: each
-commit
-and checkpoint is replaced by one that says the same, without values that are to be forgotten.
+A data file keeps its name, so that every version of the table that names it loses the rows at once. It keeps its size
+where it can, because Delta readers look for the footer where the log says the file ends. Min/max statistics are values
+too: each commit and checkpoint is replaced by one that says the same, without values that are to be forgotten.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ from triplewire.storage.lake.data_files import SMALL, connect_duckdb, format_sta
 from triplewire.storage.lake.ports import DataFile
 
 # A file keeps its name, so that every version of the table that names it has lost these rows at once. It keeps its
-# size,
-# too, where it can: readers of Delta look for the end of a file where its entry in the log says.
+# size, too, where it can: readers of Delta look for the end of a file where its entry in the log says.
 
 ERASURE_MARK = "triplewire.erased"
 """In the metadata of a file: the ids of the erasures that it was written anew for."""

@@ -1,8 +1,7 @@
 """Log entries become rows of the quad table, column by column, with typed columns for their objects.
 
 IRIs, plain strings, numbers and times in their usual form are typed in Arrow. Other forms go to the SQL that defines
-the typed
-columns, at some microseconds each.
+the typed columns, at some microseconds each.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Split points: where an overloaded zone is cut.
 
 A rule proposes bounds in a dimension, which is the next in turn or the best one. The best cut leaves whole zones on
-both
-sides and, among such cuts, saves the most reading. Samples are points of a zone, each weighing a part of its load; a
-key is
-its rank among all keys of the sample. Means are computed on keys as fractions in radix 1,114,112, a digit for each
-code
-point, as EventCloud does.
+both sides and, among such cuts, saves the most reading. Samples are points of a zone, each weighing a part of its
+load; a key is its rank among all keys of the sample. Means are computed on keys as fractions in radix 1,114,112, a
+digit for each code point, as EventCloud does.
 """
 
 from __future__ import annotations

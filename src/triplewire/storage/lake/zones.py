@@ -1,9 +1,8 @@
-"""Zones are half-open boxes of the (graph, subject, predicate, object) space; a zone layout tiles the space with
-them.
+"""Zones are half-open boxes of the (graph, subject, predicate, object) space; a zone layout tiles the space with them.
 
 Every quad lies in exactly one zone. A tree of cuts, built from the boxes alone, finds the zone of a point in few
-comparisons;
-after merges a box may stand on both sides of a cut. The zone of a row is also an SQL expression of its columns.
+comparisons; after merges a box may stand on both sides of a cut. The zone of a row is also an SQL expression of its
+columns.
 
 Layouts are stored as a small Delta table beside the lake. A layout is written first and holds from the commit of the
 lake that names its version; a crash in between leaves a version that nobody names.
@@ -119,8 +118,7 @@ SPACE = KeyBox()
 # Tilings: boxes that cover a part of the space without gap or overlap, as a tree of cuts.
 #
 # The tree finds the box of a point in few comparisons. It is made of the boxes alone: where zones were merged, no cut
-# may
-# be left that parts all of them, and then a box stands on both sides of one.
+# may be left that parts all of them, and then a box stands on both sides of one.
 
 Tile: TypeAlias = tuple[str, KeyBox]
 """A box with the name of its zone."""

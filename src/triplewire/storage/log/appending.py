@@ -1,9 +1,8 @@
 """Appending to a log: which events are new, which are duplicates, and the rows that are stored.
 
 The deduplication index finds an event by 64 bits of stream and id within microseconds. In the log's file the hashes
-lie in
-the order of positions, so that a commit appends some bytes; in memory they are sorted, in runs that grow by being
-merged.
+lie in the order of positions, so that a commit appends some bytes; in memory they are sorted, in runs that grow by
+being merged.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from triplewire.storage.log.ports import AppendResult, Publication
 # Names: whether an event of an id is in a stream already, for a few microseconds.
 #
 # A name is 64 bits of stream and id. In the log's file they lie in the order of positions, so that a commit appends
-# some
-# bytes and no tree is torn open. To be found they are sorted in memory, in runs that grow by being merged.
+# some bytes and no tree is torn open. To be found they are sorted in memory, in runs that grow by being merged.
 
 EventKey: TypeAlias = tuple[str, str]
 """A stream, and the id of an event in it."""

@@ -4,11 +4,9 @@
 position   1 · · 4 5 · · · · · · · · · · 16 17 18 · 20 ──▶      of one stream among others
 segment    └─── 0 ───┘ └────────── 1 ─────────┘ └─ 2 ─▶         0 and 1 are full, 2 is open
 ```
-A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing
-in it, and no
-other event ever takes their position. Where the events of a segment lie far apart it has several ranges of
-positions, so
-that a stream of few events is read without those of all others in between.
+A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing in
+it, and no other event ever takes their position. Where the events of a segment lie far apart it has several ranges of
+positions, so that a stream of few events is read without those of all others in between.
 """
 
 from __future__ import annotations
@@ -31,9 +29,8 @@ from triplewire.model import Erasure, Event
 # ```
 #
 # A leaf is full with its last event, and from then on the same for good: what is erased or not kept any longer is
-# missing
-# in it, and no other event ever takes its place. Where the events of a leaf lie far apart it has several stretches of
-# positions, so that a stream of few events is read without those of all others in between.
+# missing in it, and no other event ever takes its place. Where the events of a leaf lie far apart it has several
+# stretches of positions, so that a stream of few events is read without those of all others in between.
 
 PositionRange: TypeAlias = tuple[int, int]
 """The first and the last of some positions."""

@@ -1,8 +1,7 @@
 """Erasures as registry entries: pending requests, and their receipts.
 
 The name of an erased thing is itself to be erased. It stands in one entry, which is redacted at the end of the
-erasure; the receipt
-holds a digest of it.
+erasure; the receipt holds a digest of it.
 """
 
 from __future__ import annotations

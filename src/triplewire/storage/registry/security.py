@@ -1,10 +1,8 @@
 """Policies, tokens and visibilities as registry entries.
 
-One policy document is in force, and every version is kept: each is put at a position, holds for events from there
-on, and
-names the position of the version before. Of tokens only a digest is stored. A visibility is stored once, under a
-name that
-is derived from its content.
+One policy document is in force, and every version is kept: each is put at a position, holds for events from there on,
+and names the position of the version before. Of tokens only a digest is stored. A visibility is stored once, under a
+name that is derived from its content.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 # Each version is put at a position, and holds for events from there on until the next. It names the position of the
-# one
-# before, so that the way back does not lead through all other changes.
+# one before, so that the way back does not lead through all other changes.
 
 RegistryEntry = tuple[str, str, Mapping[str, Any] | None]
 

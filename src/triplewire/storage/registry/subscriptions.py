@@ -1,8 +1,7 @@
 """Subscriptions, continuous queries and query templates as registry entries.
 
 A lease says until when a subscription without listeners stays. A lane says which slow shapes are matched apart from
-the
-others. A renewal asks continuous queries to rebuild their state from log and lake.
+the others. A renewal asks continuous queries to rebuild their state from log and lake.
 """
 
 from __future__ import annotations
