@@ -15,8 +15,9 @@ from triplewire.bench.hour import Hour, Plan, Sample, compared
 from triplewire.bench.hour_commits import FILES, Commits, day
 from triplewire.bench.hour_plot import svg
 from triplewire.bench.hour_questions import Asked, Asker, Changed, Kept, questions
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
 from triplewire.model.clock import ManualClock
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import run_sequentially
 from triplewire.storage.lake.ports import TableChange
@@ -66,7 +67,7 @@ def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> 
 
 
 def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FRESH_FILES", 16)
+    monkeypatch.setattr(maintenance, "FRESH_FILES", 16)
     said: list[str] = []
     with closing(Hour(Plan(1, RATE), Settings(data=tmp_path), run_sequentially, 1)) as hour:
         report = hour.passed(said.append)
@@ -121,7 +122,7 @@ def test_a_housekeeper_that_never_rests_is_no_reason_to_compare_nothing() -> Non
 
 
 def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FRESH_FILES", 4)
+    monkeypatch.setattr(maintenance, "FRESH_FILES", 4)
 
     def broken(function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
         raise OSError("no space left on device")

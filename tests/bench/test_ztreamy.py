@@ -13,7 +13,7 @@ from triplewire.bench.fanout import measured
 from triplewire.bench.ztreamy import PACKED, QUICK, Plan, Point, beside, points
 from triplewire.bench.ztreamy_paper import SAID
 from triplewire.bench.ztreamy_plot import svg
-from triplewire.config import limits
+from triplewire.http.delivery.topics import LISTENERS
 
 FIGURES = ("3a 3c 4a", "3b 3d 4b", "5", "6")
 
@@ -52,7 +52,7 @@ def test_every_figure_has_its_points() -> None:
 def test_no_point_has_more_clients_than_the_plan_or_its_edges_have_room_for(plan: Plan) -> None:
     for each in points(plan):
         assert each.clients <= plan.clients
-        assert each.clients <= 0.97 * limits.LISTENERS * each.processes * each.servers
+        assert each.clients <= 0.97 * LISTENERS * each.processes * each.servers
 
 
 def test_a_statement_stands_beside_a_point_with_at_least_as_many_clients_and_items() -> None:

@@ -124,7 +124,7 @@ def test_what_is_broken_is_passed_over_and_kept(tmp_path: Path) -> None:
 def test_a_broker_that_is_away_leaves_a_state_to_go_on_with(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("triplewire.config.limits.IMPORT_ATTEMPTS", 1)
+    monkeypatch.setattr("triplewire.service.transfer.importer.IMPORT_ATTEMPTS", 1)
     path = tmp_path / "all.nq"
     export(data, str(path))
     done = CliRunner().invoke(app, ["import", str(path), "--url", "http://127.0.0.1:1"])

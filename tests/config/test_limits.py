@@ -1,23 +1,22 @@
-"""Limits are positive, and each has its reason beside it."""
+"""Limits are positive, each has its reason beside it, and no two have one name."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
+from collections import Counter
 
-from triplewire.config import limits
+from tests.limits import find_limits
+
+LIMITS = list(find_limits())
 
 
 def test_every_limit_has_a_reason() -> None:
-    body = ast.parse(Path(limits.__file__).read_text()).body
-    for statement, following in zip(body, [*body[1:], None], strict=True):
-        if isinstance(statement, ast.Assign):
-            name = ast.unparse(statement.targets[0])
-            assert isinstance(following, ast.Expr), name
-            assert isinstance(following.value, ast.Constant), name
+    assert LIMITS
+    assert [each.name for each in LIMITS if not each.reason] == []
 
 
 def test_numbers_are_positive() -> None:
-    numbers = {name: value for name, value in vars(limits).items() if isinstance(value, int | float)}
-    assert numbers
-    assert [name for name, value in numbers.items() if value <= 0] == []
+    assert [each.name for each in LIMITS if isinstance(each.value, int | float) and each.value <= 0] == []
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, count in Counter(each.name for each in LIMITS).items() if count > 1] == []

@@ -7,11 +7,12 @@ from dataclasses import fields
 import pytest
 
 from tests.docs import pages
-from triplewire.config import Settings, limits
+from tests.limits import find_limits
+from triplewire.config import Settings
 from triplewire.config.settings import PREFIX
 
 PAGE = pages.DOCS / "configuration.md"
-LIMITS = {name: value for name, value in vars(limits).items() if name.isupper()}
+LIMITS = {each.name: each.value for each in find_limits()}
 
 _UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "days": 86_400, "s": 1, "ms": 0.001}
 

@@ -21,11 +21,11 @@ import zstandard
 
 from tests.hardening.wires import Wire, alive, wire
 from tests.http.harness import body, house, run
-from triplewire.config import limits
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.testing.samples import event
 
 TURTLE = {"Content-Type": "text/turtle"}
-OVER = limits.BODY_BYTES + 1
+OVER = BODY_BYTES + 1
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
@@ -39,7 +39,7 @@ def test_a_bomb_is_refused_at_the_limit(coding: str) -> None:
         async with house() as home:
             bomb = PACKERS[coding](b"#" * OVER) * 20
             told = await home.problem("POST", "/streams/a", data=bomb, headers={**TURTLE, "Content-Encoding": coding})
-            assert (told["status"], told["limit"]) == (413, limits.BODY_BYTES)
+            assert (told["status"], told["limit"]) == (413, BODY_BYTES)
             await alive(home)
 
     run(scene())

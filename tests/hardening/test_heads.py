@@ -10,8 +10,7 @@ import pytest
 
 from tests.hardening.wires import alive, wire
 from tests.http.harness import house, run
-from triplewire.config import limits
-from triplewire.http.server import LINE_BYTES
+from triplewire.http.server import HEADERS, LINE_BYTES
 
 START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 
@@ -27,7 +26,7 @@ HUGE = {
     "a value": START + b"X-A: " + b"b" * (LINE_BYTES + 1) + b"\r\n\r\n",
     "a name": START + b"X" * (LINE_BYTES + 1) + b": b\r\n\r\n",
     "a cookie": START + b"Cookie: " + b"a=b;" * LINE_BYTES + b"\r\n\r\n",
-    "many headers": START + many(limits.HEADERS + 1) + b"\r\n",
+    "many headers": START + many(HEADERS + 1) + b"\r\n",
     "headers without an end": START + many(100_000),
 }
 
@@ -48,7 +47,7 @@ def test_a_head_that_is_too_large_is_refused(sent: bytes) -> None:
 def test_a_head_within_the_limits_is_taken() -> None:
     async def scene() -> None:
         async with house() as home, wire(home) as client:
-            await client.send(START + many(limits.HEADERS // 2) + b"X-A: " + b"b" * (LINE_BYTES // 2) + b"\r\n\r\n")
+            await client.send(START + many(HEADERS // 2) + b"X-A: " + b"b" * (LINE_BYTES // 2) + b"\r\n\r\n")
             assert (await client.answer()).status in (200, 503)
 
     run(scene())

@@ -13,12 +13,12 @@ import pytest
 
 from tests.hardening.wires import alive
 from tests.http.harness import house, run
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager
 from triplewire.http.resources.routes import registry_routes
 from triplewire.http.resources.subscriptions import SubscriptionManager
+from triplewire.rdf.checks import NESTING
 
 
 def with_control(parts: EdgeParts) -> EdgeParts:
@@ -46,7 +46,7 @@ def deep(levels: int, opening: str, closing: str) -> str:
     return opening * levels + "1" + closing * levels
 
 
-LEVELS = (limits.NESTING + 1, 300, 900, 100_000)
+LEVELS = (NESTING + 1, 300, 900, 100_000)
 """Parsers and writers give up at different depths."""
 
 

@@ -18,11 +18,11 @@ import pytest
 
 from tests.hardening.wires import alive
 from tests.http.harness import House, house, run
-from triplewire.config import limits
+from triplewire.rdf.checks import IRI_CHARACTERS
 
 TURTLE, JSON_LD, XML, QUADS = "text/turtle", "application/ld+json", "application/rdf+xml", "application/n-quads"
 RDF = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">'
-LONG = limits.IRI_CHARACTERS + 1
+LONG = IRI_CHARACTERS + 1
 
 
 def xml(content: bytes, doctype: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.hardening.wires import Wire, alive, wire
 from tests.http.harness import House, body, house, run
-from triplewire.config import limits
+from triplewire.http.rate_limits import BODY_RATE, BODY_SECONDS, HEAD_SECONDS, READING_SECONDS
 from triplewire.testing.samples import event
 
 HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quads\r\n"
@@ -43,10 +43,10 @@ def test_a_head_that_does_not_end_is_given_up(sent: bytes) -> None:
         async with house() as home, wire(home) as slow:
             await slow.send(sent)
             await arrived(home)
-            await look(home, limits.HEAD_SECONDS + 1)
+            await look(home, HEAD_SECONDS + 1)
             told = await slow.answer()
             assert (told.status, await slow.rest()) == (408, b"")
-            assert f"{limits.HEAD_SECONDS:g} seconds" in told.problem["detail"]
+            assert f"{HEAD_SECONDS:g} seconds" in told.problem["detail"]
             await alive(home)
 
     run(scene())
@@ -57,7 +57,7 @@ def test_a_byte_now_and_then_does_not_help() -> None:
         async with house() as home, wire(home) as slow:
             await slow.send(b"GET / HTTP/1.1\r\nX-A: ")
             await arrived(home)
-            await look(home, limits.HEAD_SECONDS - 1)
+            await look(home, HEAD_SECONDS - 1)
             await slow.send(b"b")
             await alive(home)
             await look(home, 2)
@@ -71,12 +71,12 @@ def test_the_second_head_of_a_connection_has_the_same_time() -> None:
         async with house() as home, wire(home) as slow:
             await slow.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             await slow.answer()
-            await look(home, 2 * limits.HEAD_SECONDS)
+            await look(home, 2 * HEAD_SECONDS)
             await slow.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             assert (await slow.answer()).status != 408, "a connection that is idle between requests is no attack"
             await slow.send(b"GET /hea")
             await alive(home)
-            await look(home, limits.HEAD_SECONDS + 1)
+            await look(home, HEAD_SECONDS + 1)
             assert (await slow.answer()).status == 408
 
     run(scene())
@@ -88,10 +88,10 @@ def test_a_body_that_trickles_is_given_up(framing: bytes) -> None:
         async with house() as home, wire(home) as slow:
             await slow.send(HEAD + framing + b"\r\n\r\n" + (b"5\r\n<x:s>\r\n" if b"chunked" in framing else b"<x:s>"))
             await arrived(home)
-            await look(home, limits.BODY_SECONDS + 1)
+            await look(home, BODY_SECONDS + 1)
             told = await slow.answer()
             assert (told.status, await slow.rest()) == (408, b"")
-            assert str(limits.BODY_RATE) in told.problem["detail"]
+            assert str(BODY_RATE) in told.problem["detail"]
             assert home.twin.log.head() == 0
             await alive(home)
 
@@ -101,10 +101,10 @@ def test_a_body_that_trickles_is_given_up(framing: bytes) -> None:
 def test_a_long_body_has_longer() -> None:
     async def scene() -> None:
         async with house() as home, wire(home) as steady:
-            first, last = b"#" * 10 * limits.BODY_RATE + b"\n", body(event(1))
+            first, last = b"#" * 10 * BODY_RATE + b"\n", body(event(1))
             await steady.send(HEAD + b"Content-Length: %d\r\n\r\n" % (len(first) + len(last)) + first)
             await arrived(home)
-            await look(home, limits.BODY_SECONDS + 9)
+            await look(home, BODY_SECONDS + 9)
             await steady.send(last)
             assert (await steady.answer()).status == 201
 
@@ -116,7 +116,7 @@ def test_who_keeps_publishing_may_be_quiet() -> None:
         async with house() as home, wire(home) as quiet:
             await quiet.send(HEAD.replace(b"/a ", b"/a?ack=each ") + b"Transfer-Encoding: chunked\r\n\r\n")
             await quiet.reader.readuntil(b"begin")
-            await look(home, 100 * limits.BODY_SECONDS)
+            await look(home, 100 * BODY_SECONDS)
             await quiet.send(b"0\r\n\r\n")
             assert b'"end"' in await quiet.reader.readuntil(b'"end"')
 
@@ -130,7 +130,7 @@ def test_an_answer_that_nobody_reads_is_given_up() -> None:
                 home.append(*range(200 * number, 200 * (number + 1)))
             async with wire(home) as deaf:
                 await _fill(home, deaf)
-                await look(home, limits.READING_SECONDS - 1)
+                await look(home, READING_SECONDS - 1)
                 assert home.runner.front is not None
                 assert len(home.runner.front.connections) == 2
                 home.twin.clock.advance(2)

@@ -12,9 +12,9 @@ from threading import Event as Flag
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.history.engines import QueryProfile, time_limit_error
 from triplewire.history.executor import HistoryExecutor
+from triplewire.history.formats.columns import BATCH_ROWS
 from triplewire.history.pool import WorkerCommand
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
@@ -24,7 +24,7 @@ from triplewire.sparql import CompiledQuery
 from triplewire.storage.lake.ports import Snapshot, VersionOrTime
 
 MEMORY = "64MB"
-ROWS_AT_ONCE = limits.BATCH_ROWS
+ROWS_AT_ONCE = BATCH_ROWS
 BATCH_BYTES = ROWS_AT_ONCE * 100
 
 

@@ -12,7 +12,7 @@ import pyoxigraph as ox
 import pytest
 
 from tests.storage.lake.test_delta import entries
-from triplewire.config import limits
+from triplewire.history import duckdb
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.model import Event
@@ -22,7 +22,7 @@ from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, compact
 from triplewire.storage.lake.ports import CommitBatch, Snapshot, TableChange
-from triplewire.storage.lake.read_counts import ReadCounter, load_read_counts
+from triplewire.storage.lake.read_counts import READS_SECONDS, ReadCounter, load_read_counts
 from triplewire.storage.lake.zones import ZoneLayout, ZoneLayoutStore
 from triplewire.testing.samples import COUNTRIES, INSTANCES, REVIEW, VOCABULARY, Shop
 
@@ -84,7 +84,7 @@ def lake(events: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Snaps
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[DuckDbEngine]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "CACHED_QUADS", -1)
+        patch.setattr(duckdb, "CACHED_QUADS", -1)
         made = DuckDbEngine(Path(lake.table))
         yield made
         made.close()
@@ -135,12 +135,12 @@ def asked(store: ox.Store, text: str) -> set[tuple[str, ...]]:
 
 
 def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
+    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
     clock = ManualClock()
     duck = DuckDbEngine(Path(lake.table), reads=ReadCounter(tmp_path, clock))
     compiled = compile_query(parse_query(PREFIXES + QUERIES["all reviews"][0]), "duckdb")
     assert rows(duck, compiled, lake)
-    clock.advance(limits.READS_SECONDS)
+    clock.advance(READS_SECONDS)
     while duck.prepare(lake):
         pass
     read = duck.scanned(compiled, lake).files

@@ -13,8 +13,7 @@ from urllib.parse import parse_qs
 import orjson
 import pytest
 
-from triplewire.config import limits
-from triplewire.history.federation import NO_BINDINGS, fetch_service, resolve_services
+from triplewire.history.federation import NO_BINDINGS, SERVICE_BYTES, SERVICE_ROWS, fetch_service, resolve_services
 from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
 from triplewire.sparql.algebra import Apply, Basic, Const, Exists, Filter, Join, Query, Select, Service, Values, Var
@@ -116,8 +115,8 @@ def test_what_is_no_answer_is_told_or_passed_over_in_silence(reply: Reply) -> No
 
 
 def test_answers_that_are_too_large_are_refused() -> None:
-    many = results(*[{"x": {"type": "uri", "value": "urn:x"}} for _ in range(limits.SERVICE_ROWS + 1)])
-    for body in (many, b" " * (limits.SERVICE_BYTES + 1)):
+    many = results(*[{"x": {"type": "uri", "value": "urn:x"}} for _ in range(SERVICE_ROWS + 1)])
+    for body in (many, b" " * (SERVICE_BYTES + 1)):
         with endpoint(saying(body)) as (address, _), pytest.raises(QueryLimit, match="ask it for less"):
             fetch_service(service(address), QueryLimits())
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history import terms
-from triplewire.config import limits
 from triplewire.history.formats import FORMATS, ResultFormat, choose_format
-from triplewire.history.formats.columns import split_batches
+from triplewire.history.formats.columns import BATCH_BYTES, GATHER_SECONDS, split_batches
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.model.terms import is_literal, literal, parse_literal
 
@@ -170,7 +169,7 @@ def test_the_first_rows_leave_before_the_last_are_known(name: str) -> None:
 
 
 def test_a_batch_of_large_terms_is_formatted_in_parts() -> None:
-    large = literal("x" * (limits.BATCH_BYTES // 2))
+    large = literal("x" * (BATCH_BYTES // 2))
     chunks = list(BY_NAME["json"].write("select", ("a",), terms.batches(("a",), [(large,)] * 6, size=6)))
     assert len(chunks) > 2
     found = ox.parse_query_results(b"".join(chunks), format=ox.QueryResultsFormat.JSON)
@@ -242,7 +241,7 @@ class Ticking:
 
 @pytest.mark.parametrize(("tenths", "sizes"), [(0, [8]), (4, [3, 3, 2]), (11, [1] * 8)])
 def test_what_comes_in_one_moment_goes_out_together(tenths: int, sizes: list[int]) -> None:
-    clock = Ticking(limits.GATHER_SECONDS * tenths / 10)
+    clock = Ticking(GATHER_SECONDS * tenths / 10)
     batches = [pa.record_batch({"v0": [f"<urn:{number}>"]}) for number in range(8)]
     found = list(split_batches(clock.taken(batches), lambda: clock.now))
     assert [each.num_rows for each in found] == sizes

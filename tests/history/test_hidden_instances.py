@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tests.history.lakes import E, Growing, asked, iri, triple, typed
-from triplewire.config import limits
+from triplewire.history import visibility
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor
 from triplewire.history.requests import HistoryRequest, QueryLimits
@@ -64,7 +64,7 @@ def test_rows_that_went_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_those_used_least_recently_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HIDINGS", 2)
+    monkeypatch.setattr(visibility, "HIDINGS", 2)
     lake, duck = Growing(tmp_path), duckdb.connect()
     hidings, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
     for number in (0, 1, 0, 2, 1, 2, 0):

@@ -17,8 +17,8 @@ import pytest
 
 from tests.history import scripted
 from tests.history.scripted import query
-from triplewire.config import limits
 from triplewire.history.pool import QueryAnswer, QueryWorkerPool, WorkerCommand
+from triplewire.history.protocol import CHUNK_BYTES
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model.errors import BadRequest, QueryLimit, SparqlSyntax, TriplewireError, Unavailable
 
@@ -170,7 +170,7 @@ async def test_a_slow_reader_stops_the_worker(tmp_path: Path) -> None:
         for _ in range(20):
             await pid(asked)
         made = counter.stat().st_size * scripted.BATCH_BYTES
-        assert made < 40 * limits.CHUNK_BYTES
+        assert made < 40 * CHUNK_BYTES
         for _ in range(100):
             await anext(answer)
         assert counter.stat().st_size * scripted.BATCH_BYTES > made

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.history.lakes import E, Growing, iri, triple, typed
-from triplewire.config import limits
+from triplewire.history import duckdb
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.pruning import ZoneMaps, prune_joins
 from triplewire.history.requests import QueryLimits
@@ -45,7 +45,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[DuckDbEngine]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "CACHED_QUADS", -1)
+        patch.setattr(duckdb, "CACHED_QUADS", -1)
         made = DuckDbEngine(Path(lake.table))
         yield made
         made.close()
@@ -129,7 +129,7 @@ def test_a_text_that_names_a_relation_stays_what_it_is(duck: DuckDbEngine, lake:
 
 def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The headers of the one go with the quads of the other, so that these must be read, too."""
-    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
+    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
     lake = Growing(tmp_path)
     lake.grow([triple("a", "v", "b")])
     lake.events = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.history.lakes import Growing, Rows, asked, iri, triple, typed
-from triplewire.config import limits
+from triplewire.history import duckdb, snapshots
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.sparql import compile_query, parse_query
@@ -60,7 +60,7 @@ def lake(tmp_path: Path) -> Growing:
 @pytest.fixture
 def duck(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> DuckDbEngine:
     """Takes in a file at a time, however small, so that much can happen between two of them."""
-    monkeypatch.setattr(limits, "PORTION_QUADS", 0)
+    monkeypatch.setattr(snapshots, "PORTION_QUADS", 0)
     return DuckDbEngine(lake.path)
 
 
@@ -72,7 +72,7 @@ def copied(duck: DuckDbEngine, snapshot: Snapshot) -> bool:
 def of_files(path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> dict[str, Rows]:
     """The answers of an engine that keeps no copy."""
     with monkeypatch.context() as patch:
-        patch.setattr(limits, "CACHED_QUADS", -1)
+        patch.setattr(duckdb, "CACHED_QUADS", -1)
         fresh = DuckDbEngine(path)
         found = {text: asked(fresh, snapshot, text) for text in QUERIES}
         assert not copied(fresh, snapshot)
@@ -112,7 +112,7 @@ def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(
     query = parse_query("SELECT * { ?s <http://example.org/p> ?o }")
     snapshot = lake.grow(*FILES[0])
     assert "predicate_number = 0" in compile_query(query, "duckdb", duck.statistics(snapshot)).sql
-    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
+    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
     assert "predicate_number" not in compile_query(query, "duckdb", DuckDbEngine(lake.path).statistics(snapshot)).sql
 
 
@@ -122,7 +122,7 @@ def test_a_lake_that_has_become_too_large_is_read_from_its_files(
     first = lake.grow(*FILES[0])
     assert sum(asked(duck, first, "SELECT * { ?s ?p ?o }").values()) == 3
     assert copied(duck, first)
-    monkeypatch.setattr(limits, "CACHED_QUADS", first.quads)
+    monkeypatch.setattr(duckdb, "CACHED_QUADS", first.quads)
     second = lake.grow(*FILES[1])
     assert sum(asked(duck, second, "SELECT * { ?s ?p ?o }").values()) == 5
     assert not copied(duck, second)
@@ -171,11 +171,11 @@ def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(
     assert {text: asked(duck, compacted, text) for text in QUERIES} == of_files(lake.path, compacted, monkeypatch)
 
 
-@pytest.mark.parametrize(("most", "portions"), [(0, 3), (limits.PORTION_QUADS, 1)])
+@pytest.mark.parametrize(("most", "portions"), [(0, 3), (snapshots.PORTION_QUADS, 1)])
 def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(
     most: int, portions: int, lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "PORTION_QUADS", most)
+    monkeypatch.setattr(snapshots, "PORTION_QUADS", most)
     for file in FILES[:3]:
         snapshot = lake.grow(*file)
     steps = [duck.prepare(snapshot) for _ in range(11)]
@@ -187,7 +187,7 @@ def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(
 def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
     lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
+    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
     for file in FILES:
         snapshot = lake.grow(*file)
     found = of_files(lake.path, snapshot, monkeypatch)

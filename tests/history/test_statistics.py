@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.history.lakes import PREFIXES, E, Growing, asked, iri, triple, typed
 from tests.storage.lake.test_delta import entries
-from triplewire.config import limits
+from triplewire.history import dataset_statistics, duckdb, snapshots, statistics
 from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.model import Event
@@ -38,7 +38,7 @@ def counted(duck: DuckDbEngine, snapshot: Snapshot) -> Statistics:
 @pytest.fixture
 def counting(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> Iterator[DuckDbEngine]:
     """A file at a time, however small."""
-    monkeypatch.setattr(limits, "PORTION_QUADS", 0)
+    monkeypatch.setattr(snapshots, "PORTION_QUADS", 0)
     made = DuckDbEngine(lake.path)
     yield made
     made.close()
@@ -105,7 +105,7 @@ def test_a_triple_of_two_events_in_one_file_is_not_unique(counting: DuckDbEngine
 def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(
     counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HASHED_QUADS", 6)
+    monkeypatch.setattr(statistics, "HASHED_QUADS", 6)
     for number in range(10, 30):
         found = counted(counting, lake.grow([triple(f"s{number}", "p", "a"), triple("s", "q", f"o{number}")]))
         assert found.kind(iri("p")).unique
@@ -116,7 +116,7 @@ def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(
 def test_a_name_of_what_was_forgotten_may_have_been_there(
     counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch, object_: str
 ) -> None:
-    monkeypatch.setattr(limits, "HASHED_QUADS", 6)
+    monkeypatch.setattr(statistics, "HASHED_QUADS", 6)
     for number in range(10, 20):
         lake.grow([triple(f"s{number}", "p", "a"), triple(f"s{number}", "q", "a")])
         counting.statistics(lake.files())
@@ -132,8 +132,8 @@ TRIPLES = st.tuples(st.sampled_from("abcdef"), st.sampled_from("pq"), st.sampled
 @settings(max_examples=40, deadline=None)
 def test_what_is_said_to_be_unique_is_however_little_is_remembered(files: list[list[frozenset[Triple]]]) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(limits, "PORTION_QUADS", 0)
-        patch.setattr(limits, "HASHED_QUADS", 8)
+        patch.setattr(snapshots, "PORTION_QUADS", 0)
+        patch.setattr(statistics, "HASHED_QUADS", 8)
         lake, seen = Growing(Path(folder)), Counter[Triple]()
         with closing(DuckDbEngine(lake.path)) as duck:
             for events in files:
@@ -169,7 +169,7 @@ def test_files_that_hold_the_same_rows_change_nothing(counting: DuckDbEngine, la
 def test_files_that_change_while_they_are_counted_do_not_count_twice(
     counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
+    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
     for object_ in "abc":
         snapshot = lake.grow([triple("s", "p", object_)])
     assert counting.prepare(snapshot)
@@ -217,8 +217,8 @@ def test_a_graph_says_a_triple_once_however_many_events_have_its_name(
 
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StatisticsFile:
-    monkeypatch.setattr(limits, "RECORDED_QUADS", 1)
-    monkeypatch.setattr(limits, "CACHED_QUADS", -1)
+    monkeypatch.setattr(dataset_statistics, "RECORDED_QUADS", 1)
+    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
     return StatisticsFile(tmp_path / "statistics.json")
 
 
@@ -295,7 +295,7 @@ def test_an_engine_knows_nothing_of_what_is_too_much_to_wait_for(
     duck = DuckDbEngine(lake.path)
     first = lake.grow([triple("s", "p", "o")])
     assert duck.statistics(first).complete
-    monkeypatch.setattr(limits, "CATCH_UP_QUADS", 0)
+    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
     snapshot = lake.grow([triple("s", "p", "o")])
     known = [duck.statistics(snapshot).complete]
     while duck.prepare(snapshot):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,9 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.history.lakes import E, Growing, asked, iri, typed
+from tests.limits import find_limits
 from tests.storage.lake.test_compaction import Grown
 from tests.storage.lake.test_rebalancing import misplaced
-from triplewire.config import limits
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion
 from triplewire.storage.lake.maintenance import compact, fresh_files
@@ -67,11 +68,14 @@ def lines(number: int) -> list[str]:
     ]
 
 
+HOMES = {each.name: each.module for each in find_limits()}
+
+
 @contextmanager
 def limited(**values: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(limits, name, value)
+            patch.setattr(import_module(HOMES[name]), name, value)
         yield
 
 

@@ -27,7 +27,8 @@ def test_a_publish_is_answered_with_positions_and_heard_by_who_listens() -> None
             await ear.position()
             receipt = await publish(at, 1, 2, Source_Id="s", Application_Id="a", Timestamp="2026-11-15T08:30:00+01:00")
             assert receipt == {
-                "stream": "test", "events": 2, "first": format_position(1), "last": format_position(2), "position": format_position(2)
+                "stream": "test", "events": 2,
+                "first": format_position(1), "last": format_position(2), "position": format_position(2),
             }  # fmt: skip
             first, second = await ear.take(2)
             assert (first.event, first.id, second.id) == ("event", format_position(1), format_position(2))

@@ -7,7 +7,7 @@ import pytest
 from tests.http.harness import house, run
 from tests.http.test_consume import publish
 from triplewire.client import AsyncClient
-from triplewire.config import limits
+from triplewire.http import consume
 from triplewire.model import END, MATCHED_COLUMNS, START
 from triplewire.model.errors import BadRequest
 from triplewire.storage.log.ports import LogRetention
@@ -31,7 +31,7 @@ def test_a_page_has_what_lies_between_two_positions() -> None:
 
 
 def test_pages_are_bounded_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "PAGE_EVENTS", 2)
+    monkeypatch.setattr(consume, "PAGE_EVENTS", 2)
 
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:

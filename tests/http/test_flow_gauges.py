@@ -6,14 +6,13 @@ import asyncio
 from typing import Any
 
 from tests.http.harness import House, house, run
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.http.delivery.channels import Channel, Listener
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad
 from triplewire.http.delivery.topics import LiveTopic
 from triplewire.http.formats.messages import Frames, MessageFormat
-from triplewire.http.health import FlowGauges
+from triplewire.http.health import REMEMBERED_STREAMS, FlowGauges
 from triplewire.model.clock import ManualClock
 
 MANNER = DeliveryOptions()
@@ -76,12 +75,12 @@ def test_a_slow_client_is_seen_before_it_is_cut_off() -> None:
 def test_channels_that_were_closed_still_count_for_as_many_streams_as_are_remembered() -> None:
     room, gauges = LiveTopic[str](), FlowGauges()
     gauges.watch(room, str)
-    for number in range(limits.REMEMBERED_STREAMS + 1):
+    for number in range(REMEMBERED_STREAMS + 1):
         room.closed(f"{number:05}", channel(number))
     room.closed("00001", channel(6))
     found = {flow.stream: flow.messages for flow in gauges.flows()}
     assert "00000" not in found
-    assert len(found) == limits.REMEMBERED_STREAMS
+    assert len(found) == REMEMBERED_STREAMS
     assert found["00001"] == 7
 
 

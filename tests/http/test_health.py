@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.http.harness import House, house, run
-from triplewire.config import limits
 from triplewire.config.status import HEARTBEAT_STALE_SECONDS, Heartbeat
+from triplewire.http.health import LAGGING_SECONDS
 from triplewire.model import MATCHES, format_position
 from triplewire.model.clock import ManualClock
 from triplewire.storage.outbox import MemoryOutbox
@@ -48,11 +48,11 @@ def test_lag_is_counted_and_aged_by_the_oldest_unmatched_event() -> None:
             at.append(1)
             at.match([])
             at.append(2, 3)
-            at.twin.clock.advance(limits.LAGGING_SECONDS + 2)
+            at.twin.clock.advance(LAGGING_SECONDS + 2)
             at.append(4)
             code, found = await health(at)
             assert (code, found["status"], found["lag"]) == (200, "lagging", 3)
-            assert found["lag_seconds"] == limits.LAGGING_SECONDS + 2
+            assert found["lag_seconds"] == LAGGING_SECONDS + 2
             assert (found["head"], found["matched"], found["stored"]) == (format_position(4), format_position(1), None)
             at.match([])
             assert (await health(at))[1]["status"] == "ok"

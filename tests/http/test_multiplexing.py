@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.delivery.test_websockets import called
 from tests.http.harness import Ear, House, house, run
-from triplewire.config import limits
+from triplewire.http.openapi import stream_operations
 from triplewire.model import Subscription, format_position
 
 PATH = "/notifications?subscription=s2&subscription=s1&stream=test"
@@ -149,7 +149,7 @@ def test_over_a_websocket_with_acknowledgements_the_ids_are_acknowledged() -> No
         ("/notifications?subscription=none", 404),
         ("/notifications?stream=-", 400),
         ("/notifications?stream=test&after=x~y", 400),
-        ("/notifications?" + "&".join(f"stream=s{number}" for number in range(limits.GATHERED + 1)), 400),
+        ("/notifications?" + "&".join(f"stream=s{number}" for number in range(stream_operations.GATHERED + 1)), 400),
     ],
 )
 def test_what_cannot_be_is_refused(path: str, status: int) -> None:

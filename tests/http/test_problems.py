@@ -11,12 +11,14 @@ import pytest
 from yarl import URL
 
 from tests.http.harness import House, body, house, run
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
 from triplewire.http.problems import respond_to_error
 from triplewire.model import errors
 from triplewire.rdf import SYNTAXES
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.envelopes import ENVELOPES
+from triplewire.rdf.terms import HEADER_CHARACTERS
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog
 from triplewire.testing.samples import event
@@ -70,9 +72,9 @@ def test_an_unknown_media_type_is_415_with_those_that_are_known(content_type: st
 def test_a_body_over_the_limit_is_413(chunked: bool) -> None:
     async def scene() -> None:
         async with house() as at:
-            big = BytesIO(b"#" * (limits.BODY_BYTES + 1))
+            big = BytesIO(b"#" * (BODY_BYTES + 1))
             found = await refused(at, data=big, headers=TURTLE, chunked=chunked or None)
-            assert (found["status"], found["limit"]) == (413, limits.BODY_BYTES)
+            assert (found["status"], found["limit"]) == (413, BODY_BYTES)
 
     run(scene())
 
@@ -81,7 +83,7 @@ def test_a_body_over_the_limit_is_413(chunked: bool) -> None:
     ("headers", "word"),
     [
         ({"Event-Id": "no iri"}, "absolute IRI"),
-        ({"Event-Id": "urn:" + "x" * limits.HEADER_CHARACTERS}, "Event-Id"),
+        ({"Event-Id": "urn:" + "x" * HEADER_CHARACTERS}, "Event-Id"),
         ({"Source-Id": 'a"b'}, "Source-Id"),
         ({"Source-Id": "a\\b"}, "Source-Id"),
         ({"Application-Id": "a\tb"}, "Application-Id"),
@@ -100,7 +102,7 @@ def test_a_bad_header_is_400_and_is_named(headers: Mapping[str, str], word: str)
     run(scene())
 
 
-@pytest.mark.parametrize("name", ["-first", "a%20b", "a%2Fb", "%C3%A9", "a" * (limits.STREAM_NAME_CHARACTERS + 1)])
+@pytest.mark.parametrize("name", ["-first", "a%20b", "a%2Fb", "%C3%A9", "a" * (STREAM_NAME_CHARACTERS + 1)])
 def test_a_bad_stream_name_is_400(name: str) -> None:
     async def scene() -> None:
         async with house() as at:

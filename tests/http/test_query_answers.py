@@ -14,8 +14,9 @@ import pytest
 from tests.http.auth.test_auth import Acquaintances, bearer
 from tests.http.harness import Ear, House, Restless, house, run
 from triplewire.client.feeds import SseMessage
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
+from triplewire.http.formats import notifications
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import MATCHES, Event, format_position
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, QueryState, query_to_value
 from triplewire.security import Principal
@@ -159,9 +160,9 @@ def test_of_too_many_solutions_it_is_told_that_there_are_so_many() -> None:
         async with road() as on:
             on.register()
             (position,) = on.at.append(1)
-            on.answer(*[row(position, position, f"<urn:{n}>", "<urn:p>") for n in range(limits.SOLUTIONS + 1)])
+            on.answer(*[row(position, position, f"<urn:{n}>", "<urn:p>") for n in range(SOLUTIONS + 1)])
             (message,) = await on.heard(1)
-            assert orjson.loads(message.data)["limit"] == {"reached": "solutions", "most": limits.SOLUTIONS}
+            assert orjson.loads(message.data)["limit"] == {"reached": "solutions", "most": SOLUTIONS}
 
     run(scene())
 
@@ -275,7 +276,7 @@ def test_one_that_is_suspended_tells_why_and_then_nothing(named: dict[str, Any] 
                 told = await ear.rest()
             for messages in (told, await rest(on)):
                 limit, end = (orjson.loads(each.data) for each in messages)
-                assert limit["limit"] == {"reached": "state", "most": limits.ONGOING_ROWS}
+                assert limit["limit"] == {"reached": "state", "most": notifications.ONGOING_ROWS}
                 assert "suspended" in end["detail"]
 
     run(scene())

@@ -17,12 +17,12 @@ from yarl import URL
 
 from tests.history import scripted
 from tests.http.harness import House, Said, house, run
-from triplewire.config import limits
 from triplewire.history.pool import HistoryService, QueryWorkerPool
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.http.app import EdgeParts
 from triplewire.model import errors
 from triplewire.model.errors import TextPosition
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 
 QUERY = "SELECT * { ?s ?p 'é+&' }"
 DIRECT = {"Content-Type": "application/sparql-query"}
@@ -154,9 +154,9 @@ def test_a_query_in_the_address_and_one_in_the_body_are_two() -> None:
 def test_large_queries_are_refused() -> None:
     async def scene() -> None:
         async with house() as at:
-            large = BytesIO(b"query=" + b"a" * (limits.QUERY_BYTES + 1))
-            assert (await at.problem("POST", "/sparql", data=large, headers=FORM))["limit"] == limits.QUERY_BYTES
-            larger = b"#" * (4 * limits.QUERY_BYTES + 1)
+            large = BytesIO(b"query=" + b"a" * (QUERY_BYTES + 1))
+            assert (await at.problem("POST", "/sparql", data=large, headers=FORM))["limit"] == QUERY_BYTES
+            larger = b"#" * (4 * QUERY_BYTES + 1)
             assert (await at.problem("POST", "/sparql", data=BytesIO(larger), headers=DIRECT))["status"] == 413
 
     run(scene())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.config import limits
+from triplewire.matching import event_history
 from triplewire.matching.event_history import find_newest, find_position, read_entry, scan_backwards
 from triplewire.model.errors import NotFound
 from triplewire.testing import TWIN_KINDS, open_twin, publication
@@ -12,7 +12,7 @@ from triplewire.testing import TWIN_KINDS, open_twin, publication
 
 @pytest.mark.parametrize("kind", TWIN_KINDS)
 def test_batches_come_newest_first_and_miss_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RETROSPECT_BATCH", 3)
+    monkeypatch.setattr(event_history, "RETROSPECT_BATCH", 3)
     with open_twin(kind) as stores:
         (positions,) = stores.log.append([publication(*range(8))])
         read = [batch["position"].to_pylist() for batch in scan_backwards(stores.log, positions[0], positions[-1])]

@@ -7,8 +7,8 @@ import pytest
 
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
-from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.evaluator import BudgetExhausted, CpuBudget, Evaluator
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import Event, Kind, LimitReached
 
 CROSS = "SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"

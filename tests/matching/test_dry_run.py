@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from triplewire.config import limits
+from triplewire.matching import dry_run
 from triplewire.matching.dry_run import DryRun, run_dry
 from triplewire.model import Kind, format_position
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
+from triplewire.storage.log import sqlite
 from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 from triplewire.testing.samples import EXAMPLE
 
@@ -63,7 +64,7 @@ def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) ->
 
 
 def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RETROSPECT_POSITIONS", 4)
+    monkeypatch.setattr(sqlite, "RETROSPECT_POSITIONS", 4)
     with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
         found = rehearsed(stores)
@@ -71,7 +72,7 @@ def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyP
 
 
 def test_it_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REHEARSAL_SECONDS", -1.0)
+    monkeypatch.setattr(dry_run, "REHEARSAL_SECONDS", -1.0)
     with open_twin("memory") as stores:
         stores.log.append([publication(7)])
         found = rehearsed(stores)

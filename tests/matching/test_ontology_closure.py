@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 from tests.matching.filters.worlds import EX, World, constraint, event, holds, loaded
-from triplewire.config import limits
 from triplewire.matching.tables import OntologyClosure
+from triplewire.sparql.entailment import ontologies
 from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION, ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
 
@@ -74,7 +74,7 @@ def test_individuals_have_classes_and_facts(duck: duckdb.DuckDBPyConnection) -> 
 def test_what_is_too_much_is_left_out_from_the_newest_on(
     duck: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limits, "ONTOLOGY_PAIRS", 2)
+    monkeypatch.setattr(ontologies, "ONTOLOGY_PAIRS", 2)
     closures = OntologyClosure(duck)
     closures.apply(loaded("ex:b rdfs:subClassOf ex:c . ex:c rdfs:subClassOf ex:d .", "large", 2))
     closures.apply(loaded("ex:a rdfs:subClassOf ex:b .", "small", 1))

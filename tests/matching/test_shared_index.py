@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.differential.pairs import examples
 from tests.matching.test_evaluator import entries
-from triplewire.config.limits import BATCH_EVENTS
 from triplewire.http.formats.notifications import MatchSelector, group_matches
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
@@ -32,6 +31,7 @@ from triplewire.model.errors import StorageFull
 from triplewire.model.terms import XSD
 from triplewire.sparql import parse_query
 from triplewire.storage.memory import MemoryRegistry, PositionSequence
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 LONG = "0.30000000000000004"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triplewire.config import limits
-from triplewire.network.transit import RelayPath
+from triplewire.network.transit import RELAY_HOPS, RelayPath
+from triplewire.rdf.terms import HEADER_CHARACTERS
 
 
 def test_a_trail_grows_and_is_read_back() -> None:
@@ -18,9 +18,9 @@ def test_a_trail_grows_and_is_read_back() -> None:
 
 def test_a_trail_may_be_too_long() -> None:
     trail = RelayPath()
-    for number in range(limits.RELAY_HOPS):
+    for number in range(RELAY_HOPS):
         assert not trail.long
         trail = trail.then("e", str(number))
     assert not trail.long
     assert trail.then("e", "more").long
-    assert RelayPath().then("e", "s" * limits.HEADER_CHARACTERS).long
+    assert RelayPath().then("e", "s" * HEADER_CHARACTERS).long

@@ -96,7 +96,8 @@ def test_their_event_comes_back_as_it_was(
         st.sampled_from(["1", "é ü", "a b"]),
     ),
     cargo=st.sampled_from([
-        None, OpaquePayload("text/csv", b"a,b"), OpaquePayload("application/json", b'{"a": 1.50}'), OpaquePayload("a/b", b"\xff"),
+        None, OpaquePayload("text/csv", b"a,b"), OpaquePayload("application/json", b'{"a": 1.50}'),
+        OpaquePayload("a/b", b"\xff"),
     ]),
 )  # fmt: skip
 def test_our_event_comes_back_as_it_was(

@@ -36,12 +36,12 @@ from pyjelly.options import (
 )
 from pyjelly.serialize.ioutils import write_delimited
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge, InputError
 from triplewire.rdf import new_id
 from triplewire.rdf.envelopes import JELLY
 from triplewire.rdf.jelly import encode_frame
+from triplewire.rdf.jelly.frames import JELLY_FRAME_BYTES
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 TERMS = [
@@ -239,7 +239,7 @@ def _length(size: int) -> bytes:
         (lambda: b"\xff" * 20, BadRequest),
         (lambda: b"\x05hello", BadRequest),
         (lambda: encode_frame("<urn:s> <urn:p> <urn:o> .\n")[:-1], BadRequest),
-        (lambda: _length(limits.JELLY_FRAME_BYTES + 1) + b"\x0a\x00", BodyTooLarge),
+        (lambda: _length(JELLY_FRAME_BYTES + 1) + b"\x0a\x00", BodyTooLarge),
         (lambda: _delimited(_options(max_name_table_size=4_000_000_000)), BadRequest),
         (lambda: _delimited(_options(physical_type=1)), BadRequest),
         (lambda: _delimited(_options(), jelly.RdfStreamRow(quad=jelly.RdfQuad())), BadRequest),

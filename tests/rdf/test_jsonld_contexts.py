@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.rdf import JSON_LD, decode
+from triplewire.rdf.checks import IRI_CHARACTERS
 
 
 def context(pairs: Iterable[tuple[str, str]], rest: str = "") -> str:
@@ -52,7 +52,7 @@ BOMBS = {
         '"@graph":[' + ",".join(['{"@id":"x:t","p":{"z":1}}'] * 2_000) + "]",
     ),
     "an array of contexts": document("[" + ",".join([context(MANY)] * 100) + "]"),
-    "a long base": document(context([("@base", text("http://e/" + "a" * limits.IRI_CHARACTERS)), *MANY])),
+    "a long base": document(context([("@base", text("http://e/" + "a" * IRI_CHARACTERS)), *MANY])),
     "a definition without an end": document('{"t":{' + ",".join('"@id":"x:a"' for _ in range(200)) + "}}"),
 }
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge, InputError
 from triplewire.rdf import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, new_id
 from triplewire.rdf.envelopes import MESSAGES, find_envelope
-from triplewire.rdf.messages import declares_messages
+from triplewire.rdf.messages import PROLOGUE_BYTES, declares_messages
 
 EX = "http://example.org/"
 VERSION = 'VERSION "1.2-messages"\n'
@@ -170,7 +169,7 @@ def test_an_unknown_version_of_the_media_type_is_refused() -> None:
 @WITH_STATEMENTS
 def test_prefixes_cannot_make_a_short_body_long(syntax: Syntax) -> None:
     """The threat: prefixes are read again with each message, so that many small ones cost a lot."""
-    prefix = f"PREFIX p: <urn:{'x' * (limits.PROLOGUE_BYTES - 100)}>\n"
+    prefix = f"PREFIX p: <urn:{'x' * (PROLOGUE_BYTES - 100)}>\n"
     with pytest.raises(BodyTooLarge):
         list(MESSAGES[syntax].cutter().feed((prefix + "MESSAGE\n" + "<a:> <a:> <a:> . MESSAGE\n" * 2_000).encode()))
     with pytest.raises(BodyTooLarge):

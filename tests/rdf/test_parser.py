@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from triplewire import rdf
-from triplewire.config import limits
 from triplewire.model import EventHeaders, errors
-from triplewire.rdf import N_QUADS, TRIG, TURTLE, decode, find_syntax
+from triplewire.rdf import N_QUADS, TRIG, TURTLE, decode, find_syntax, parser
+from triplewire.rdf.jelly.decoder import EXPANDED_BYTES
 
 CASES = Path(__file__).parent / "cases"
 
@@ -69,20 +69,20 @@ def test_a_byte_order_mark_is_no_part_of_the_body() -> None:
 
 
 def test_an_event_over_the_limit_is_refused_by_name() -> None:
-    numbers = ",".join(map(str, range(limits.EVENT_QUADS + 1)))
-    with pytest.raises(errors.InputError, match=f"http://e/g has .* over the limit of {limits.EVENT_QUADS}"):
+    numbers = ",".join(map(str, range(parser.EVENT_QUADS + 1)))
+    with pytest.raises(errors.InputError, match=f"http://e/g has .* over the limit of {parser.EVENT_QUADS}"):
         decode(f"<http://e/g> {{ <http://e/s> <http://e/p> {numbers} }}".encode(), TRIG)
 
 
 def test_an_event_at_the_limit_is_taken_and_repeats_do_not_count() -> None:
-    numbers = ",".join(str(number % limits.EVENT_QUADS) for number in range(limits.EVENT_QUADS + 10))
+    numbers = ",".join(str(number % parser.EVENT_QUADS) for number in range(parser.EVENT_QUADS + 10))
     (event,) = decode(f"<http://e/s> <http://e/p> {numbers} .".encode(), TURTLE)
-    assert len(event.quads) == limits.EVENT_QUADS
+    assert len(event.quads) == parser.EVENT_QUADS
 
 
 def test_a_short_body_that_prefixes_make_long_is_refused() -> None:
     body = f"@prefix e: <http://e/{'x' * 100_000}> . e:s e:p {','.join(f'e:{n}' for n in range(400))} ."
-    with pytest.raises(errors.BodyTooLarge, match=str(limits.EXPANDED_BYTES)):
+    with pytest.raises(errors.BodyTooLarge, match=str(EXPANDED_BYTES)):
         decode(body.encode(), TURTLE)
 
 

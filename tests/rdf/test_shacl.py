@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge, InputError, MalformedRdf, Unsupported
 from triplewire.rdf import JSON_LD, TURTLE, decode
 from triplewire.rdf.shacl import parse_shapes
-from triplewire.rdf.shacl_worker import ShapeValidator
+from triplewire.rdf.shacl_worker import SHAPES_BYTES, ShapeValidator
 
 PREFIXES = """
 @prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.org/> .
@@ -126,7 +125,7 @@ def test_triple_terms_are_left_out() -> None:
         (READING + "sh:property [ sh:path ex:v ; sh:node ex:S ] .", Unsupported),
         ("ex:A a sh:NodeShape ; sh:and ( ex:B ) . ex:B a sh:NodeShape ; sh:not ex:A .", Unsupported),
         ("".join(f"ex:s{n} a sh:NodeShape . " for n in range(20_001)), InputError),
-        ("#" + "x" * limits.SHAPES_BYTES, BodyTooLarge),
+        ("#" + "x" * SHAPES_BYTES, BodyTooLarge),
     ],
     ids=["malformed", "no shapes", "sparql", "target", "rule", "js", "itself", "circle", "many", "large"],
 )

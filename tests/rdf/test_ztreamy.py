@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, InputError
 from triplewire.model.events import OpaquePayload
 from triplewire.rdf import TURTLE, decode
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.headers import check_extension
-from triplewire.rdf.ztreamy import ZtreamySplitter, encode_event_item, encode_item, parse_item
+from triplewire.rdf.ztreamy import ITEM_HEAD_BYTES, ZtreamySplitter, encode_event_item, encode_item, parse_item
 
 FIGURE = b"""\
 Event-Id: 1100254f-f4ba-49aa-8c47-605e3110169e
@@ -106,8 +106,8 @@ def test_what_is_carried_goes_out_as_it_came() -> None:
         (b"Body-Length: 0x10\n\n", "not '0x10'"),
         (b"Body-Length: 99999999999\n\n", "larger than the limit"),
         (b"Body-Length: 9999999999999999999999999\n\n", "not '9"),
-        (b"Body-Length: %d\n\n" % (limits.BODY_BYTES + 1), "larger than the limit"),
-        (b"a" * (limits.ITEM_HEAD_BYTES + 1), "the head of an item is larger"),
+        (b"Body-Length: %d\n\n" % (BODY_BYTES + 1), "larger than the limit"),
+        (b"a" * (ITEM_HEAD_BYTES + 1), "the head of an item is larger"),
     ],
 )
 def test_an_item_whose_end_cannot_be_told_ends_all(head: bytes, words: str) -> None:

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.config.status import EdgeStatus
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import BadRequest
-from triplewire.service.processes import Autoscaler, EdgeRange, cpu_share
+from triplewire.service.processes import (
+    EDGE_BUSY,
+    EDGE_BUSY_SECONDS,
+    EDGE_CALM,
+    EDGE_CALM_SECONDS,
+    Autoscaler,
+    EdgeRange,
+    cpu_share,
+)
 
-BUSY, CALM = limits.EDGE_BUSY + 0.1, 0.0
-LONG = int(limits.EDGE_CALM_SECONDS) + 2
-SHORT = int(limits.EDGE_BUSY_SECONDS) + 2
+BUSY, CALM = EDGE_BUSY + 0.1, 0.0
+LONG = int(EDGE_CALM_SECONDS) + 2
+SHORT = int(EDGE_BUSY_SECONDS) + 2
 
 
 @dataclass
@@ -66,7 +73,7 @@ def test_busy_edges_get_another_and_then_another_up_to_the_most() -> None:
     assert found[0] == 1
     assert found[-1] == 4
     assert sorted(found) == found
-    assert found.count(1) >= limits.EDGE_BUSY_SECONDS
+    assert found.count(1) >= EDGE_BUSY_SECONDS
 
 
 def test_seats_count_as_much_as_cpu() -> None:
@@ -77,23 +84,23 @@ def test_seats_count_as_much_as_cpu() -> None:
 def test_a_moment_of_load_changes_nothing() -> None:
     fleet = Fleet()
     for _ in range(10):
-        assert set(fleet.run(int(limits.EDGE_BUSY_SECONDS) - 1, BUSY)) == {1}
+        assert set(fleet.run(int(EDGE_BUSY_SECONDS) - 1, BUSY)) == {1}
         fleet.run(2, CALM)
 
 
 def test_a_moment_of_calm_changes_nothing_and_a_minute_does() -> None:
     fleet = Fleet()
     fleet.run(SHORT, BUSY)
-    assert set(fleet.run(int(limits.EDGE_CALM_SECONDS) - 2, CALM)) == {2}
+    assert set(fleet.run(int(EDGE_CALM_SECONDS) - 2, CALM)) == {2}
     fleet.run(2, BUSY)
-    assert set(fleet.run(int(limits.EDGE_CALM_SECONDS) - 2, CALM)) == {2}
+    assert set(fleet.run(int(EDGE_CALM_SECONDS) - 2, CALM)) == {2}
     assert fleet.run(5 * LONG, CALM)[-1] == 1
 
 
 def test_an_edge_stays_while_the_others_could_not_carry_its_load() -> None:
     fleet = Fleet()
     fleet.run(SHORT, BUSY)
-    assert set(fleet.run(LONG, limits.EDGE_CALM * 0.6)) == {2}
+    assert set(fleet.run(LONG, EDGE_CALM * 0.6)) == {2}
 
 
 @given(st.lists(st.sampled_from((0.0, 0.3, 0.6, 0.9, 2.0)), max_size=40))

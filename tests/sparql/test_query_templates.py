@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from tests.differential.grammar import Question, questions
-from triplewire.config import limits
 from triplewire.sparql import Statistics, TripleCounts, parse_query
 from triplewire.sparql.algebra import Family, Query
 from triplewire.sparql.queries import LiftedQuery, compile_query, compile_uncached, lift_constants
 from triplewire.sparql.statistics import PredicateKind
+from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
 
 P = "<http://example.org/p>"
 KNOWN = Statistics(
@@ -84,7 +84,7 @@ def test_a_constant_that_looks_like_a_stand_in_stays() -> None:
 
 
 def test_a_query_that_would_fill_memory_is_not_remembered() -> None:
-    texts = " ".join(f"<urn:{number}>" for number in range(limits.REMEMBERED_QUERY_CHARACTERS // 2))
+    texts = " ".join(f"<urn:{number}>" for number in range(REMEMBERED_QUERY_CHARACTERS // 2))
     query = parse_query(f"SELECT * {{ VALUES ?s {{ {texts} }} }}")
     assert lift_constants(query) is None
     assert compile_query(query, "duckdb").sql == afresh(query, Statistics())

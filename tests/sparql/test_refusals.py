@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from triplewire.config import limits
 from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
 from triplewire.sparql import parse_query
+from triplewire.sparql.syntax.cursor import EXPRESSION_TERMS, QUERY_NESTING
+from triplewire.sparql.syntax.terms import PATTERNS
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -37,16 +38,16 @@ def test_an_error_says_where_it_is_and_what_was_expected(case: dict[str, Any]) -
 
 
 def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
-    patterns = "\n".join("?s ?p ?o ." for _ in range(limits.PATTERNS + 1))
+    patterns = "\n".join("?s ?p ?o ." for _ in range(PATTERNS + 1))
     with pytest.raises(Unsupported) as refused:
         parse_query(f"SELECT * {{\n{patterns} }}")
-    assert refused.value.place == TextPosition(limits.PATTERNS + 2, 7)
+    assert refused.value.place == TextPosition(PATTERNS + 2, 7)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(f"ASK {{ FILTER({' + '.join('1' for _ in range(limits.QUERY_NESTING + 1))} = 1) }}", id="a sum"),
+        pytest.param(f"ASK {{ FILTER({' + '.join('1' for _ in range(QUERY_NESTING + 1))} = 1) }}", id="a sum"),
         pytest.param("ASK " + "{" * 20_000, id="groups"),
         pytest.param("ASK { ?s ?p " + "[ ?p " * 10_000, id="blank nodes"),
         pytest.param("ASK { ?s ?p " + "( " * 10_000, id="collections"),
@@ -54,13 +55,13 @@ def test_patterns_over_the_limit_are_refused_where_they_start() -> None:
     ],
 )
 def test_nesting_is_refused_before_it_fills_the_stack(text: str) -> None:
-    with pytest.raises(Unsupported, match=f"nesting deeper than {limits.QUERY_NESTING}"):
+    with pytest.raises(Unsupported, match=f"nesting deeper than {QUERY_NESTING}"):
         parse_query(text)
 
 
 def test_long_filters_are_refused() -> None:
-    with pytest.raises(Unsupported, match=f"more than {limits.EXPRESSION_TERMS} terms"):
-        parse_query(f"ASK {{ FILTER(1 IN ({', '.join('1' for _ in range(limits.EXPRESSION_TERMS + 1))})) }}")
+    with pytest.raises(Unsupported, match=f"more than {EXPRESSION_TERMS} terms"):
+        parse_query(f"ASK {{ FILTER(1 IN ({', '.join('1' for _ in range(EXPRESSION_TERMS + 1))})) }}")
 
 
 def test_half_of_a_surrogate_pair_is_refused() -> None:

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sparql.test_refusals import cases
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge, SparqlSyntax, TextPosition, Unsupported
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql import Apply, Registration, WindowClause, parse_query, parse_registration
 from triplewire.sparql.algebra import Basic, Const, Dataset, Filter, Join, Pattern, Select, Var, Window
+from triplewire.sparql.syntax.queries import QUERY_BYTES
+from triplewire.sparql.syntax.windows import QUERY_WINDOWS
 
 SECOND = 1_000_000
 TRIPLE = Basic((Pattern(Var("s"), Var("p"), Var("o")),))
@@ -147,12 +148,12 @@ def _check_place(refused: SparqlSyntax | Unsupported) -> None:
 
 
 def test_windows_over_the_limit_are_refused_where_they_start() -> None:
-    declared = "\n".join(f"FROM NAMED WINDOW <w{each}> ON <s> [RANGE 1s]" for each in range(limits.QUERY_WINDOWS + 1))
+    declared = "\n".join(f"FROM NAMED WINDOW <w{each}> ON <s> [RANGE 1s]" for each in range(QUERY_WINDOWS + 1))
     with pytest.raises(Unsupported, match="more than 16 windows") as refused:
         parse_registration(f"SELECT *\n{declared}\n{{ WINDOW <w0> {{ }} }}")
-    assert refused.value.place == TextPosition(limits.QUERY_WINDOWS + 2, 12)
+    assert refused.value.place == TextPosition(QUERY_WINDOWS + 2, 12)
 
 
 def test_a_text_over_the_limit_is_not_read() -> None:
     with pytest.raises(BodyTooLarge):
-        parse_registration("#" * (limits.QUERY_BYTES + 1))
+        parse_registration("#" * (QUERY_BYTES + 1))

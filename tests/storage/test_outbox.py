@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.model import MATCHES
+from triplewire.storage import outbox as store
 from triplewire.storage.log.ports import OutboxChunk
 from triplewire.testing import TWIN_KINDS, Crash, Fault, FaultyOutbox, Twin, open_twin
 
@@ -52,7 +52,7 @@ def test_a_batch_of_many_matches_is_several_chunks_with_all_of_a_position_in_one
     stores: Twin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = matches(5, 2, 2, 7, 2, 5, 3, 7)
-    monkeypatch.setattr(limits, "OUTBOX_CHUNK_BYTES", many.nbytes // 3)
+    monkeypatch.setattr(store, "OUTBOX_CHUNK_BYTES", many.nbytes // 3)
     outbox = stores.outbox("run")
     outbox.write(0, 9, many)
     chunks = outbox.read(0, 10)

@@ -10,7 +10,6 @@ from itertools import islice
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.http.dialects.ldes import LdesAddresses, write_members
 from triplewire.http.dialects.mercure import MERCURE
 from triplewire.http.formats.messages import EntryPieces, MessageFormat
@@ -19,6 +18,7 @@ from triplewire.model import format_position
 from triplewire.rdf.serializer import write_document
 from triplewire.rdf.syntaxes import TRIG
 from triplewire.security.webhooks import hub_signature, new_secret, signature_headers
+from triplewire.storage.log import ports
 
 _SECRET = new_secret()
 
@@ -48,7 +48,7 @@ def _pages(table: pa.Table) -> list[bytes]:
     """As many events on each as a full one has."""
     entries: Iterator[Mapping[str, object]] = iter(table.to_pylist())
     at, found = LdesAddresses("http://localhost:8080", "bench"), list[bytes]()
-    while page := list(islice(entries, limits.LEAF_EVENTS)):
+    while page := list(islice(entries, ports.LEAF_EVENTS)):
         found.append(write_document("".join(write_members(at, page)), TRIG))
     return found
 

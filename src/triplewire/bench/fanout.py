@@ -15,7 +15,7 @@ from triplewire.bench.fanout_load import SPARE_FILES, Load, Say, clients_each, l
 from triplewire.bench.fanout_nchan import available, nchan
 from triplewire.bench.fanout_servers import USUAL, Manner, Server, bare, edges, wait_idle
 from triplewire.bench.machine import description, own_seconds, own_usage, reference_ms
-from triplewire.config import limits
+from triplewire.http.delivery.topics import LISTENERS
 from triplewire.model.errors import Unavailable
 
 _EVENLY = 0.97
@@ -176,9 +176,9 @@ def _check(plan: Plan) -> None:
     """What would end badly after minutes ends now."""
     if plan.against:
         available()
-    if plan.clients > _EVENLY * plan.processes * limits.LISTENERS:
+    if plan.clients > _EVENLY * plan.processes * LISTENERS:
         raise Unavailable(
-            f"{plan.processes} edges have room for {plan.processes * limits.LISTENERS:,} clients, spread by chance; "
+            f"{plan.processes} edges have room for {plan.processes * LISTENERS:,} clients, spread by chance; "
             f"give {plan.clients:,} more of them with --processes"
         )
     files, needed = more_files(), max(plan.clients / plan.processes / _EVENLY, clients_each(plan.clients)) + SPARE_FILES

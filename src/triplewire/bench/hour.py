@@ -23,7 +23,8 @@ from triplewire.bench.hour_comparisons import in_turn, medians, ratios
 from triplewire.bench.hour_questions import Asked, Asker, Kept, questions, whole
 from triplewire.bench.hour_turns import Turns
 from triplewire.bench.machine import description, reference_ms
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
+from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model.clock import ManualClock, SystemClock
 from triplewire.service.pipeline import maintenance_rules, open_maintenance
 from triplewire.spark.jobs.maintenance import LakeMaintenance
@@ -124,7 +125,7 @@ class Hour:
                 self._first = Kept(snapshot, self._kept)
             if second >= MINUTE and second % _EVERY == 0:
                 self._samples.append(self._sample(second, snapshot))
-            if second % limits.PREPARE_SECONDS == 0:
+            if second % PREPARE_SECONDS == 0:
                 self._asker.prepare()
             if second % MINUTE == 0:
                 say(_progress(self._samples[-1]))

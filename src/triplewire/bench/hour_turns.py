@@ -6,9 +6,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from triplewire.config import limits
 from triplewire.model.clock import Clock
-from triplewire.spark.jobs.maintenance import LakeMaintenance
+from triplewire.spark.jobs.maintenance import HOUSE_SECONDS, LakeMaintenance
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Turns:
     def begin(self) -> None:
         """The next turn, if its time has come. Raises what the one before has raised."""
         self._settle()
-        if self._running is None and self._clock.ticks() - self._ended >= limits.HOUSE_SECONDS:
+        if self._running is None and self._clock.ticks() - self._ended >= HOUSE_SECONDS:
             self._running = self._thread.submit(self._turn)
 
     def rest(self, seconds: float | None) -> None:

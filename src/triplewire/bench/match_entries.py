@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from triplewire.bench.match_oxigraph import Sampled
 from triplewire.bench.match_paths import BASE
 from triplewire.bench.match_workloads import Workload
-from triplewire.config.limits import BLOCK_EVENTS
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
+from triplewire.spark.jobs.source import BLOCK_EVENTS
 
 BEGAN = 1_794_816_000_000_000
 """The time of the first event, in microseconds; each is a millisecond after the one before."""

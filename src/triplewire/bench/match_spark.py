@@ -16,12 +16,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from triplewire.bench.machine import usage
 from triplewire.bench.match_entries import Entries
 from triplewire.config import Settings
-from triplewire.config.limits import BATCH_EVENTS
 from triplewire.spark.jobs.exchange import BLOCKS, unpack_blocks
 from triplewire.spark.jobs.match import collect_matches, match_blocks
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.workers import CpuCosts
 from triplewire.spark.session import start_session
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 
 MASTER = "local[2]"
 CORES = 2

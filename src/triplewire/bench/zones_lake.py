@@ -7,13 +7,12 @@ from statistics import mean, stdev
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.rdf import N_QUADS, decode
 from triplewire.sparql import explode, to_sql
 from triplewire.storage.lake.balance import BalanceSettings, ZoneLoad
 from triplewire.storage.lake.data_files import connect_duckdb
 from triplewire.storage.lake.keys import KEYED, QuadPoint, row_points
-from triplewire.storage.lake.rebalancing import plan_rebalance
+from triplewire.storage.lake.rebalancing import ZONE_SAMPLE, plan_rebalance
 from triplewire.storage.lake.zones import ZoneLayout, zone_expression
 from triplewire.storage.log.appending import entries_table
 
@@ -66,7 +65,8 @@ class ZonedLake:
         self.zones = found.after
         if gone:
             self.moved += sum(loads.get(zone, 0) for zone in gone)
-            sql = f"UPDATE quads SET zone = {to_sql(zone_expression(self.zones), 'duckdb')} WHERE zone IN (SELECT unnest($1))"
+            zone = to_sql(zone_expression(self.zones), "duckdb")
+            sql = f"UPDATE quads SET zone = {zone} WHERE zone IN (SELECT unnest($1))"
             self._duck.execute(sql, [gone])
 
     def loads(self) -> dict[str, int]:
@@ -75,7 +75,7 @@ class ZonedLake:
 
     def _samples(self) -> dict[str, list[QuadPoint]]:
         """Some of the quads of each zone, in all as many as the pipeline looks at."""
-        sql = f"SELECT * FROM quads USING SAMPLE reservoir({limits.ZONE_SAMPLE} ROWS) REPEATABLE (7)"
+        sql = f"SELECT * FROM quads USING SAMPLE reservoir({ZONE_SAMPLE} ROWS) REPEATABLE (7)"
         found = pa.table(self._duck.sql(sql))
         samples: dict[str, list[QuadPoint]] = {}
         for zone, point in zip(found["zone"].to_pylist(), row_points(found), strict=True):

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from triplewire.cli.common import DEFAULT_URL, Data, Json, Url, load_settings, make_table, print_json
 from triplewire.model.errors import BadRequest
+from triplewire.service.edge import AUDIT_BYTES, AUDIT_VOLUMES
 
 if TYPE_CHECKING:
     from triplewire.http.resources.access_control import TokenManager, TokenRequest
@@ -167,12 +168,11 @@ def _opened(data: Path | None) -> Iterator[TokenManager]:
 def _write_audit(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]]:
     """Writes down what is done to the directory itself, before and after, as edges do; what is put into the dictionary
     meanwhile is told with it. Raises StorageFull, and then nothing is done."""
-    from triplewire.config import limits
     from triplewire.matching.results import format_timestamp
     from triplewire.model.clock import SystemClock
     from triplewire.security.audit import ACTS, AuditLog
 
-    audits = AuditLog(load_settings(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(load_settings(data).audit, AUDIT_BYTES, AUDIT_VOLUMES)
     record = {"who": f"local:{getuser()}", "what": what, "on": on, "act": token_hex(8)}
 
     def write(outcome: str) -> None:
@@ -403,10 +403,9 @@ def audit(
 ) -> None:
     """Show who did what in a data directory: administration, erasures, tokens, subscriptions, queries; and who was
     refused. Events that are published and consumed are not in it."""
-    from triplewire.config import limits
     from triplewire.security.audit import AuditLog
 
-    audits = AuditLog(load_settings(data).audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(load_settings(data).audit, AUDIT_BYTES, AUDIT_VOLUMES)
     for record in _follow_audit(audits, last) if follow else list(audits.read())[-last:]:
         if who in (None, record.get("who")):
             typer.echo(_line(record, json=json))

@@ -1,4 +1,4 @@
-"""`publish`, `consume`, `subscribe`, `simulate`: send events to a stream, and receive all of them or those that match."""
+"""`publish`, `consume`, `subscribe`, `simulate`: send events, and receive all of them or those that match."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    List,
-    Optional,
-)
+from typing import Annotated, Any, List, Optional  # noqa: UP035 - typer reads the annotation
 
 import orjson
 import typer

@@ -11,14 +11,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Final, Optional
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from triplewire.cli.common import DEFAULT_URL, Data, Url, load_settings
-from triplewire.config import limits
 from triplewire.model import parse_position
 from triplewire.model.errors import BadRequest, InputError
 from triplewire.rdf.headers import parse_time
@@ -28,6 +27,12 @@ if TYPE_CHECKING:
     from triplewire.service.transfer.events import ImportFault
     from triplewire.service.transfer.importer import Import, ImportProgress
     from triplewire.storage.lake.delta import DeltaLake
+
+EXPORT_BYTES: Final = 32 * 1024 * 1024
+"""Text of such events. About ten times as much is in memory for a moment."""
+
+FAULTS_SHOWN: Final = 20
+"""Faults of a file that are told one by one on a terminal; the others are counted, and are in the file of rejects."""
 
 
 # Transfers: how far an export or an import is, on a terminal, and what became of it.
@@ -131,7 +136,7 @@ def export(
     if shape.format is FileFormat.PARQUET and no_headers:
         raise BadRequest("--no-headers is for N-Quads and TriG; in Parquet what is said of events are columns")
     asked = Export(selection, shape, Path(file), headers=not no_headers)
-    pages = LakeEntries(_lake(data), limits.EXPORT_BYTES)
+    pages = LakeEntries(_lake(data), EXPORT_BYTES)
     with show_progress("exporting", file) as show:
         if file == STANDARD_STREAM:
             steps = export_to_stream(pages, asked, sys.stdout.buffer)
@@ -280,7 +285,7 @@ def _check(wanted: Import, name: str) -> None:
 
     count = 0
     for count, fault in enumerate(find_faults(wanted), 1):
-        if count <= limits.FAULTS_SHOWN:
+        if count <= FAULTS_SHOWN:
             typer.echo(fault.told(name), err=True)
     if count:
         raise InputError(f"{count} faults in {name}; nothing was published. --on-error skip publishes the others")
@@ -299,7 +304,7 @@ def _telling(
             if on_error is OnError.STOP:
                 raise InputError(f"{fault.told(name)}\nthe file has changed since it was looked through")
             told += 1
-            if told <= limits.FAULTS_SHOWN:
+            if told <= FAULTS_SHOWN:
                 typer.echo(fault.told(name), err=True)
             if out is not None and fault.text:
                 out.write(fault.text.rstrip(b"\r\n") + b"\n")

@@ -14,9 +14,34 @@ from dataclasses import dataclass, fields
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
+CLIENT_CONNECTIONS: Final = 1_000
+"""Connections of one client that are in use at a time at one edge, unless it is set: a fifteenth of those that there
+may be, and more than any browser or program opens."""
+
+CLIENT_REQUESTS: Final = 1_000.0
+"""Requests of one client in a second at one edge, unless it is set: some half of what an edge can publish."""
+
+CLIENT_BYTES: Final = 64.0 * 1024 * 1024
+"""Bytes of bodies of one client in a second at one edge, unless it is set: more than an edge can take apart."""
+
+QUERY_SECONDS: Final = 30.0
+"""From the first step of a SPARQL query over history to its last byte: a slow reader holds its process that long."""
+
+QUERY_MEMORY: Final = "2GB"
+"""Memory of one SPARQL query over history. Nothing is spilled to the disk."""
+
+QUERY_ROWS: Final = 1_000_000
+"""Rows in the answer of one SPARQL query over history."""
+
+QUERIES_AT_ONCE: Final = 2
+"""SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
+
+TRAVEL_HOURS: Final = 24
+"""For how long older versions of the lake can be read, unless set otherwise. A commit a second is 86,400 small files
+of the table's log in a day."""
+
 
 PREFIX = "TRIPLEWIRE_"
 LOG_FORMATS = ("text", "json")
@@ -43,18 +68,18 @@ class Settings:
     """How the state of continuous queries is spread: `csbv` by the values that join, `cqc` by pattern."""
     stations: int = 0
     """In how many parts it lies, each of which is one task of a batch; 0 is one for each core."""
-    query_processes: int = limits.QUERIES_AT_ONCE
+    query_processes: int = QUERIES_AT_ONCE
     """How many SPARQL queries over history run at once, each in a process of its own."""
-    query_seconds: float = limits.QUERY_SECONDS
-    query_memory: str = limits.QUERY_MEMORY
-    query_rows: int = limits.QUERY_ROWS
+    query_seconds: float = QUERY_SECONDS
+    query_memory: str = QUERY_MEMORY
+    query_rows: int = QUERY_ROWS
     spark_bytes: int = 4 * 1024**3
     """Above so many bytes of files a query goes to Spark, unless it says otherwise."""
     keep: tuple[str, ...] = ()
     """How long the lake keeps events: `30d` those of all streams, `home=12h` those of one. Without, for good."""
     keep_bytes: int = 0
     """How many bytes of files the lake keeps, of which the oldest go first; 0 is all."""
-    travel_hours: int = limits.TRAVEL_HOURS
+    travel_hours: int = TRAVEL_HOURS
     """For how many hours older versions of the lake can be read."""
     balance: tuple[str, ...] = ()
     """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
@@ -67,12 +92,12 @@ class Settings:
     `home=8MB`, `home=10s` or `alerts=0`."""
     origins: tuple[str, ...] = ()
     """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
-    client_connections: int = limits.CLIENT_CONNECTIONS
+    client_connections: int = CLIENT_CONNECTIONS
     """How many connections of one client an edge has in use at a time, listeners among them; 0 is any number. Clients
     on the same machine have no limits."""
-    client_requests: float = limits.CLIENT_REQUESTS
+    client_requests: float = CLIENT_REQUESTS
     """How many requests of one client an edge takes in a second; 0 is any number."""
-    client_bytes: float = limits.CLIENT_BYTES
+    client_bytes: float = CLIENT_BYTES
     """How many bytes of bodies an edge takes from one client in a second; 0 is any number."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""

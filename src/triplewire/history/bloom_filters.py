@@ -8,13 +8,29 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
+from typing import Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.config import limits
 from triplewire.storage.lake.data_files import parquet_relation
+
+ROSTER_BYTES: Final = 32 * 1024 * 1024
+"""What a process of queries remembers of the names in files that were asked for by name, of those that were asked for
+last: one or two bytes for each name in a file."""
+
+ROSTER_FILES: Final = 8
+"""Files that a name may lie in up to which nothing is remembered of them: they are opened in two milliseconds."""
+
+ROSTER_NAMES: Final = 16
+"""Names in one condition up to which files are passed over by what is remembered of them. Of more, one is in nearly
+every file."""
+
+ROSTERS_WANTED: Final = 4_096
+"""Files that wait until a process of queries has nothing to do, and looks at the names in them: at worst 1 MB of
+paths."""
+
 
 COLUMNS = frozenset({"graph", "subject"})
 """Those in which names are looked up one by one."""
@@ -40,7 +56,7 @@ class BloomFilters:
 
     def left(self, paths: Sequence[str], column: str, names: Sequence[str], numbers: Set[int]) -> Set[int]:
         """Those of the files that may have one of the names. What is not known of them is looked at later."""
-        if column not in COLUMNS or len(names) > limits.ROSTER_NAMES or len(numbers) <= limits.ROSTER_FILES:
+        if column not in COLUMNS or len(names) > ROSTER_NAMES or len(numbers) <= ROSTER_FILES:
             return numbers
         hashes = _hash_names(names).tolist()
         return {each for each in numbers if self._may_have((paths[each], column), hashes)}
@@ -69,13 +85,13 @@ class BloomFilters:
 
     def _want(self, key: FileColumn) -> None:
         self._wanted[key] = None
-        if len(self._wanted) > limits.ROSTERS_WANTED:
+        if len(self._wanted) > ROSTERS_WANTED:
             self._wanted.popitem(last=False)
 
     def _keep(self, key: FileColumn, made: bytes) -> None:
         self._known[key] = made
         self._size += len(made)
-        while self._size > limits.ROSTER_BYTES:
+        while self._size > ROSTER_BYTES:
             _, oldest = self._known.popitem(last=False)
             self._size -= len(oldest)
 

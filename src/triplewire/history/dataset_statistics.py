@@ -13,15 +13,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.config.files import replace_file
 from triplewire.sparql.statistics import TripleCounts
+
+RECORDED_QUADS: Final = 100_000
+"""New quads of the lake from which on a process of queries writes down what it has counted, for the next one: fewer are
+counted again in a second."""
+
+SAMPLE_TERMS: Final = 100
+"""Predicates, and classes, that are told of a stream or of all: the most frequent."""
+
 
 # Of each hash a few bits choose a register, and the register keeps the longest run of zeros that the rest began with:
 # the more different values there were, the longer (HyperLogLog). Registers of two sets of rows are joined by the
@@ -151,7 +158,7 @@ class StatisticsFile:
 
     def wants(self, rows: int) -> bool:
         """Is it worth writing one of so many rows? Not of few, and not again for few more."""
-        return abs(rows - self._saved) >= max(limits.RECORDED_QUADS, self._saved // 5)
+        return abs(rows - self._saved) >= max(RECORDED_QUADS, self._saved // 5)
 
     def write(self, record: StatisticsRecord) -> None:
         """Replaces what there is. Where it cannot be written, the next process counts by itself."""
@@ -186,7 +193,7 @@ def dataset_statistics(triples: int, record: StatisticsRecord | None) -> Dataset
     rows = Counter[str]()
     for predicate, _, _, count, *_ in record.facts:
         rows[predicate] += count
-    most = sorted(rows.items(), key=lambda each: (-each[1], each[0]))[: limits.SAMPLE_TERMS]
+    most = sorted(rows.items(), key=lambda each: (-each[1], each[0]))[:SAMPLE_TERMS]
     return DatasetStatistics(triples, len(rows), _estimate_subjects(record), tuple(most))
 
 

@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.history.bloom_filters import BloomFilters
 from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.engines import QueryProfile, memory_limit_error, parse_profile, time_limit_error
+from triplewire.history.formats.columns import BATCH_ROWS
 from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
 from triplewire.history.requests import QueryLimits
 from triplewire.history.snapshots import (
@@ -42,6 +43,15 @@ from triplewire.sparql.statistics import PREDICATE_NUMBER, TERM_ID
 from triplewire.storage.lake.data_files import parquet_relation, quote_literal
 from triplewire.storage.lake.ports import Snapshot
 from triplewire.storage.lake.read_counts import ReadCounter
+
+CACHED_QUADS: Final = 2_500_000
+"""Quads of the lake up to which each process of queries holds a copy of them in memory: some 310 MB for a million,
+however few bytes they take in files. A larger lake is read from its files."""
+
+CATCH_UP_QUADS: Final = 200_000
+"""Quads in new files of the lake that a query waits for until they are counted and copied: half a second. More than
+that is made ready when there are no queries."""
+
 
 # Caches: the lake in memory, for as long as it is small enough.
 #
@@ -186,7 +196,7 @@ class DuckDbEngine:
             return self.known(snapshot)
 
     def _catch_up(self, part: IncrementalView, snapshot: Snapshot) -> None:
-        if sum(each.rows for each in part.missing(snapshot)) > limits.CATCH_UP_QUADS:
+        if sum(each.rows for each in part.missing(snapshot)) > CATCH_UP_QUADS:
             return
         while missing := part.missing(snapshot):
             if not self._take(part, missing[0]):
@@ -225,7 +235,7 @@ class DuckDbEngine:
         return True
 
     def _parts(self, snapshot: Snapshot) -> tuple[IncrementalView, ...]:
-        small = self._copies and snapshot.quads <= limits.CACHED_QUADS
+        small = self._copies and snapshot.quads <= CACHED_QUADS
         return (self._counting, self._repetitions, self._cache) if small else (self._counting, self._repetitions)
 
     def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
@@ -236,7 +246,7 @@ class DuckDbEngine:
     ) -> Iterator[pa.RecordBatch]:
         with _translate_errors(bounds):
             sql = self._placed(compiled, snapshot, sight)[0].sql
-            reader = self._duck.sql(sql).to_arrow_reader(limits.BATCH_ROWS)
+            reader = self._duck.sql(sql).to_arrow_reader(BATCH_ROWS)
         while True:
             with _translate_errors(bounds):
                 try:

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.history.engines import Deadline, QueryEngine, WrongEngine
 from triplewire.history.explain import QueryExplain, RedactedExplain
 from triplewire.history.federation import resolve_services
 from triplewire.history.formats import choose_format
+from triplewire.history.protocol import CHUNK_BYTES
 from triplewire.history.requests import EXPLAIN_FORMATS, HistoryRequest, QueryLimits
 from triplewire.model.errors import AnswerTooLarge, NotFound, Unsupported
 from triplewire.model.terms import iri
@@ -221,5 +221,5 @@ def _limit_bytes(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
         size += len(chunk)
         if size > most:
             raise AnswerTooLarge(f"the answer has more than {most} bytes; add a LIMIT")
-        for start in range(0, len(chunk), limits.CHUNK_BYTES):
-            yield chunk[start : start + limits.CHUNK_BYTES]
+        for start in range(0, len(chunk), CHUNK_BYTES):
+            yield chunk[start : start + CHUNK_BYTES]

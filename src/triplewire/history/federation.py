@@ -13,17 +13,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from threading import Timer
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 from uuid import uuid4
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
 from triplewire.model.terms import XSD_STRING, iri, literal
 from triplewire.sparql.algebra import Const, Query, Service, Values
+
+SERVICE_SECONDS: Final = 10.0
+"""How long another endpoint may take for one SERVICE; the time of the query goes on meanwhile."""
+
+SERVICE_BYTES: Final = 8 * 1024 * 1024
+"""What another endpoint may answer; it is parsed in memory: at worst about eight times this."""
+
+SERVICE_ROWS: Final = 10_000
+"""Solutions of one SERVICE. They become a part of the query's SQL."""
+
 
 # Other endpoints, asked by the SPARQL protocol: one request, no redirects, bounded in time and size.
 
@@ -68,9 +77,9 @@ def _target(url: SplitResult) -> str:
 def _read_body(response: http.client.HTTPResponse, address: str) -> bytes:
     if response.status != http.HTTPStatus.OK:
         raise Unavailable(f"<{address}> answered with status {response.status}")
-    body = response.read(limits.SERVICE_BYTES + 1)
-    if len(body) > limits.SERVICE_BYTES:
-        raise QueryLimit(f"<{address}> answered more than {limits.SERVICE_BYTES} bytes; ask it for less")
+    body = response.read(SERVICE_BYTES + 1)
+    if len(body) > SERVICE_BYTES:
+        raise QueryLimit(f"<{address}> answered more than {SERVICE_BYTES} bytes; ask it for less")
     return body
 
 
@@ -171,7 +180,7 @@ def fetch_service(service: Service, bounds: QueryLimits) -> Values:
     Raises Unavailable or QueryLimit, unless the query says SILENT.
     """
     try:
-        return _ask_service(service, min(bounds.seconds, limits.SERVICE_SECONDS))
+        return _ask_service(service, min(bounds.seconds, SERVICE_SECONDS))
     except (Unavailable, QueryLimit):
         if service.silent:
             return NO_BINDINGS
@@ -192,8 +201,8 @@ def _ask_service(service: Service, seconds: float) -> Values:
     address = service.endpoint.term[1:-1]
     body = post_query(address, f"{service.prologue}\nSELECT * WHERE {service.text}", seconds)
     rows = parse_solutions(body, service.names, f"SERVICE <{address}>")
-    if len(rows) > limits.SERVICE_ROWS:
-        raise QueryLimit(f"SERVICE <{address}> has more than {limits.SERVICE_ROWS} solutions; ask it for less")
+    if len(rows) > SERVICE_ROWS:
+        raise QueryLimit(f"SERVICE <{address}> has more than {SERVICE_ROWS} solutions; ask it for less")
     return Values(service.names, rows)
 
 

@@ -1,4 +1,4 @@
-"""The pool of query workers as the event loop sees it: processes, the queue of waiting queries, and streamed answers."""
+"""The pool of query workers, for the event loop: processes, the queue of waiting queries, streamed answers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from triplewire.config import limits
+from triplewire.config.settings import QUERIES_AT_ONCE
 from triplewire.history import protocol
 from triplewire.history.engines import WrongEngine, time_limit_error
 from triplewire.history.protocol import FINAL_FRAMES, STREAM_BYTES, FrameKind, encode_json_frame, receive_frame
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
+
+QUERIES_WAITING: Final = 64
+"""SPARQL queries that wait for a process. Above it a client is told 503: at worst these wait for 16 minutes."""
+
+QUERY_GRACE_SECONDS: Final = 1.0
+"""How long a process may take to give up a query that was cancelled or ran out of time. Then it is killed."""
+
+WORKER_START_SECONDS: Final = 30.0
+"""How long the process of queries may take to start; half a second is usual."""
+
 
 # Processes: the workers as the event loop sees them.
 
@@ -29,7 +39,7 @@ class WorkerCommand:
 
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    start_seconds: float = limits.WORKER_START_SECONDS
+    start_seconds: float = WORKER_START_SECONDS
 
 
 class WorkerProcess:
@@ -193,9 +203,9 @@ class QueryWorkerPool:
         launch: WorkerCommand,
         bounds: QueryLimits,
         *,
-        processes: int = limits.QUERIES_AT_ONCE,
-        waiting: int = limits.QUERIES_WAITING,
-        grace: float = limits.QUERY_GRACE_SECONDS,
+        processes: int = QUERIES_AT_ONCE,
+        waiting: int = QUERIES_WAITING,
+        grace: float = QUERY_GRACE_SECONDS,
     ) -> None:
         self._launch = launch
         self._bounds = bounds

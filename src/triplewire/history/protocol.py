@@ -18,13 +18,17 @@ from __future__ import annotations
 import asyncio
 import struct
 from enum import Enum
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.model import errors
 from triplewire.model.errors import TextPosition, TriplewireError
+from triplewire.sparql.syntax.queries import QUERY_BYTES
+
+CHUNK_BYTES: Final = 64 * 1024
+"""One piece of an answer on its way out. A few of them are all that an edge holds of one answer."""
+
 
 # ```
 # edge                                  worker
@@ -39,7 +43,7 @@ from triplewire.model.errors import TextPosition, TriplewireError
 # holds.
 
 _HEADER = struct.Struct(">cI")
-_LONGEST = 8 * limits.QUERY_BYTES
+_LONGEST = 8 * QUERY_BYTES
 """A query as JSON, where a control character takes six bytes."""
 
 
@@ -92,7 +96,7 @@ def _parse_header(header: bytes) -> tuple[FrameKind, int]:
     return FrameKind(code), length
 
 
-STREAM_BYTES = 2 * limits.CHUNK_BYTES
+STREAM_BYTES = 2 * CHUNK_BYTES
 """What the reading side holds before it stops to read."""
 
 

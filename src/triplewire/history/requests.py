@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
+from triplewire.config.settings import QUERY_MEMORY, QUERY_ROWS, QUERY_SECONDS
 from triplewire.model.errors import BadRequest
 from triplewire.security import Visibility
 from triplewire.storage.lake.ports import VersionOrTime
+
+ANSWER_BYTES: Final = 1024**3
+"""Bytes in the answer of one SPARQL query over history: a million rows of a kilobyte."""
+
 
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
@@ -21,10 +26,10 @@ EXPLAIN_FORMATS = {"text": "text/plain; charset=utf-8", "json": "application/jso
 class QueryLimits:
     """What one query may use before it is ended."""
 
-    seconds: float = limits.QUERY_SECONDS
-    memory: str = limits.QUERY_MEMORY
-    rows: int = limits.QUERY_ROWS
-    bytes: int = limits.ANSWER_BYTES
+    seconds: float = QUERY_SECONDS
+    memory: str = QUERY_MEMORY
+    rows: int = QUERY_ROWS
+    bytes: int = ANSWER_BYTES
 
     @classmethod
     def from_settings(cls, settings: Settings) -> QueryLimits:

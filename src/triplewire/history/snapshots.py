@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from triplewire.config import limits
 from triplewire.storage.lake.data_files import QUADS, parquet_relation
 from triplewire.storage.lake.ports import Snapshot
+
+PORTION_QUADS: Final = 50_000
+"""Quads of small files that are counted and copied at once: a query that comes meanwhile waits for that."""
+
 
 # Rows only ever come at later positions, and files that take the place of others hold the same rows. So after a
 # position only what lies behind it is new, until rows were taken away from the table: then everything begins anew.
@@ -91,7 +94,7 @@ class SnapshotProgress:
         for path, file in zip(snapshot.paths, snapshot.files, strict=True):
             if file.last <= self.upto:
                 continue
-            if made and made[-1].rows + file.rows <= limits.PORTION_QUADS:
+            if made and made[-1].rows + file.rows <= PORTION_QUADS:
                 made[-1] = SnapshotPortion((*made[-1].paths, path), self.upto, made[-1].rows + file.rows)
             else:
                 made.append(SnapshotPortion((path,), self.upto, file.rows))

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.history.dataset_statistics import HyperLogLog, StatisticsFile, StatisticsRecord
 from triplewire.history.snapshots import SnapshotPortion, SnapshotProgress
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
@@ -28,6 +27,11 @@ from triplewire.sparql.compiler.terms import SHORT_EXACT
 from triplewire.sparql.queries import NO_STATISTICS
 from triplewire.sparql.statistics import PredicateKind, Statistics, TripleCounts
 from triplewire.storage.lake.ports import Snapshot
+
+HASHED_QUADS: Final = 20_000_000
+"""Quads and events of which a process of queries remembers hashes, the newest, to know what is there only once: at
+worst 160 MB. Of older ones it knows the greatest name of each predicate: what has a greater one was not there."""
+
 
 # What is exact is counted once for each row: the kinds of objects that a predicate has. How values spread is estimated
 # from sketches, which take in new rows without a look at the old ones. What repeats is another matter: see
@@ -315,7 +319,7 @@ class DuplicateIndex:
         self._repeating |= late | self._twice(names, found["hashes"].combine_chunks(), np.array(sought, np.bool_))
         self._now.raise_to(zip(names, greatest, strict=True))
         self._intake.took(portion)
-        if self._now.rows > limits.HASHED_QUADS // 2:
+        if self._now.rows > HASHED_QUADS // 2:
             self._past.raise_to(self._before.greatest.items())
             self._before, self._now = self._now, _Stretch()
 

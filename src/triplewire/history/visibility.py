@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import duckdb
 
-from triplewire.config import limits
 from triplewire.history.snapshots import HEADERS, SnapshotProgress
 from triplewire.security import Visibility
 from triplewire.security.visibility import PatternSet
@@ -29,6 +29,10 @@ from triplewire.sparql.compiler.visibility import (
 from triplewire.sparql.sql import column, equal, every, number
 from triplewire.storage.lake.data_files import parquet_relation
 from triplewire.storage.lake.ports import Snapshot
+
+HIDINGS: Final = 8
+"""Sets of classes, hidden from some who ask, whose instances a process of queries keeps: some 100 bytes for each."""
+
 
 # A query is compiled as for everybody, and then reads these. So whatever it does, counts and paths and what is not
 # there included, it does to what is in sight.
@@ -130,7 +134,7 @@ class HiddenInstances:
             self._count += 1
             self._kept[classes] = self._begin(_ScopeInstances(f"hidden_{self._count}", sql))
         self._kept.move_to_end(classes)
-        if len(self._kept) > limits.HIDINGS:
+        if len(self._kept) > HIDINGS:
             _, gone = self._kept.popitem(last=False)
             self._duck.execute(f"DROP TABLE {gone.table}")
         return self._kept[classes]

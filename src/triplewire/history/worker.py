@@ -1,4 +1,4 @@
-"""A query worker answers queries one at a time over a socket, within memory limits that the operating system enforces."""
+"""A query worker answers queries one at a time over a socket, within memory limits of the operating system."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ import socket
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
+from typing import Final
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.history import protocol
 from triplewire.history.engines import Deadline, WrongEngine, memory_limit_error
 from triplewire.history.executor import HistoryExecutor
 from triplewire.history.protocol import FrameKind, encode_frame, encode_json_frame, read_frame
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import QueryLimit, TriplewireError
+
+QUERY_PROCESS_BYTES: Final = 768 * 1024 * 1024
+"""What a query's process may have beside that: code, stacks of threads, the answer's formatting."""
+
+PREPARE_SECONDS: Final = 5.0
+"""How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
+
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +59,7 @@ class QueryWorker:
         """The next query. Until it comes, what is new in the lake is made ready, a file at a time."""
         while True:
             try:
-                return self._queries.get(timeout=0 if self._prepare() else limits.PREPARE_SECONDS)
+                return self._queries.get(timeout=0 if self._prepare() else PREPARE_SECONDS)
             except Empty:
                 continue
 
@@ -162,7 +169,7 @@ def limit_resources(memory: str) -> None:
     DuckDB keeps to its own limit; this holds everything else too. It counts what can be written to, not what is
     mapped: libraries are large.
     """
-    most = parse_size(memory) + limits.QUERY_PROCESS_BYTES
+    most = parse_size(memory) + QUERY_PROCESS_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(_NICENESS)

@@ -13,12 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from triplewire.config import limits
 from triplewire.config.metrics import NOTIFICATIONS, Metrics, TrafficCollector
 from triplewire.config.status import STATUS_SECONDS, Heartbeat
 from triplewire.config.tracing import Tracer
@@ -36,16 +35,18 @@ from triplewire.http.consume import (
 )
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.backfill import SubscriptionBackfill
+from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES
 from triplewire.http.delivery.continuous_queries import ContinuousQueryCache
-from triplewire.http.delivery.events import EventSource, Poller, VisibilityCache
+from triplewire.http.delivery.events import RETRY_MILLISECONDS, EventSource, Poller, VisibilityCache
 from triplewire.http.delivery.filtered_events import FilteredEventSource, StreamResolver
 from triplewire.http.delivery.matches import MatchSource, OutboxLanes
 from triplewire.http.delivery.options import LingerTimes, LoopLoad
 from triplewire.http.delivery.replay import ResumeRequest, ResumeResolver, TieredHistory
 from triplewire.http.delivery.replay_cache import RecentEvents, ReplayCacheConfig
 from triplewire.http.delivery.subscriptions import Leases, SubscriptionCache
-from triplewire.http.delivery.topics import Acceptor, ClientState, Subscribable
+from triplewire.http.delivery.topics import ACK_SECONDS, LISTENERS, Acceptor, ClientState, Subscribable
 from triplewire.http.delivery.transports import Transports, WebSocketSessions
+from triplewire.http.delivery.writer import LISTENER_SECONDS
 from triplewire.http.dialects.ldes import CurrentVisibility, LdesHistories, StreamPromises
 from triplewire.http.dialects.mercure import MercureHub
 from triplewire.http.dialects.websub import WebSubHub, add_hub_links
@@ -81,6 +82,7 @@ from triplewire.matching.event_history import ColdTier
 from triplewire.model import START
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.security import EVERYONE
 from triplewire.security.principals import Authenticator, principal_of
 from triplewire.storage.log.ports import Outbox
@@ -89,6 +91,20 @@ from triplewire.storage.registry.erasure import latest_erasure_change
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.webhooks import Webhook
+
+SWEEP_SECONDS: Final = 2.5
+"""Between two looks of an edge at leases: it reads those that may have run out, and no others."""
+
+LOG_TAIL_SECONDS: Final = 0.005
+"""How often an edge looks whether another process has published. What it publishes itself it knows at once."""
+
+PASTS_AT_ONCE: Final = 2
+"""Steps through the past that an edge takes at the same time, each some 50 ms of a core. Other listeners wait their
+turn after every step."""
+
+MOVE_LOOK_SECONDS: Final = 1.0
+"""Between two looks at whether some are to be moved."""
+
 
 # What an edge is made of.
 
@@ -132,10 +148,10 @@ class EdgeParts:
     """Of the pages that may use the edge from a browser."""
     filters: PluginFilters | None = None
     """Of the deployment, for those who listen to streams; None for those of all packages that are installed."""
-    buffer: int = limits.CLIENT_BUFFER_BYTES
-    seats: int = limits.LISTENERS
+    buffer: int = CLIENT_BUFFER_BYTES
+    seats: int = LISTENERS
     windows: LingerTimes = field(default_factory=LingerTimes)
-    patience: float = limits.ACK_SECONDS
+    patience: float = ACK_SECONDS
     metrics: Metrics = field(default_factory=Metrics)
     gate: ShapeGate | None = None
     """Judges what is published to streams that have shapes; closed with the application."""
@@ -177,7 +193,7 @@ class Edge:
         self.parts = parts
         self.readers = ThreadPool(2, "edge-read")
         self.decoders = ThreadPool(1, "edge-decode")
-        self.historians = ThreadPool(limits.PASTS_AT_ONCE, "edge-past")
+        self.historians = ThreadPool(PASTS_AT_ONCE, "edge-past")
         self.policies = PolicyStore(parts.registry)
         load = LoopLoad()
         memories = RecentEvents(parts.recall, parts.clock, partial(latest_erasure_change, parts.registry))
@@ -196,7 +212,7 @@ class Edge:
         self.ongoing = MatchSource(parts.ongoing_outbox, parts.log, queries, self.readers, parts.metrics, load=load)
         self.pasts = SubscriptionBackfill(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
-        self.log_tail = Poller(parts.log_watch, self._follow_log, parts.metrics, limits.LOG_TAIL_SECONDS)
+        self.log_tail = Poller(parts.log_watch, self._follow_log, parts.metrics, LOG_TAIL_SECONDS)
         self.strain_tail = Poller(IdleWatch(), self._follow_strains, parts.metrics)
         self.outbox_tail = Poller(parts.outbox_watch, self.matches.step, parts.metrics)
         self.slow_tail = Poller(parts.slow_watch, self.slow.step, parts.metrics)
@@ -371,13 +387,13 @@ class Edge:
 
     async def _keep_open(self) -> None:
         while True:
-            await asyncio.sleep(limits.LISTENER_SECONDS)
+            await asyncio.sleep(LISTENER_SECONDS)
             for room in self.reception.rooms:
                 room.keep_open()
 
     async def _keep_moving(self) -> None:
         while True:
-            await asyncio.sleep(limits.MOVE_LOOK_SECONDS)
+            await asyncio.sleep(MOVE_LOOK_SECONDS)
             self.moves.step()
 
     async def _keep_balance(self) -> None:
@@ -392,7 +408,7 @@ class Edge:
 
     async def _keep_leases(self) -> None:
         while True:
-            await asyncio.sleep(limits.SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.leases.sweep()
             except TriplewireError:
@@ -400,7 +416,7 @@ class Edge:
 
 
 def _render_closing(listener: ClientState) -> bytes:
-    return closing_notice(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
+    return closing_notice(listener.manner.format, listener.cursor, RETRY_MILLISECONDS)
 
 
 EDGE = web.AppKey("edge", Edge)
@@ -426,7 +442,7 @@ def application(parts: EdgeParts) -> web.Application:
     if parts.allowances is not None:
         middlewares.append(parts.allowances.middleware())
     middlewares += _auth_middlewares(parts)
-    app = web.Application(middlewares=middlewares, client_max_size=limits.BODY_BYTES)
+    app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     add_identity_header(app, parts.identity)
     add_link_header(app)

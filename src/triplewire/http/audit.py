@@ -13,12 +13,11 @@ import logging
 import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.openapi import Operation, operation_of, resource_operations
 from triplewire.http.problems import describe_error
@@ -27,6 +26,16 @@ from triplewire.model.clock import Clock
 from triplewire.model.errors import Forbidden, StorageFull, TriplewireError, Unauthenticated
 from triplewire.security import NOBODY, Verb
 from triplewire.security.audit import ACTS, BOOKS, REFUSALS, AuditLog
+
+AUDIT_SECONDS: Final = 0.2
+"""How long lines of the audit log that nobody waits for are collected."""
+
+AUDIT_WAITING: Final = 10_000
+"""How many of them may wait; others are counted. It takes 50,000 refusals in a second to get there."""
+
+AUDIT_CHARACTERS: Final = 512
+"""What a line of the audit log says of an address."""
+
 
 AuditRecord = dict[str, Any]
 
@@ -85,7 +94,7 @@ class AuditMiddleware:
             if waiting:
                 await self._write(book, waiting)
 
-    async def keep(self, seconds: float = limits.AUDIT_SECONDS) -> None:
+    async def keep(self, seconds: float = AUDIT_SECONDS) -> None:
         """Flush again and again, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
@@ -129,7 +138,7 @@ class AuditMiddleware:
         }
 
     def _note(self, book: str, record: AuditRecord) -> None:
-        if len(self._waiting[book]) < limits.AUDIT_WAITING:
+        if len(self._waiting[book]) < AUDIT_WAITING:
             self._waiting[book].append(record)
         else:
             self._omitted[book] += 1
@@ -159,4 +168,4 @@ def _audited_path(request: web.Request, operation: Operation | None) -> str:
     """Where it was asked for. What is to be erased is not named: of that a digest stays, as in the receipt."""
     if operation is resource_operations.ERASE_EVENT:
         return f"/events/sha256:{hashlib.sha256(request.match_info['id'].encode()).hexdigest()}"
-    return request.path[: limits.AUDIT_CHARACTERS]
+    return request.path[:AUDIT_CHARACTERS]

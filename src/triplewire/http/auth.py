@@ -13,12 +13,11 @@ import base64
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config import limits
 from triplewire.http.openapi import Operation, operation_of
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Forbidden, TriplewireError, Unauthenticated, Unavailable
@@ -27,6 +26,13 @@ from triplewire.security.principals import ALL_STREAMS, Authenticator
 from triplewire.security.tokens import AccessToken, matches_secret, parse_access_token, principal_name
 from triplewire.storage.registry.security import TokenCache
 from triplewire.storage.registry.streams import check_stream_name
+
+GUEST_LOOK_SECONDS: Final = 0.1
+"""Between two looks at whether a token was revoked by which somebody is connected: some microseconds each."""
+
+EXPIRY_LOOK_SECONDS: Final = 1.0
+"""Between two looks at whether one has expired: a few milliseconds with as many listeners as there may be."""
+
 
 # Credentials: what a request shows of who sends it.
 
@@ -118,7 +124,7 @@ class Sessions:
         """Forget those who have gone, and send those away who are welcome no more; how many. This is done now and then,
         and at once where the version is new."""
         now, version = self._clock.ticks(), self._version()
-        if version == self._looked[1] and now - self._looked[0] < limits.EXPIRY_LOOK_SECONDS:
+        if version == self._looked[1] and now - self._looked[0] < EXPIRY_LOOK_SECONDS:
             return 0
         self._looked = now, version
         here = {each: principal for each, principal in self._here.items() if not each.is_closing()}
@@ -128,7 +134,7 @@ class Sessions:
             each.abort()
         return len(gone)
 
-    async def keep(self, seconds: float = limits.GUEST_LOOK_SECONDS) -> None:
+    async def keep(self, seconds: float = GUEST_LOOK_SECONDS) -> None:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(seconds)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.delivery.backfill import SubscriptionBackfill
 from triplewire.http.delivery.connections import wants_websocket
@@ -29,7 +28,7 @@ from triplewire.http.delivery.replay import NOW, Gap, ResumePosition, ResumeRequ
 from triplewire.http.delivery.requests import parse_resumption, resume_parameter
 from triplewire.http.delivery.subscriptions import Leases
 from triplewire.http.delivery.topics import Acceptor, LiveTopic, Subscribable, TopicHistory
-from triplewire.http.delivery.transports import Transports
+from triplewire.http.delivery.transports import PAGE_BYTES, Transports
 from triplewire.http.formats.messages import ResumeToken
 from triplewire.http.openapi import resource_operations, serves, stream_operations
 from triplewire.http.peers.load_balancing import Redirects
@@ -43,6 +42,9 @@ from triplewire.security.principals import may_see
 from triplewire.security.visibility import redact_entries
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.registry.streams import check_stream_name
+
+PAGE_EVENTS: Final = 20_000
+"""Events in one page of `GET /events`: read and written in some 50 ms, while listeners wait for a reader's thread."""
 
 
 class StreamEndpoint:
@@ -286,8 +288,8 @@ class MultiplexEndpoint:
         named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]
         if not named and not wants_websocket(request):
             raise BadRequest("name what to listen to: ?subscription=, ?query=, ?stream=, each as often as you like")
-        if len(named) > limits.GATHERED:
-            raise BadRequest(f"{len(named)} are too many for one connection; name at most {limits.GATHERED}")
+        if len(named) > stream_operations.GATHERED:
+            raise BadRequest(f"{len(named)} are too many for one connection; name at most {stream_operations.GATHERED}")
         self._reception.check_space()
         asked, mark = _parse_resume(resume_parameter(request))
         find = partial(self.find, caller(request))
@@ -336,7 +338,7 @@ class EventPageEndpoint:
     """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends, and by what
     they see who ask."""
 
-    def __init__(self, log: EdgeLog, policies: PolicyStore, workers: ThreadPool, size: int = limits.PAGE_BYTES) -> None:
+    def __init__(self, log: EdgeLog, policies: PolicyStore, workers: ThreadPool, size: int = PAGE_BYTES) -> None:
         self._log = log
         self._policies = policies
         self._workers = workers
@@ -357,8 +359,8 @@ class EventPageEndpoint:
         if upto <= wanted.after:
             return _write_arrow(self._log.read(START, START, 1), wanted.after, None)
         reached = self._log.reach(wanted.after, upto, self._size)
-        entries = self._log.read(wanted.after, reached, limits.PAGE_EVENTS)
-        if entries.num_rows == limits.PAGE_EVENTS:
+        entries = self._log.read(wanted.after, reached, PAGE_EVENTS)
+        if entries.num_rows == PAGE_EVENTS:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))

@@ -13,14 +13,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import pstdev
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config import limits
-from triplewire.config.limits import TRACED_EVENTS
 from triplewire.config.metrics import (
     CONTENT_TYPE,
     Metrics,
@@ -41,6 +39,19 @@ from triplewire.model import Event, LimitReached, format_position
 from triplewire.model.clock import Clock
 from triplewire.security import Verb
 from triplewire.storage.log.ports import Outbox, Publication
+
+TRACED_EVENTS: Final = 128
+"""Events of one batch, or of one pass of a feed, of which spans are told: a collector is told of examples. A batch of
+20,000 traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
+
+LAGGING_SECONDS: Final = 5.0
+"""An unmatched event that is older than this makes health say `lagging`."""
+
+REMEMBERED_STREAMS: Final = 1_000
+"""Streams that nobody listens to any more of which an edge remembers what flowed out: some 300 bytes each."""
+
+METRICS_STREAMS: Final = 50
+"""Streams that metrics tell apart, those with the most clients; the others are told together. Each is seven samples."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,7 @@ class HealthReport:
             return "starting"
         if self.pipeline != "ready":
             return "down"
-        return "lagging" if self.age > limits.LAGGING_SECONDS else "ok"
+        return "lagging" if self.age > LAGGING_SECONDS else "ok"
 
 
 @dataclass(frozen=True)
@@ -280,7 +291,7 @@ class FlowGauges:
 
     def told(self) -> list[StreamTraffic]:
         """The busiest of them, as they were read last. To be asked in any thread."""
-        return select_busiest(self._flows, limits.METRICS_STREAMS)
+        return select_busiest(self._flows, METRICS_STREAMS)
 
     def _live(self) -> Iterator[StreamTraffic]:
         for room, name in self._rooms:
@@ -292,7 +303,7 @@ class FlowGauges:
         """Keep what a channel that is closed has counted, for as many streams as are remembered."""
         before = self._gone.pop(flow.stream, StreamTraffic(flow.stream))
         self._gone[flow.stream] = replace(before + flow, clients=0, waiting=0, window=0.0)
-        while len(self._gone) > limits.REMEMBERED_STREAMS:
+        while len(self._gone) > REMEMBERED_STREAMS:
             self._gone.popitem(last=False)
 
 

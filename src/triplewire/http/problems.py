@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): each error class with its status and title, and the middleware that answers with them."""
+"""Problem documents (RFC 9457): status and title of each error class, and the middleware that writes them."""
 
 from __future__ import annotations
 

@@ -15,13 +15,36 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, TooManyRequests
+
+CLIENT_BURST_SECONDS: Final = 2.0
+"""For how long a client that was quiet may have all of its rate at once."""
+
+REMEMBERED_CLIENTS: Final = 20_000
+"""Clients of which an edge remembers how much they took: some 300 bytes each. The others count as if they were new."""
+
+HEAD_SECONDS: Final = 30.0
+"""From the first byte of a request, or from the opening of a connection, to the end of the first head: a client that
+lets it trickle holds a connection. Any real one sends it at once."""
+
+BODY_SECONDS: Final = 30.0
+"""For a body, beside what it has for its length; not for those who keep publishing, of whom there are few."""
+
+BODY_RATE: Final = 1024
+"""Bytes of a body in a second, at least, on the average: slower than any line that is in use. The longest body may take
+some four hours then, of which it sends all the time."""
+
+READING_SECONDS: Final = 60.0
+"""For how long a client need not take a byte of an answer that waits for it: at worst a page of 8 MiB and more for
+each of its connections. Listeners have a limit of their own in bytes."""
+
 
 # Buckets: how much each client may take of something that flows in again as time goes by.
 
@@ -38,8 +61,8 @@ class TokenBucket:
         rate: float,
         clock: Clock,
         *,
-        seconds: float = limits.CLIENT_BURST_SECONDS,
-        most: int = limits.REMEMBERED_CLIENTS,
+        seconds: float = CLIENT_BURST_SECONDS,
+        most: int = REMEMBERED_CLIENTS,
     ) -> None:
         """`rate` is what flows in in a second; 0 lets everybody take what they want. The clients that took last are
         remembered, the others have full buckets."""
@@ -260,12 +283,12 @@ UNBOUNDED_BODY = web.RequestKey("lasting", bool)
 class SlowClientTimeout(Enum):
     """What did not come in time."""
 
-    HEAD = f"the head of the request did not come within {limits.HEAD_SECONDS:g} seconds"
+    HEAD = f"the head of the request did not come within {HEAD_SECONDS:g} seconds"
     BODY = (
-        f"the body of the request came too slowly: it has {limits.BODY_SECONDS:g} seconds, and one more for each "
-        f"{limits.BODY_RATE} bytes"
+        f"the body of the request came too slowly: it has {BODY_SECONDS:g} seconds, and one more for each "
+        f"{BODY_RATE} bytes"
     )
-    READING = f"nothing of the answer was read for {limits.READING_SECONDS:g} seconds"
+    READING = f"nothing of the answer was read for {READING_SECONDS:g} seconds"
 
 
 @dataclass(frozen=True)
@@ -304,8 +327,8 @@ class SlowClientTimer:
             self._asked = now
         if (seen.written, seen.waiting) != (before.written, before.waiting):
             self._moved = now
-        if seen.head and now - self._asked > limits.HEAD_SECONDS:
+        if seen.head and now - self._asked > HEAD_SECONDS:
             return SlowClientTimeout.HEAD
-        if seen.body is not None and now - self._asked > limits.BODY_SECONDS + seen.body / limits.BODY_RATE:
+        if seen.body is not None and now - self._asked > BODY_SECONDS + seen.body / BODY_RATE:
             return SlowClientTimeout.BODY
-        return SlowClientTimeout.READING if seen.waiting and now - self._moved > limits.READING_SECONDS else None
+        return SlowClientTimeout.READING if seen.waiting and now - self._moved > READING_SECONDS else None

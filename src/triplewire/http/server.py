@@ -13,7 +13,7 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from socket import socket
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from aiohttp import hdrs, web
@@ -21,11 +21,31 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config import limits
 from triplewire.http.listeners import BACKLOG, Certificates, close_sockets, has_queued, open_listeners
 from triplewire.http.problems import MEDIA_TYPE, problem_document, problem_response
 from triplewire.http.rate_limits import UNBOUNDED_BODY, ConnectionProgress, SlowClientTimeout, SlowClientTimer
 from triplewire.model.clock import Clock, SystemClock
+
+HEADERS: Final = 128
+"""Headers of one request; with their limit of length at worst a megabyte."""
+
+PATIENCE_LOOK_SECONDS: Final = 5.0
+"""How often connections are looked at for these: some 5 ms for 15,000."""
+
+KEEP_ALIVE_SECONDS: Final = 75.0
+"""For how long a connection stays open on which nothing is asked: longer than the minute of most proxies, which so are
+the ones to close it."""
+
+FAREWELL_SECONDS: Final = 5.0
+"""How long a connection that is being closed may take to read what it was sent last."""
+
+LEAVE_SECONDS: Final = 1.0
+"""How long an edge that is leaving, and accepts nothing more, answers requests that still come by connections that are
+open. Then it closes those on which nothing is going on."""
+
+CERTIFICATE_LOOK_SECONDS: Final = 1.0
+"""Between two looks at whether the files of a certificate were replaced: two calls of the system."""
+
 
 # Protocols: what is no request that a handler could have is told as a problem, too.
 #
@@ -160,7 +180,7 @@ class EdgeServer(web.Server):
 
     async def keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(limits.PATIENCE_LOOK_SECONDS)
+            await asyncio.sleep(PATIENCE_LOOK_SECONDS)
             self.look()
 
 
@@ -219,7 +239,7 @@ async def wait_until_accepted(sockets: Sequence[socket]) -> None:
         await asyncio.sleep(0)
 
 
-async def wait_until_closed(runner: web.BaseRunner, seconds: float = limits.LEAVE_SECONDS) -> None:
+async def wait_until_closed(runner: web.BaseRunner, seconds: float = LEAVE_SECONDS) -> None:
     """Until every connection was closed, or for so long. Whoever sends a request meanwhile, on a connection that was
     accepted or kept open, is answered."""
     loop = asyncio.get_running_loop()
@@ -236,9 +256,9 @@ def make_runner(app: web.Application, clock: Clock | None = None) -> EdgeRunner:
         SystemClock() if clock is None else clock,
         access_log=None,
         handler_cancellation=True,
-        shutdown_timeout=2 * limits.FAREWELL_SECONDS,
-        keepalive_timeout=limits.KEEP_ALIVE_SECONDS,
-        max_headers=limits.HEADERS,
+        shutdown_timeout=2 * FAREWELL_SECONDS,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        max_headers=HEADERS,
         auto_decompress=False,
     )
 
@@ -264,7 +284,7 @@ async def serve_on(
     runner = make_runner(app)
     await runner.setup()
     context = None if certificates is None else certificates.context
-    looking = None if certificates is None else asyncio.create_task(certificates.keep(limits.CERTIFICATE_LOOK_SECONDS))
+    looking = None if certificates is None else asyncio.create_task(certificates.keep(CERTIFICATE_LOOK_SECONDS))
     try:
         sites = [web.SockSite(runner, each, backlog=BACKLOG, ssl_context=context) for each in sockets]
         for site in sites:

@@ -16,16 +16,17 @@ import pyarrow as pa
 from aiohttp import web
 from multidict import MultiDict
 
-from triplewire.config import limits
 from triplewire.history.formats import choose_format
 from triplewire.history.requests import HistoryRequest
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi.resource_operations import DATASET_GRAPHS
 from triplewire.http.ports import SparqlAnswer, SparqlService, ThreadPool
 from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, UnknownMediaType, Unsupported
 from triplewire.model.terms import RDF_TYPE, iri
 from triplewire.rdf import check_id
 from triplewire.security import Verb, visibility_of
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.security import PolicyStore
 
 # Questions: everything that a request to `/sparql` says is checked here, once.
@@ -34,7 +35,7 @@ QUERY = "application/sparql-query"
 FORM = "application/x-www-form-urlencoded"
 _UPDATE = "application/sparql-update"
 
-_FIELDS = 2 * limits.DATASET_GRAPHS + 16
+_FIELDS = 2 * DATASET_GRAPHS + 16
 """Fields of a form: the graphs, and whatever else a request may say."""
 
 _DIGITS = 18
@@ -51,8 +52,8 @@ async def parse_query_request(request: web.Request) -> HistoryRequest | None:
         return None
     if not text.strip():
         raise BadRequest("the query is empty; give it as ?query=, as a form field, or as the body")
-    if len(_encode(text, "query")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if len(_encode(text, "query")) > QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
     return HistoryRequest(
         text,
         accept=read_accept(request),
@@ -78,8 +79,8 @@ async def _parameters(request: web.Request) -> MultiDict[str]:
     said = MultiDict(request.query)
     if request.method == "GET":
         return said
-    if (request.content_length or 0) > 4 * limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if (request.content_length or 0) > 4 * QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
     if request.content_type == QUERY:
         said.add("query", _decode(await request.read()))
     elif request.content_type == FORM:
@@ -124,8 +125,8 @@ def _single(said: MultiDict[str], name: str) -> str | None:
 
 def _graphs(said: MultiDict[str], name: str) -> tuple[str, ...] | None:
     values = said.getall(name, [])
-    if len(values) > limits.DATASET_GRAPHS:
-        raise BadRequest(f"{len(values)} parameters {name} are given; at most {limits.DATASET_GRAPHS} are taken")
+    if len(values) > DATASET_GRAPHS:
+        raise BadRequest(f"{len(values)} parameters {name} are given; at most {DATASET_GRAPHS} are taken")
     for value in values:
         _encode(value, name)
     return tuple(map(check_id, values)) or None

@@ -12,9 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.matching.shapes import LiftedShape, Shape
 from triplewire.sparql import (
     Apply,
@@ -32,6 +31,10 @@ from triplewire.sparql import (
 )
 from triplewire.sparql.algebra import UNBOUND, Basic, Extend, Filter, Group, Operator, Select, Values
 from triplewire.sparql.traversal import iterate_parts, replace_in_pattern, transform_operators
+
+REMEMBERED_SKELETONS: Final = 4_096
+"""Texts of subscriptions, without their constants, whose shape is remembered: at worst 16 kB of text each, 100 MB."""
+
 
 # Renames: other names for the variables of a query, wherever the algebra has names.
 
@@ -211,7 +214,7 @@ def _expression_signature(expression: object, colours: Mapping[str, str]) -> str
 class ConstantSymmetries:
     """Remembers what is alike in shapes, by their keys. Any thread may use it."""
 
-    def __init__(self, size: int = limits.REMEMBERED_SKELETONS) -> None:
+    def __init__(self, size: int = REMEMBERED_SKELETONS) -> None:
         self._size = size
         self._alike: dict[str, tuple[tuple[int, ...], ...]] = {}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
 
-from triplewire.config import limits
 from triplewire.matching.evaluator import Evaluator, make_single_evaluator
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
 from triplewire.matching.index_maintenance import shape_memberships
@@ -22,7 +21,15 @@ from triplewire.model.clock import Clock
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Query
 from triplewire.sparql.serialization import format_algebra
+from triplewire.storage.log import sqlite
 from triplewire.storage.registry.ports import RegistryChange
+
+REHEARSAL_SECONDS: Final = 5.0
+"""How long a dry run looks at events of the last hour. It then tells of those that it has seen."""
+
+REHEARSAL_EXAMPLES: Final = 3
+"""Events that would have matched, told of by a dry run."""
+
 
 _HOUR = 3_600_000_000
 _UNSIGNED = 2**64 - 1
@@ -86,8 +93,8 @@ def run_dry(
     tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
     asked = find_position(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
-    after = max(asked, head - limits.RETROSPECT_POSITIONS)
-    deadline = clock.ticks() + limits.REHEARSAL_SECONDS
+    after = max(asked, head - sqlite.RETROSPECT_POSITIONS)
+    deadline = clock.ticks() + REHEARSAL_SECONDS
     complete = after == asked
     for batch in scan_backwards(VisibleEvents(log, sight), after, head):
         if clock.ticks() > deadline:
@@ -111,7 +118,7 @@ class _MatchCounter:
         self.looked_at += batch.num_rows
         self.matched += len(positions)
         found = batch.drop_columns(["text"]).filter(pc.is_in(batch["position"], positions))
-        wanted = limits.REHEARSAL_EXAMPLES - len(self.examples)
+        wanted = REHEARSAL_EXAMPLES - len(self.examples)
         self.examples += found.to_pylist()[::-1][:wanted]
 
 

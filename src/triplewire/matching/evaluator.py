@@ -24,16 +24,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
-from triplewire.config.limits import EVALUATOR_MEMORY
-from triplewire.matching.plans import EVENT_COLUMNS
+from triplewire.matching.plans import EVENT_COLUMNS, SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.matching.tables import OntologyClosure, SubscriptionTable, TableFactory, make_plain_table
 from triplewire.matching.visibility import redact_entries
@@ -55,6 +53,21 @@ from triplewire.storage.registry.subscriptions import (
     subscription_from_change,
     subscription_to_value,
 )
+
+BATCH_CPU_SECONDS: Final = 10.0
+"""CPU time of the evaluator for one shape on one batch. What takes longer is cut in two, and again."""
+
+EVENT_CPU_SECONDS: Final = 0.005
+"""CPU time for one shape on an event of those looked at apart, as long as they are taken together: what one by one
+takes anyway."""
+
+PAIR_CPU_SECONDS: Final = 2.0
+"""CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. Whoever is not
+decided then is told so."""
+
+EVALUATOR_MEMORY: Final = "2GB"
+"""Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
+
 
 # Portions: a batch against the subscriptions of some shapes, at once where that is bearable, else in parts.
 #
@@ -96,9 +109,9 @@ class CpuBudget:
     """CPU seconds: for one shape on a batch; on each event of those that are looked at apart; for one subscription on
     one event; and for one shape in all, in whatever parts, after which it is given up."""
 
-    batch: float = limits.BATCH_CPU_SECONDS
-    event: float = limits.EVENT_CPU_SECONDS
-    pair: float = limits.PAIR_CPU_SECONDS
+    batch: float = BATCH_CPU_SECONDS
+    event: float = EVENT_CPU_SECONDS
+    pair: float = PAIR_CPU_SECONDS
     whole: float = math.inf
 
 
@@ -215,7 +228,7 @@ class BatchSplitter:
             self.duck.execute(_ALONE, [made, LimitReached.WORK.value])
 
     def _tell(self, shape: SubscriptionTable, made: int, count: int) -> None:
-        if count > limits.SOLUTIONS:
+        if count > SOLUTIONS:
             self.duck.execute(_ALONE, [made, LimitReached.SOLUTIONS.value])
         elif count and shape.lists:
             shape.match_some("found", [made])

@@ -14,17 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.matching.visibility import redact_entries
 from triplewire.model import MATCHED_COLUMNS, START
 from triplewire.model.errors import NotFound
 from triplewire.security.visibility import Visibility
+from triplewire.storage.lake.entries import PAST_BYTES
+from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import MeasuredLog
+
+RETROSPECT_BATCH: Final = 2_000
+"""Positions that are read at once then: about 2 MB for events of 1 kB, 20 ms to match."""
+
 
 # ```
 # position   1 ──────────── lake ────────────┬──── not yet in the lake ────▶ head
@@ -75,7 +80,7 @@ class EventHistory:
 
     log: MeasuredLog
     archive: ColdTier | None = None
-    size: int = limits.PAST_BYTES
+    size: int = PAST_BYTES
     """The bytes of text from which on a page of the log ends."""
 
     def head(self) -> int:
@@ -144,8 +149,8 @@ def scan_backwards(log: EventReader, after: int, upto: int) -> Iterator[pa.Table
     """The entries at positions p with `after < p <= upto`: batches of few positions, the newest batch first, each in
     order of position. Batches without entries are left out."""
     while upto > after:
-        start = max(after, upto - limits.RETROSPECT_BATCH)
-        batch = log.read(start, upto, limits.RETROSPECT_BATCH)
+        start = max(after, upto - RETROSPECT_BATCH)
+        batch = log.read(start, upto, RETROSPECT_BATCH)
         if batch.num_rows:
             yield batch
         upto = start
@@ -169,13 +174,13 @@ def find_newest(log: EventReader, event: str) -> dict[str, Any]:
     """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
     positions has it: an older event must be asked for by its position."""
     head = log.head()
-    for batch in scan_backwards(log, max(0, head - limits.RETROSPECT_POSITIONS), head):
+    for batch in scan_backwards(log, max(0, head - sqlite.RETROSPECT_POSITIONS), head):
         found = batch.filter(pc.equal(batch["event"], event))
         if found.num_rows:
             row: dict[str, Any] = found.slice(found.num_rows - 1).to_pylist()[0]
             return row
     hint = "an older one can be asked for by its position"
-    raise NotFound(f"no event {event} is among the newest {limits.RETROSPECT_POSITIONS:,}; {hint}")
+    raise NotFound(f"no event {event} is among the newest {sqlite.RETROSPECT_POSITIONS:,}; {hint}")
 
 
 def read_entry(log: EventReader, position: int) -> dict[str, Any]:

@@ -13,12 +13,11 @@ from functools import reduce
 from itertools import islice
 from threading import Timer
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.matching.shapes import check_subscribable
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
@@ -62,6 +61,16 @@ from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.serialization import child_operators, expression_text, operator_details, pattern_text
 from triplewire.sparql.traversal import bound_variables, iterate_parts, mentioned_variables, pattern_variables
 from triplewire.storage.registry.ports import RegistryChange
+
+EXPLAIN_SECONDS: Final = 10.0
+"""How long the explanation of one match may take. Each part of the query is asked by itself: some 20 ms each."""
+
+EXPLAIN_MEMORY: Final = "512MB"
+"""Memory of one explanation. Nothing is spilled to the disk."""
+
+EXPLAIN_EXAMPLES: Final = 3
+"""Quads, or solutions that a filter removed, that are shown of each step of an explanation."""
+
 
 # Steps: what became of an event at each part of a query, as text for people and as JSON for programs.
 
@@ -177,12 +186,12 @@ class EventProbe:
         entry: Mapping[str, Any],
         ontologies: Sequence[RegistryChange] = (),
         clock: Clock | None = None,
-        seconds: float = limits.EXPLAIN_SECONDS,
+        seconds: float = EXPLAIN_SECONDS,
     ) -> None:
         ensure_recursion_limit()
         self._clock = clock or SystemClock()
         self._deadline = self._clock.ticks() + seconds
-        config: dict[str, Any] = {"threads": 1, "memory_limit": limits.EXPLAIN_MEMORY, "temp_directory": ""}
+        config: dict[str, Any] = {"threads": 1, "memory_limit": EXPLAIN_MEMORY, "temp_directory": ""}
         self._duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
         register_functions(self._duck)
         closures = OntologyClosure(self._duck)
@@ -210,7 +219,7 @@ class EventProbe:
 
     def some(self, operator: Operator, names: Sequence[str]) -> list[Solution]:
         """A few of its solutions, what they say of these variables, each once; always the same ones."""
-        few = Select(operator, tuple(names), distinct=True, limit=limits.EXPLAIN_EXAMPLES)
+        few = Select(operator, tuple(names), distinct=True, limit=EXPLAIN_EXAMPLES)
         return [dict(zip(names, row, strict=True)) for row in self._rows(few)]
 
     def _rows(self, select: Select) -> list[tuple[str | None, ...]]:
@@ -236,7 +245,7 @@ class EventProbe:
 
 def _limit_error() -> QueryLimit:
     return QueryLimit(
-        f"the explanation took more than {limits.EXPLAIN_SECONDS:g} s or {limits.EXPLAIN_MEMORY}: "
+        f"the explanation took more than {EXPLAIN_SECONDS:g} s or {EXPLAIN_MEMORY}: "
         "some part of the query has very many solutions on the event"
     )
 
@@ -281,7 +290,7 @@ def _value_text(term: str | None) -> str:
 
 
 def _limit_examples(texts: dict[str, None]) -> Texts:
-    return tuple(islice(texts, limits.EXPLAIN_EXAMPLES))
+    return tuple(islice(texts, EXPLAIN_EXAMPLES))
 
 
 def _alternatives(operator: Operator) -> list[Operator]:

@@ -12,15 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, reduce
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from triplewire.config import limits
 from triplewire.model.errors import InvalidField
 from triplewire.model.terms import XSD, is_literal, is_plain
 from triplewire.rdf.terms import make_iri, make_literal
 from triplewire.sparql import Apply, Const, Expression, Family, Pattern, Query, Var, family_of
 from triplewire.sparql.algebra import Bag, Basic, Join, Operator, Union
 from triplewire.sparql.algebra import Filter as Conditions
+
+FILTERS: Final = 64
+"""Filters of one subscription, one of which must hold. Each becomes a branch of its SQL."""
+
+FILTER_CONSTRAINTS: Final = 32
+"""Constraints of one filter. Each becomes a join of an event's quads."""
+
+BAG_ELEMENTS: Final = 32
+"""Elements of a bag in a filter. Each is a bit of an integer for each value of an event, and a comparison."""
+
 
 # Relations: the operators between a value of an event and a value of a filter.
 
@@ -237,7 +246,7 @@ def parse_filters(value: object) -> tuple[AttributeFilter, ...]:
         )
     if "filter" in value:
         return (_filter(value["filter"], "filter", terms),)
-    given = _listed(value["filters"], "filters", limits.FILTERS)
+    given = _listed(value["filters"], "filters", FILTERS)
     if not given:
         raise InvalidField("filters", "filters must hold at least one list of constraints")
     return tuple(_filter(each, f"filters[{at}]", terms) for at, each in enumerate(given))
@@ -258,7 +267,7 @@ def _listed(value: object, place: str, most: int) -> list[object]:
 
 
 def _filter(value: object, place: str, terms: TermReader) -> AttributeFilter:
-    given = _listed(value, place, limits.FILTER_CONSTRAINTS)
+    given = _listed(value, place, FILTER_CONSTRAINTS)
     return AttributeFilter(tuple(_constraint(each, f"{place}[{at}]", terms) for at, each in enumerate(given)))
 
 
@@ -305,7 +314,7 @@ def _operands(
 ) -> tuple[tuple[str, ...], ...]:
     if bag is None:
         return (terms.operand(value, relation.operand, place),)
-    given = _listed(value, place, limits.BAG_ELEMENTS)
+    given = _listed(value, place, BAG_ELEMENTS)
     return tuple(terms.operand(each, relation.operand, f"{place}[{at}]") for at, each in enumerate(given))
 
 
@@ -321,7 +330,7 @@ _EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
 
 
 def document_query(value: Mapping[str, object]) -> Query:
-    """The question that a JSON document with `filter` or `filters`, and perhaps `prefixes`, asks. Raises InvalidField."""
+    """The query of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises InvalidField."""
     return filters_query(parse_filters(value))
 
 
@@ -416,7 +425,7 @@ class FilterForm:
 
 
 def parse_form(value: Mapping[str, object]) -> tuple[FilterForm, tuple[str, ...]]:
-    """The form of a JSON document with `filter` or `filters`, and perhaps `prefixes`, and its terms. Raises InvalidField."""
+    """Form and terms of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises InvalidField."""
     return split_form(parse_filters(value))
 
 

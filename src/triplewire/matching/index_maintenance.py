@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import orjson
 
-from triplewire.config.limits import INDEX_CHANGES
 from triplewire.kernels.compiler import Int64
 from triplewire.matching.index import Guards, Membership, Memberships
 from triplewire.matching.index.columns import CALL, DECIDED, GONE, UNDECIDED
@@ -30,6 +29,10 @@ from triplewire.security.visibility import ALL, Visibility
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
+
+INDEX_CHANGES: Final = 20_000
+"""Changes of the registry that are read and taken into the index at once: some 50 MB."""
+
 
 # Journals: which changes of the registry concern more than the index, so that not every worker has to look at all.
 #

@@ -26,11 +26,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config.limits import BATCH_EVENTS, INDEX_CHANGES, LEFT_SUBSCRIPTIONS
 from triplewire.kernels.words import memory_fence
 from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, connect_duckdb
 from triplewire.matching.fallback import FallbackMatcher, ResidualMatcher
@@ -38,6 +38,7 @@ from triplewire.matching.index.columns import Allocate, StaleIndex, allocate
 from triplewire.matching.index.groups import GroupIndex, VisibilityMask
 from triplewire.matching.index.store import IndexGenerations, IndexStore
 from triplewire.matching.index_maintenance import (
+    INDEX_CHANGES,
     ChangeSource,
     KnownShape,
     apply_changes,
@@ -50,8 +51,13 @@ from triplewire.matching.visibility import find_redacted
 from triplewire.model import MATCHES
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.security.visibility import Visibility
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
+
+LEFT_SUBSCRIPTIONS: Final = 100_000
+"""Subscriptions that a worker keeps at hand for the events that the index leaves to the evaluator: some 100 MB."""
+
 
 _POSITION = attrgetter("position")
 

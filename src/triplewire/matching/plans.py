@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, reduce
-from typing import Protocol
+from typing import Final, Protocol
 
 from sqlglot import exp
 
-from triplewire.config.limits import JOIN_ROWS, SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.model import LimitReached
 from triplewire.sparql import (
@@ -34,6 +33,15 @@ from triplewire.sparql import (
 from triplewire.sparql.algebra import Bag, Basic, Reach, Union
 from triplewire.sparql.compiler.scans import STREAM_PREDICATE, header_column
 from triplewire.sparql.sql import Sql, equal, text
+
+SOLUTIONS: Final = 10_000
+"""Solutions of one subscription on one event that are told: a notification of some 2 MB. Of more it is only told that
+there are so many. They are counted before DISTINCT, OFFSET and LIMIT where a query is patterns and filters alone."""
+
+JOIN_ROWS: Final = 1_000_000
+"""Ways to give quads of an event to the patterns of a subscription, by their predicates alone. An event that has more
+is looked at apart from its batch, with less patience."""
+
 
 # Bounds: how many rows the joins of a query may have on an event, known from its size alone.
 #

@@ -16,10 +16,9 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from triplewire.config import limits
-from triplewire.matching.canonical_form import canonical_form
+from triplewire.matching.canonical_form import REMEMBERED_SKELETONS, canonical_form
 from triplewire.matching.shape_requests import ANY_EVENT, QuerySkeleton, ShapeRequest, cut_request, restrict_query
 from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.matching.visibility import restrict_to_visible
@@ -27,7 +26,15 @@ from triplewire.model.errors import TriplewireError, Unsupported
 from triplewire.model.terms import is_iri
 from triplewire.sparql import Apply, Const, Family, Node, Pattern, Query, Var, family_of, parse_query
 from triplewire.sparql.algebra import Extend, Graph, Group, Reach, Select, Values
+from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
 from triplewire.sparql.traversal import iterate_parts
+
+SKELETON_CHOICES: Final = 4
+"""Sets of parameters that are remembered for one such text: each is a look-up more for every subscription."""
+
+SKELETON_HOLES: Final = 32
+"""Constants of a text up to which each is tried by itself where all together decide nothing: as many parses."""
+
 
 # Instances: a query with terms in the place of some of its variables.
 
@@ -183,7 +190,7 @@ class PreparedQueries(Generic[Made]):
     def __init__(
         self,
         make: Callable[[ShapeRequest], Made],
-        size: int = limits.REMEMBERED_SKELETONS,
+        size: int = REMEMBERED_SKELETONS,
         known: Callable[[str], bool] | None = None,
     ) -> None:
         self._make = make
@@ -223,7 +230,7 @@ class PreparedQueries(Generic[Made]):
     def _remember(self, pieces: QuerySkeleton, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
         with self._turn:
             others = [each for each in self._choices.get(pieces.skeleton, ()) if each != kept]
-            self._choices[pieces.skeleton] = (kept, *others[: limits.SKELETON_CHOICES - 1])
+            self._choices[pieces.skeleton] = (kept, *others[: SKELETON_CHOICES - 1])
             self._recipes[_key(pieces, kept)] = recipe
             for remembered in (self._choices, self._recipes):
                 while len(remembered) > self._size:
@@ -236,7 +243,7 @@ class PreparedShapes(PreparedQueries[LiftedShape]):
     def __init__(
         self,
         make: Callable[[ShapeRequest], LiftedShape] = lift_request,
-        size: int = limits.REMEMBERED_SKELETONS,
+        size: int = REMEMBERED_SKELETONS,
         known: Callable[[str], bool] | None = None,
     ) -> None:
         super().__init__(make, size, known)
@@ -268,7 +275,7 @@ class _RecipeSearch(Generic[Made]):
 
     def _alone(self, holes: frozenset[int]) -> frozenset[int]:
         """Those whose change reaches constants, and nothing else, when only they are changed."""
-        if len(holes) > limits.SKELETON_HOLES:
+        if len(holes) > SKELETON_HOLES:
             return frozenset()
         return frozenset(each for each in holes if self._recipe(frozenset({each})) is not None)
 
@@ -319,7 +326,7 @@ def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
     return tuple([_family(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
 
 
-_family = lru_cache(maxsize=limits.REMEMBERED_SKELETONS)(family_of)
+_family = lru_cache(maxsize=REMEMBERED_SKELETONS)(family_of)
 
 
 def _terms(shape: object) -> frozenset[str]:
@@ -330,4 +337,4 @@ def _terms(shape: object) -> frozenset[str]:
 
 def _is_unsuitable(text: str) -> bool:
     """Whether a text is too long, or may have escapes that are read before it is cut into tokens."""
-    return len(text) > limits.REMEMBERED_QUERY_CHARACTERS or "\\u" in text or "\\U" in text
+    return len(text) > REMEMBERED_QUERY_CHARACTERS or "\\u" in text or "\\U" in text

@@ -18,7 +18,7 @@ import uvloop
 
 from triplewire.client import AsyncClient
 from triplewire.client.requests import read_token_file
-from triplewire.config import limits
+from triplewire.http.peers.repeaters import REPEATER_SECONDS
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import TriplewireError
 from triplewire.network.declaration import RelayDeclaration
@@ -61,7 +61,7 @@ class Announcer:
     async def run(self, sleep: Sleep) -> None:
         while True:
             await self.step()
-            await sleep(limits.REPEATER_SECONDS / 3)
+            await sleep(REPEATER_SECONDS / 3)
 
     async def step(self) -> None:
         """Tell every edge above. Who does not answer hears it the next time."""

@@ -15,13 +15,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 import orjson
 
 from triplewire.client import AsyncClient
-from triplewire.config import limits
 from triplewire.config.files import file_lock, replace_file
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Conflict, InputError, StorageFull, TooManyRequests, TriplewireError, Unavailable
@@ -30,6 +29,20 @@ from triplewire.network.declaration import RelayRoute
 from triplewire.network.enrichers import Enricher, enrich_events
 from triplewire.network.transit import PATH_HEADER, BoundedBuffer, TransitEvent
 from triplewire.rdf.ztreamy import MEDIA_TYPE
+
+RELAY_EVENTS: Final = 500
+"""Events that a relay publishes at once: a transaction of some milliseconds. What came while it was under way is the
+next."""
+
+RELAY_BYTES: Final = 1024 * 1024
+"""Their bodies. Twice as much may have been heard and wait, for each strand; then the edge above waits."""
+
+RELAY_PAUSE_FIRST: Final = 0.2
+"""Seconds at most before a relay tries again what has just failed; twice as long each time."""
+
+RELAY_PAUSE_LONGEST: Final = 15.0
+"""Seconds at most between two attempts, however many have failed: an edge that is back is found within them."""
+
 
 # Tallies: what a strand has done so far, and how it is.
 
@@ -145,8 +158,8 @@ Sleep = Callable[[float], Awaitable[object]]
 class Backoff:
     """Time and chance are given, so that a test needs neither."""
 
-    first: float = limits.RELAY_PAUSE_FIRST
-    longest: float = limits.RELAY_PAUSE_LONGEST
+    first: float = RELAY_PAUSE_FIRST
+    longest: float = RELAY_PAUSE_LONGEST
     chance: Callable[[], float] = random.random
     sleep: Sleep = asyncio.sleep
 
@@ -210,11 +223,11 @@ class RouteRunner:
         self.tally.turn("connecting")
         ends = await self._ends()
         record = self._record(ends)
-        inbox = BoundedBuffer(2 * limits.RELAY_BYTES)
+        inbox = BoundedBuffer(2 * RELAY_BYTES)
         listening = asyncio.create_task(self._listen(record, ends, inbox))
         try:
             while True:
-                taken = await inbox.take(limits.RELAY_EVENTS, limits.RELAY_BYTES, record.upto)
+                taken = await inbox.take(RELAY_EVENTS, RELAY_BYTES, record.upto)
                 record = await self._deliver(taken, record, ends)
         finally:
             listening.cancel()

@@ -11,15 +11,19 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders, format_position, parse_position
 from triplewire.model.terms import TW, literal
 from triplewire.network.declaration import StreamAddress
 from triplewire.rdf import N_QUADS, decode, to_nquads
 from triplewire.rdf.headers import parse_time
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.rdf.ztreamy import encode_item
+
+RELAY_HOPS: Final = 16
+"""Streams through which an event may come to another. More are a mistake that no loop explains."""
+
 
 # Trails: through which streams of which edges an event has come, as it says itself in the header `Relay-Path`.
 
@@ -53,7 +57,7 @@ class RelayPath:
     @property
     def long(self) -> bool:
         """Whether it has more stations, or is a longer header, than an event is carried on with."""
-        return len(self.stations) > limits.RELAY_HOPS or len(str(self)) > limits.HEADER_CHARACTERS
+        return len(self.stations) > RELAY_HOPS or len(str(self)) > HEADER_CHARACTERS
 
 
 @dataclass(frozen=True)

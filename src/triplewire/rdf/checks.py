@@ -12,13 +12,35 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Final
 from xml.parsers import expat
 
 import pyoxigraph as ox
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError, MalformedRdf, TextPosition
 from triplewire.rdf.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, TRIG, TURTLE, Syntax
+
+BODY_BYTES: Final = 16 * 1024 * 1024
+"""A publish body. One body is parsed in memory: at worst about six times this for one request."""
+
+EXPANDED_BYTES: Final = 64 * 1024 * 1024
+"""A publish body as N-Quads. A long prefix used often makes a short body long; at worst 300 MB for one body."""
+
+NESTING: Final = 128
+"""Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
+
+IRI_CHARACTERS: Final = 8_192
+"""An IRI, or the base of a document. It is repeated wherever it is used, and each relative one is made from the base:
+a base that grows with every step took a body of 3 MB minutes."""
+
+XML_ATTRIBUTES: Final = 256
+"""Attributes of an XML element, with those of the elements around it. Each is compared with all others: 50,000 of them
+took minutes."""
+
+CONTEXT_BYTES: Final = 128 * 1024 * 1024
+"""What the contexts of one JSON-LD document take, where each holds those around it and its terms are written out: half
+a second. 200 kB of text could fill memory."""
+
 
 # Contexts of JSON-LD that would cost more than their document: they are refused before a parser sees them.
 #
@@ -50,7 +72,7 @@ class _OuterContext:
 def check_contexts(body: bytes) -> None:
     """Raises InputError for contexts over a limit. What is no JSON is left to the parser."""
     # A key may be written with escapes. So few members can do no harm.
-    if body.count(b":") <= limits.NESTING or not (b"@context" in body or b"\\u" in body):
+    if body.count(b":") <= NESTING or not (b"@context" in body or b"\\u" in body):
         return
     try:
         document = json.loads(body, object_pairs_hook=_Object)
@@ -59,8 +81,8 @@ def check_contexts(body: bytes) -> None:
     spent = 0
     for size in _context_sizes(document):
         spent += size
-        if spent > limits.CONTEXT_BYTES:
-            raise InputError(f"the contexts take more than the limit of {limits.CONTEXT_BYTES} bytes; nest fewer")
+        if spent > CONTEXT_BYTES:
+            raise InputError(f"the contexts take more than the limit of {CONTEXT_BYTES} bytes; nest fewer")
 
 
 def _context_sizes(document: object) -> Iterator[int]:
@@ -90,8 +112,8 @@ def _enter_context(local: _Object | None, around: _OuterContext) -> _OuterContex
     if local is None:
         return _OuterContext()
     base = around.base + sum(len(str(given)) for name, given in local if name == "@base")
-    if base > limits.IRI_CHARACTERS:
-        raise InputError(f"the base is longer than the limit of {limits.IRI_CHARACTERS} characters")
+    if base > IRI_CHARACTERS:
+        raise InputError(f"the base is longer than the limit of {IRI_CHARACTERS} characters")
     inner = [each for _, given in local if isinstance(given, _Object) for each in _contexts(given)]
     size = around.size + _size(local) + sum(_PAIR * len(each or ()) for each in inner)
     return _OuterContext(size, base, around.scoped or bool(inner))
@@ -117,15 +139,15 @@ def _follow(name: str, names: dict[str, object], known: dict[str, tuple[int, int
         unknown = behind - known.keys() - set(path)
         if unknown:
             path.append(unknown.pop())
-            if len(path) > limits.NESTING:
-                raise InputError(f"terms of a context refer to one another over more than {limits.NESTING} steps")
+            if len(path) > NESTING:
+                raise InputError(f"terms of a context refer to one another over more than {NESTING} steps")
             continue
         path.pop()
         found = [known[each] for each in behind if each in known]
         steps, length = max((s for s, _ in found), default=0), max((n for _, n in found), default=0)
         known[term] = (steps + 1, length + len(term) + sum(map(len, texts)))
-        if steps >= limits.NESTING:
-            raise InputError(f"terms of a context refer to one another over more than {limits.NESTING} steps")
+        if steps >= NESTING:
+            raise InputError(f"terms of a context refer to one another over more than {NESTING} steps")
 
 
 def _texts(definition: object) -> list[str]:
@@ -213,7 +235,7 @@ def check_depth(body: bytes, syntax: Syntax) -> None:
 
 def check_nesting(body: bytes) -> None:
     """Raises InputError for JSON nested deeper than the limit."""
-    if body.count(b"{") + body.count(b"[") > limits.NESTING:
+    if body.count(b"{") + body.count(b"[") > NESTING:
         _check_tokens(body, _JSON)
 
 
@@ -223,15 +245,15 @@ def _check_json(body: bytes) -> None:
 
 
 def _check_terms(body: bytes) -> None:
-    if body.count(b"<<") > limits.NESTING:
+    if body.count(b"<<") > NESTING:
         _check_tokens(body, _TERMS)
 
 
 def _check_turtle(body: bytes) -> None:
     """A base that is relative makes that before it longer, so that they count together."""
     _check_terms(body)
-    if len(body) > limits.IRI_CHARACTERS and _bases(body) > limits.IRI_CHARACTERS:
-        raise InputError(f"the bases are longer than the limit of {limits.IRI_CHARACTERS} characters together")
+    if len(body) > IRI_CHARACTERS and _bases(body) > IRI_CHARACTERS:
+        raise InputError(f"the bases are longer than the limit of {IRI_CHARACTERS} characters together")
 
 
 def _bases(body: bytes) -> int:
@@ -247,8 +269,8 @@ def _bases(body: bytes) -> int:
                 beyond = len(body) if blanks is None else blanks.end()
             at = beyond
         if at != counted and body[at : at + 1] == b"<":
-            counted, end = at, body.find(b">", at, at + limits.IRI_CHARACTERS + 2)
-            total += limits.IRI_CHARACTERS + 1 if end < 0 else end - at
+            counted, end = at, body.find(b">", at, at + IRI_CHARACTERS + 2)
+            total += IRI_CHARACTERS + 1 if end < 0 else end - at
     return total
 
 
@@ -257,21 +279,21 @@ def _check_tokens(body: bytes, tokens: re.Pattern[bytes]) -> None:
     for found in tokens.finditer(body):
         if found.lastindex:
             depth += 1 if found.lastindex == 1 else -1
-            if depth > limits.NESTING:
+            if depth > NESTING:
                 raise _too_deep(body, found.start())
 
 
 def _too_deep(body: bytes, offset: int) -> InputError:
     before = body[:offset]
     place = TextPosition(before.count(b"\n") + 1, offset - before.rfind(b"\n"))
-    return InputError(f"the body is nested deeper than the limit of {limits.NESTING}, at {place}", place=place)
+    return InputError(f"the body is nested deeper than the limit of {NESTING}, at {place}", place=place)
 
 
 def _check_entities(body: bytes) -> None:
     """Entities that stay small. One that refers to another is how bombs are built: ten levels of ten are 10¹⁰."""
     references = body.count(b"&")
     for declaration in _ENTITY.findall(body):
-        if b"&" in declaration or len(declaration) * references > limits.BODY_BYTES:
+        if b"&" in declaration or len(declaration) * references > BODY_BYTES:
             raise InputError("the entities of the DOCTYPE would make the body too large; write their text out")
 
 
@@ -281,7 +303,7 @@ def _check_xml(body: bytes) -> None:
     around = [(0, 0)]  # attributes, and characters of bases, of all that are open
 
     def opened(_name: str, attributes: dict[str, str]) -> None:
-        if len(around) > limits.NESTING:
+        if len(around) > NESTING:
             raise _too_deep(body, parser.CurrentByteIndex)
         count, base = around[-1]
         around.append((count + len(attributes), base + len(attributes.get("xml:base", ""))))
@@ -301,10 +323,10 @@ def _check_xml(body: bytes) -> None:
 
 
 def _check_element(attributes: int, base: int) -> None:
-    if attributes > limits.XML_ATTRIBUTES:
-        raise InputError(f"elements inside one another have more than {limits.XML_ATTRIBUTES} attributes together")
-    if base > limits.IRI_CHARACTERS:
-        raise InputError(f"the base is longer than the limit of {limits.IRI_CHARACTERS} characters")
+    if attributes > XML_ATTRIBUTES:
+        raise InputError(f"elements inside one another have more than {XML_ATTRIBUTES} attributes together")
+    if base > IRI_CHARACTERS:
+        raise InputError(f"the base is longer than the limit of {IRI_CHARACTERS} characters")
 
 
 _CHECKS: dict[Syntax, Callable[[bytes], None]] = {

@@ -28,16 +28,15 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.events import BODY, parse_payload
-from triplewire.rdf.checks import check_nesting
-from triplewire.rdf.headers import check_extension, check_header, format_time, parse_time
+from triplewire.rdf.checks import BODY_BYTES, check_nesting
+from triplewire.rdf.headers import EXTENSIONS, check_extension, check_header, format_time, parse_time
 from triplewire.rdf.serializer import to_nquads
 from triplewire.rdf.splitting import RawItem
 from triplewire.rdf.syntaxes import N_QUADS
-from triplewire.rdf.terms import check_id
+from triplewire.rdf.terms import HEADER_CHARACTERS, check_id
 
 # Attributes: what CloudEvents say beside their data, as headers of events and back, with nothing lost.
 #
@@ -125,8 +124,8 @@ def _extensions(attributes: Attributes) -> dict[str, str]:
         found["ce-type"] = attributes["type"]
     for name, value in _others(attributes.get("twheaders")).items():
         found[name] = value
-    if len(found) > limits.EXTENSIONS:
-        raise BadRequest(f"a CloudEvent says {len(found)} things of its own; at most {limits.EXTENSIONS} are taken")
+    if len(found) > EXTENSIONS:
+        raise BadRequest(f"a CloudEvent says {len(found)} things of its own; at most {EXTENSIONS} are taken")
     return dict(check_extension(*each) for each in found.items())
 
 
@@ -162,7 +161,7 @@ def _source(attributes: Attributes, reference: str) -> str | None:
 def _to_event_id(text: str, source: str) -> str:
     """The id of an event as an IRI. One that is none is of its source alone, as CloudEvents have it. What looks as if
     it had been made so is made again, so that the way back is the same for all."""
-    if len(text) <= limits.HEADER_CHARACTERS and _is_iri(text) and _to_cloud_id(text, source) == text:
+    if len(text) <= HEADER_CHARACTERS and _is_iri(text) and _to_cloud_id(text, source) == text:
         return text
     return check_id(f"{_id_prefix(source)}{quote(text, safe=_SAFE)}")
 
@@ -294,8 +293,8 @@ class WholeBodySplitter:
     def feed(self, data: bytes) -> Iterator[RawItem]:
         self._parts.append(data)
         self._size += len(data)
-        if self._size > limits.BODY_BYTES:
-            raise BodyTooLarge("the body", limits.BODY_BYTES)
+        if self._size > BODY_BYTES:
+            raise BodyTooLarge("the body", BODY_BYTES)
         yield from ()
 
     def end(self) -> Iterator[RawItem]:

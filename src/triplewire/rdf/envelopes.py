@@ -12,12 +12,11 @@ from typing import Any
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders
 from triplewire.model.errors import BadRequest, UnknownMediaType
 from triplewire.model.events import OpaquePayload
 from triplewire.rdf import cloudevents, jelly, messages, ztreamy
-from triplewire.rdf.headers import check_extension, check_header, merge_headers, parse_time
+from triplewire.rdf.headers import EXTENSIONS, check_extension, check_header, merge_headers, parse_time
 from triplewire.rdf.parser import decode, decode_message
 from triplewire.rdf.splitting import LineSplitter, QuadSplitter, Splitter
 from triplewire.rdf.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, SYNTAXES, Syntax
@@ -94,8 +93,8 @@ def _read_line(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]
 def _read_message(said: dict[str, Any], headers: EventHeaders, new_id: NewId) -> list[Event]:
     """An event as lines of JSON tell it to those who listen."""
     body, extensions = _text(said, "body"), said.get("headers") or {}
-    if body is None or not isinstance(extensions, dict) or len(extensions) > limits.EXTENSIONS:
-        raise BadRequest(f"`body` is a text, `headers` an object of at most {limits.EXTENSIONS} texts")
+    if body is None or not isinstance(extensions, dict) or len(extensions) > EXTENSIONS:
+        raise BadRequest(f"`body` is a text, `headers` an object of at most {EXTENSIONS} texts")
     time, source, application = (_text(said, name) for name in ("time", "source", "application"))
     own = EventHeaders(
         source=None if source is None else check_header("`source`", source),

@@ -10,13 +10,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW, XSD, is_iri, is_literal, literal, parse_literal
+from triplewire.rdf.terms import HEADER_CHARACTERS
+
+EXTENSIONS: Final = 32
+"""Headers of its own that one event may have. They are stored and sent with it: at worst some 40 kB."""
+
+EXTENSION_NAME_CHARACTERS: Final = 128
+"""The name of such a header."""
+
 
 # Extensions: headers of the publisher's own, which are stored and sent on with an event.
 
@@ -27,15 +35,11 @@ RESERVED_HEADERS = ("event-id", "source-id", "syntax", "application-id", "timest
 
 def check_extension(name: str, value: str) -> tuple[str, str]:
     """A header of the publisher's own, if it is one that may be stored and sent on. Raises BadRequest."""
-    if (
-        not HEADER_NAME.fullmatch(name)
-        or len(name) > limits.EXTENSION_NAME_CHARACTERS
-        or name.lower() in RESERVED_HEADERS
-    ):
+    if not HEADER_NAME.fullmatch(name) or len(name) > EXTENSION_NAME_CHARACTERS or name.lower() in RESERVED_HEADERS:
         raise BadRequest(f"{name[:60]!r} is no name for a header of one's own; letters, digits and - are")
-    if len(value) > limits.HEADER_CHARACTERS or not value.isprintable():
+    if len(value) > HEADER_CHARACTERS or not value.isprintable():
         # A line end in it would begin another header for whoever reads it next.
-        raise BadRequest(f"the header {name} holds printable text, at most {limits.HEADER_CHARACTERS} characters")
+        raise BadRequest(f"the header {name} holds printable text, at most {HEADER_CHARACTERS} characters")
     return name, value.strip()
 
 
@@ -50,8 +54,8 @@ def extensions_from_json(name: str, text: str | None) -> dict[str, str]:
         found = orjson.loads(text) if text is not None else {}
     except orjson.JSONDecodeError:
         found = None
-    if not isinstance(found, dict) or len(found) > limits.EXTENSIONS or not all(map(_is_text, found.values())):
-        raise BadRequest(f"{name} must be a JSON object of at most {limits.EXTENSIONS} texts, not {str(text)[:60]}")
+    if not isinstance(found, dict) or len(found) > EXTENSIONS or not all(map(_is_text, found.values())):
+        raise BadRequest(f"{name} must be a JSON object of at most {EXTENSIONS} texts, not {str(text)[:60]}")
     return dict(check_extension(*each) for each in found.items())
 
 
@@ -87,8 +91,8 @@ NO_HEADER_VALUES = HeaderValues()
 
 def check_header(name: str, text: str) -> str:
     """A source, an application or another header, if it is one that may be stored and sent on. Raises BadRequest."""
-    if len(text) > limits.HEADER_CHARACTERS:
-        raise BadRequest(f"{name} has {len(text)} characters; at most {limits.HEADER_CHARACTERS} are taken")
+    if len(text) > HEADER_CHARACTERS:
+        raise BadRequest(f"{name} has {len(text)} characters; at most {HEADER_CHARACTERS} are taken")
     if not text or not text.isprintable() or any(character in _FORBIDDEN for character in text):
         raise BadRequest(f"{name} must hold printable text without quotes and backslashes, not {text!r}")
     return text

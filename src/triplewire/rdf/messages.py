@@ -9,11 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, BodyTooLarge
+from triplewire.rdf.checks import BODY_BYTES, EXPANDED_BYTES
 from triplewire.rdf.splitting import LineSplitter, RawItem, find_ends, skip_space
 from triplewire.rdf.syntaxes import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax
+
+PROLOGUE_BYTES: Final = 64 * 1024
+"""Prefixes and bases that hold for later messages of a document. They are read again with each: some 500 prefixes."""
+
 
 MESSAGE_VERSION = "1.2-messages"
 """The version in which messages are written."""
@@ -90,8 +95,8 @@ class LineMessageSplitter:
     def _hold(self, line: RawItem) -> None:
         self._held.append(line)
         self._size += len(line.data) + 1
-        if self._size > limits.BODY_BYTES:
-            raise BodyTooLarge("a message", limits.BODY_BYTES)
+        if self._size > BODY_BYTES:
+            raise BodyTooLarge("a message", BODY_BYTES)
 
     def _whole(self) -> Iterator[RawItem]:
         if self._held:
@@ -127,15 +132,15 @@ class MessagePrologue:
         name = None if found is None else found[1]
         kept = [each for each in self._directives if each[1] != line and (name is None or each[0] != name)]
         self._directives = [*kept, (name, line)]
-        if sum(len(each) + 1 for _, each in self._directives) > limits.PROLOGUE_BYTES:
-            raise BodyTooLarge("what the prefixes of messages say", limits.PROLOGUE_BYTES)
+        if sum(len(each) + 1 for _, each in self._directives) > PROLOGUE_BYTES:
+            raise BodyTooLarge("what the prefixes of messages say", PROLOGUE_BYTES)
 
     def before(self, body: bytes) -> bytes:
         """A message with the directives before it, on its first line."""
         text = b"".join(line + b" " for _, line in self._directives)
         self._spent += len(text)
-        if self._spent > limits.EXPANDED_BYTES + _GROWTH * self._fed:
-            raise BodyTooLarge("the messages, with their prefixes,", limits.EXPANDED_BYTES)
+        if self._spent > EXPANDED_BYTES + _GROWTH * self._fed:
+            raise BodyTooLarge("the messages, with their prefixes,", EXPANDED_BYTES)
         return text + body
 
 
@@ -158,8 +163,8 @@ class StatementMessageSplitter:
         # Nothing but a delimiter ends a message: before there is one, nothing needs to be looked at.
         if b"message" in self._rest[max(seen - len(END), 0) :].lower():
             yield from self._read(whole=False)
-        if len(self._rest) + sum(map(len, self._held)) > limits.BODY_BYTES:
-            raise BodyTooLarge("a message", limits.BODY_BYTES)
+        if len(self._rest) + sum(map(len, self._held)) > BODY_BYTES:
+            raise BodyTooLarge("a message", BODY_BYTES)
 
     def end(self) -> Iterator[RawItem]:
         self._rest += b"\n"

@@ -12,21 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyoxigraph as ox
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, MalformedRdf
 from triplewire.rdf import terms
-from triplewire.rdf.checks import check_depth, describe_syntax_error
+from triplewire.rdf.checks import EXPANDED_BYTES, IRI_CHARACTERS, check_depth, describe_syntax_error
 from triplewire.rdf.headers import NO_HEADER_VALUES, HeaderValues, make_headers, parse_headers
 from triplewire.rdf.syntaxes import Syntax
-from triplewire.rdf.terms import skolemize
+from triplewire.rdf.terms import HEADER_CHARACTERS, skolemize
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+EVENT_QUADS: Final = 100_000
+"""Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
 
 _QUAD = re.compile(
@@ -34,7 +36,7 @@ _QUAD = re.compile(
 )
 """A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
 
-_LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{limits.IRI_CHARACTERS}}}')
+_LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{IRI_CHARACTERS}}}')
 """What may be an IRI, or a language, that is too long; or a part of a literal."""
 
 _NO_HEADERS = EventHeaders()
@@ -160,8 +162,8 @@ class _Buffer(BytesIO):
     def write(self, part: ReadableBuffer, /) -> int:
         written = super().write(part)
         self._size += written
-        if self._size > limits.EXPANDED_BYTES:
-            raise BodyTooLarge("the body, with its prefixes written out,", limits.EXPANDED_BYTES)
+        if self._size > EXPANDED_BYTES:
+            raise BodyTooLarge("the body, with its prefixes written out,", EXPANDED_BYTES)
         return written
 
     def take(self) -> bytes:
@@ -175,7 +177,7 @@ class _Buffer(BytesIO):
 def _add(block: str, graphs: _Graphs) -> None:
     quads = _QUAD.findall(block)
     assert len(quads) == block.count("\n"), "the serializer wrote a line that is no quad"
-    if max(map(len, block.split("\n"))) > limits.IRI_CHARACTERS and _LONG.search(block):
+    if max(map(len, block.split("\n"))) > IRI_CHARACTERS and _LONG.search(block):
         _check_iris(quads)
     current = None
     for subject, predicate, obj, graph in quads:
@@ -192,8 +194,8 @@ def split_terms(text: str) -> list[tuple[str, str, str, str]]:
 def _check_iris(quads: Iterable[tuple[str, str, str, str]]) -> None:
     """A literal may be long, but neither its datatype nor its language. Triple terms count as one."""
     for *others, obj in ((subject, predicate, graph, obj) for subject, predicate, obj, graph in quads):
-        if max(len(obj) - obj.rfind('"'), *map(len, others)) > limits.IRI_CHARACTERS + 4:
-            raise InputError(f"an IRI is longer than the limit of {limits.IRI_CHARACTERS} characters")
+        if max(len(obj) - obj.rfind('"'), *map(len, others)) > IRI_CHARACTERS + 4:
+            raise InputError(f"an IRI is longer than the limit of {IRI_CHARACTERS} characters")
 
 
 def _names(graphs: _Graphs, event_id: str | None, new_id: Callable[[], str]) -> dict[str, str]:
@@ -223,7 +225,7 @@ def _events(graphs: _Graphs, names: Mapping[str, str], headers: EventHeaders) ->
 
 
 def _check_size(name: str, lines: Sized) -> None:
-    if len(name) > limits.HEADER_CHARACTERS:
+    if len(name) > HEADER_CHARACTERS:
         terms.check_id(name)
-    if len(lines) > limits.EVENT_QUADS:
-        raise InputError(f"the event {name} has {len(lines)} quads, over the limit of {limits.EVENT_QUADS}")
+    if len(lines) > EVENT_QUADS:
+        raise InputError(f"the event {name} has {len(lines)} quads, over the limit of {EVENT_QUADS}")

@@ -7,12 +7,17 @@ process of its own, `rdf.shacl_worker`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge, InputError, Unsupported
 from triplewire.model.terms import RDF
 from triplewire.rdf.parser import decode
+from triplewire.rdf.shacl_worker import SHAPES_BYTES
 from triplewire.rdf.syntaxes import Syntax
+
+SHAPES_TRIPLES: Final = 20_000
+"""Triples of a stream's shapes: some thousand shapes."""
+
 
 SH = "http://www.w3.org/ns/shacl#"
 
@@ -34,11 +39,11 @@ def parse_shapes(body: bytes, syntax: Syntax) -> str:
     Raises MalformedRdf, BodyTooLarge or InputError for what is over a limit; Unsupported for shapes that run programs,
     SPARQL too, and for those that refer to themselves.
     """
-    if len(body) > limits.SHAPES_BYTES:
-        raise BodyTooLarge("the shapes", limits.SHAPES_BYTES)
+    if len(body) > SHAPES_BYTES:
+        raise BodyTooLarge("the shapes", SHAPES_BYTES)
     lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
-    if len(lines) > limits.SHAPES_TRIPLES:
-        raise InputError(f"the shapes have {len(lines)} triples, over the limit of {limits.SHAPES_TRIPLES}")
+    if len(lines) > SHAPES_TRIPLES:
+        raise InputError(f"the shapes have {len(lines)} triples, over the limit of {SHAPES_TRIPLES}")
     if not any(f"\t<{SH}" in line for line in lines):
         raise InputError(f"the document says nothing in the words of SHACL, {SH}")
     _check_words(lines)

@@ -12,7 +12,7 @@ import resource
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import orjson
 from pyshacl.entrypoints import apply_patches, assign_baked_in  # type: ignore[attr-defined]
@@ -24,10 +24,22 @@ from rdflib import BNode, Graph, Literal, URIRef
 from rdflib.namespace import SH
 from rdflib.term import Node
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError, TriplewireError
 from triplewire.model.terms import parse_literal
 from triplewire.rdf.terms import SKOLEM_PREFIX
+
+SHAPES_BYTES: Final = 1024 * 1024
+"""The document of a stream's shapes, and a report on an event that does not conform."""
+
+SHAPES_KNOWN: Final = 64
+"""Shapes that the process which judges holds compiled, some megabytes each at worst."""
+
+SHAPES_MEMORY_BYTES: Final = 1024 * 1024 * 1024
+"""Address space of the process that judges."""
+
+SHAPES_RESULTS: Final = 20
+"""Violations that a problem document tells of one by one; the report has them all."""
+
 
 SHAPE_ERRORS = (ShapeLoadError, ConstraintLoadError, ReportableRuntimeError)
 """What is wrong with shapes."""
@@ -45,7 +57,7 @@ class ShapeValidator:
         """Raises InputError for shapes that make no sense."""
         apply_patches()  # type: ignore[no-untyped-call]
         assign_baked_in()  # type: ignore[no-untyped-call]
-        while len(self._known) >= limits.SHAPES_KNOWN:
+        while len(self._known) >= SHAPES_KNOWN:
             del self._known[next(iter(self._known))]
         try:
             _try(ShapesGraph(_graph(text)))
@@ -66,8 +78,8 @@ class ShapeValidator:
             return None
         found = [_describe_result(report, each) for each in report.objects(None, SH.result)]
         lines = report.serialize(format="nt", encoding="utf-8").decode()
-        told = sorted(found, key=str)[: limits.SHAPES_RESULTS]
-        return {"violations": len(found), "results": told, "report": lines[: limits.SHAPES_BYTES]}
+        told = sorted(found, key=str)[:SHAPES_RESULTS]
+        return {"violations": len(found), "results": told, "report": lines[:SHAPES_BYTES]}
 
 
 def _run(shapes: ShapesGraph, data: Graph, **options: Any) -> tuple[bool, Graph, str]:  # noqa: ANN401
@@ -121,7 +133,7 @@ def _term(text: str) -> Node:
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (limits.SHAPES_MEMORY_BYTES, limits.SHAPES_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (SHAPES_MEMORY_BYTES, SHAPES_MEMORY_BYTES))
     # What the validator might print must not be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -14,9 +14,8 @@ from typing import Protocol
 
 import pyoxigraph as ox
 
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge
-from triplewire.rdf.checks import check_depth, describe_syntax_error
+from triplewire.rdf.checks import BODY_BYTES, EXPANDED_BYTES, check_depth, describe_syntax_error
 from triplewire.rdf.syntaxes import N_QUADS, TRIG, Syntax
 
 
@@ -54,8 +53,8 @@ class LineSplitter:
             self._rest, self._size = [], 0
         self._rest.append(rest)
         self._size += len(rest)
-        if self._size > limits.BODY_BYTES:
-            raise BodyTooLarge("a line", limits.BODY_BYTES)
+        if self._size > BODY_BYTES:
+            raise BodyTooLarge("a line", BODY_BYTES)
 
     def end(self) -> Iterator[RawItem]:
         yield from self._cut(b"".join(self._rest))
@@ -127,8 +126,8 @@ class QuadSplitter:
     def _hold(self, cut: RawItem) -> None:
         self._held.append(cut)
         self._size += len(cut.data) + 1
-        if self._size > limits.BODY_BYTES:
-            raise BodyTooLarge("the quads of one event", limits.BODY_BYTES)
+        if self._size > BODY_BYTES:
+            raise BodyTooLarge("the quads of one event", BODY_BYTES)
 
     def _whole(self) -> Iterator[RawItem]:
         if self._held:
@@ -287,7 +286,7 @@ def _split_trig(body: bytes) -> Iterator[_Piece]:
             continue
         read += len(prologue)
         label = _LABEL.match(part.body)
-        if read > limits.EXPANDED_BYTES or label is None:
+        if read > EXPANDED_BYTES or label is None:
             yield _Piece(None, part.line, b"")
             return
         yield _Piece(_resolve_graph(prologue + label[1] + _ANY), part.line, prologue + part.body + b"\n")

@@ -17,14 +17,18 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from secrets import randbits
 from threading import Lock
+from typing import Final
 from uuid import UUID
 
 import pyoxigraph as ox
 
-from triplewire.config import limits
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import GENID
+
+HEADER_CHARACTERS: Final = 1024
+"""An event's id, source or application as a header. They are repeated in every stored quad."""
+
 
 # Those that are made here are in the order of time (UUID version 7, RFC 9562), so that files which hold a stretch of
 # time hold a stretch of ids, and a look-up by id passes over the others.
@@ -64,8 +68,8 @@ def id_milliseconds(text: str) -> str:
 
 def check_id(text: str) -> str:
     """The id, if it is one: an absolute IRI of bounded length. Raises BadRequest."""
-    if len(text) > limits.HEADER_CHARACTERS:
-        raise BadRequest(f"the event id {text[:60]}… is longer than the limit of {limits.HEADER_CHARACTERS} characters")
+    if len(text) > HEADER_CHARACTERS:
+        raise BadRequest(f"the event id {text[:60]}… is longer than the limit of {HEADER_CHARACTERS} characters")
     try:
         return ox.NamedNode(text).value
     except ValueError as error:

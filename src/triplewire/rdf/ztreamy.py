@@ -9,17 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
-from triplewire.config import limits
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.events import BODY, parse_payload
-from triplewire.rdf.headers import HEADER_NAME, RESERVED_HEADERS, check_extension, check_header, format_time, parse_time
+from triplewire.rdf.checks import BODY_BYTES
+from triplewire.rdf.headers import (
+    EXTENSIONS,
+    HEADER_NAME,
+    RESERVED_HEADERS,
+    check_extension,
+    check_header,
+    format_time,
+    parse_time,
+)
 from triplewire.rdf.serializer import to_ntriples
 from triplewire.rdf.splitting import RawItem
 from triplewire.rdf.syntaxes import TURTLE
-from triplewire.rdf.terms import check_id
+from triplewire.rdf.terms import HEADER_CHARACTERS, check_id
+
+ITEM_HEAD_BYTES: Final = 64 * 1024
+"""The headers of one Ztreamy item: all that may be there, as long as they may be."""
+
 
 MEDIA_TYPES = ("application/ztreamy-stream", "application/ztreamy-event", "application/x-ztreamy-event")
 MEDIA_TYPE = MEDIA_TYPES[0]
@@ -114,9 +127,9 @@ class ZtreamySplitter:
             self._line += rest.count(b"\n", 0, blank)
             del rest[:blank]
         found = _END.search(rest)
-        if found is None or found.start() > limits.ITEM_HEAD_BYTES:
-            if len(rest) > limits.ITEM_HEAD_BYTES:
-                raise BodyTooLarge("the head of an item", limits.ITEM_HEAD_BYTES)
+        if found is None or found.start() > ITEM_HEAD_BYTES:
+            if len(rest) > ITEM_HEAD_BYTES:
+                raise BodyTooLarge("the head of an item", ITEM_HEAD_BYTES)
             return b""
         end = found.end() + _length(bytes(rest[: found.start()]))
         if len(rest) < end:
@@ -139,8 +152,8 @@ def _length(head: bytes) -> int:
     if not _NUMBER.fullmatch(text):
         told = f"not {text[:60]!r}" if len(values) == 1 else f"it has {len(values)}"
         raise BadRequest(f"an item has one header Body-Length, a number of bytes; {told}")
-    if int(text) > limits.BODY_BYTES:
-        raise BodyTooLarge("the body of an item", limits.BODY_BYTES)
+    if int(text) > BODY_BYTES:
+        raise BodyTooLarge("the body of an item", BODY_BYTES)
     return int(text)
 
 
@@ -182,13 +195,13 @@ def _syntax(given: Mapping[str, tuple[str, str]]) -> str:
 
 def check_media_type(text: str) -> str:
     """A media type, if it is one that may be stored and sent on. Raises BadRequest."""
-    if not _MEDIA_TYPE.fullmatch(text) or len(text) > limits.HEADER_CHARACTERS:
+    if not _MEDIA_TYPE.fullmatch(text) or len(text) > HEADER_CHARACTERS:
         raise BadRequest(f"the syntax is the media type of the body, such as text/turtle, not {text[:60]!r}")
     return text
 
 
 def _extensions(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     others = [each for name, each in given.items() if name not in RESERVED_HEADERS]
-    if len(others) > limits.EXTENSIONS:
-        raise BadRequest(f"an item has {len(others)} headers of its own; at most {limits.EXTENSIONS} are taken")
+    if len(others) > EXTENSIONS:
+        raise BadRequest(f"an item has {len(others)} headers of its own; at most {EXTENSIONS} are taken")
     return dict(check_extension(*each) for each in others)

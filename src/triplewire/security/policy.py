@@ -11,9 +11,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from triplewire.config import limits
 from triplewire.config.toml_errors import KeyStep, error_at_key, toml_syntax_error
 from triplewire.model.errors import BodyTooLarge
 from triplewire.model.terms import RDF_TYPE, TW
@@ -33,6 +32,16 @@ from triplewire.security.visibility import (
     covers,
     overlaps,
 )
+
+POLICY_BYTES: Final = 256 * 1024
+"""A policy as it is sent. It is read by every edge, and every version of it stays in the registry."""
+
+POLICY_RULES: Final = 256
+"""Rules about seeing, and as many about publishing. All are looked at for each pair of name and roles that asks."""
+
+POLICY_PATTERNS: Final = 4_096
+"""What these allow and deny in all. Each becomes a part of a condition in every query of those whom it concerns."""
+
 
 _REMEMBERED_PRINCIPALS = 4_096
 """Sights of as many who ask; each is made again in some 50 µs."""
@@ -164,8 +173,8 @@ _SELECTOR = re.compile(r"(role|name):([^*]+\*?|\*)")
 
 def parse_policy(text: str) -> Policy:
     """The policy that a text is. Raises BadRequest, with the rule, the key and the line; or BodyTooLarge."""
-    if len(text.encode(errors="surrogatepass")) > limits.POLICY_BYTES:
-        raise BodyTooLarge("the policy", limits.POLICY_BYTES)
+    if len(text.encode(errors="surrogatepass")) > POLICY_BYTES:
+        raise BodyTooLarge("the policy", POLICY_BYTES)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -203,11 +212,11 @@ class _PolicyParser:
         rules = self.document.get(name, [])
         if not isinstance(rules, list):
             raise self._wrong((name,), f"`{name}` must be tables [[{name}]], not {rules!r}")
-        if len(rules) > limits.POLICY_RULES:
-            raise self._wrong((name,), f"there are {len(rules)} tables [[{name}]], over {limits.POLICY_RULES}")
+        if len(rules) > POLICY_RULES:
+            raise self._wrong((name,), f"there are {len(rules)} tables [[{name}]], over {POLICY_RULES}")
         chapter = RuleSet(tuple(self._defaults(name)), tuple(self._rules(name, rules)))
-        if sum(len(rule.entries) for rule in chapter.rules) > limits.POLICY_PATTERNS:
-            raise self._wrong((name,), f"the rules have more than {limits.POLICY_PATTERNS} patterns")
+        if sum(len(rule.entries) for rule in chapter.rules) > POLICY_PATTERNS:
+            raise self._wrong((name,), f"the rules have more than {POLICY_PATTERNS} patterns")
         check_rules_apply(chapter, lambda number, key, message: self._wrong((name, number, *key), message))
         return chapter
 

@@ -14,10 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest
+
+HOOK_URL_CHARACTERS: Final = 2_048
+"""Of the address of a hook. Servers take no longer ones, as a rule."""
+
 
 # Networks: which addresses a hook may lead to.
 #
@@ -115,8 +119,8 @@ class WebhookTarget:
 def parse_target(url: str, networks: AllowedNetworks) -> WebhookTarget:
     """Raises BadRequest for what is no address that may be called, as far as it says so by itself: what a name leads to
     is looked at whenever it is called."""
-    if len(url) > limits.HOOK_URL_CHARACTERS:
-        raise BadRequest(f"an address has at most {limits.HOOK_URL_CHARACTERS} characters, not {len(url)}")
+    if len(url) > HOOK_URL_CHARACTERS:
+        raise BadRequest(f"an address has at most {HOOK_URL_CHARACTERS} characters, not {len(url)}")
     if not url.isascii() or not url.isprintable() or " " in url:
         raise BadRequest("an address has printable ASCII characters and no spaces; others are percent-encoded")
     try:

@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
-from typing import Any
+from typing import Any, Final
 
 import uvloop
 
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
 from triplewire.config.logs import configure_logging
 from triplewire.config.metrics import Metrics
@@ -72,6 +72,13 @@ from triplewire.storage.registry.streams import ShapesCache
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.storage.webhooks import SqliteWebhookStore
 
+AUDIT_BYTES: Final = 16 * 1024 * 1024
+"""A volume of the audit log, some 60,000 lines; then another is begun."""
+
+AUDIT_VOLUMES: Final = 16
+"""Volumes that are kept of each of its two books: at most 256 MB of each."""
+
+
 # Entrances: what stands at the door of an edge, of the embedded twins.
 
 
@@ -97,7 +104,7 @@ def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
         authenticators,
         (lambda: not ring.newest()) if waits else (lambda: False),
         Sessions(clock, ring.newest, knows.good),
-        AuditMiddleware(AuditLog(settings.audit, limits.AUDIT_BYTES, limits.AUDIT_VOLUMES), clock, clients.address),
+        AuditMiddleware(AuditLog(settings.audit, AUDIT_BYTES, AUDIT_VOLUMES), clock, clients.address),
     )
 
 

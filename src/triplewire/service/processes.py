@@ -17,13 +17,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
 from triplewire.config.settings import to_environment
 from triplewire.config.status import STATUS_SECONDS, EdgeStatus, read_statuses
 from triplewire.http.listeners import close_sockets, open_listeners, steer_connections
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, Unavailable
+
+STEER_SECONDS: Final = 1.0
+"""How long an edge that is not replaced goes on to accept connections after new ones are led to the others: as long as
+a connection may take to be made."""
+
+EDGE_BUSY: Final = 0.7
+"""The share of a core that edges use on the average, or of their seats that are taken, from which on one more of them
+is started: above it, what comes in bursts waits."""
+
+EDGE_BUSY_SECONDS: Final = 5.0
+"""How long that must have been so. An edge takes a second to start."""
+
+EDGE_CALM: Final = 0.35
+"""The same share, if there was one edge less, up to which one goes: half of what would bring it back."""
+
+EDGE_CALM_SECONDS: Final = 60.0
+"""How long that must have been so: those who listen to the edge that goes must come back, and it may be needed soon."""
+
 
 # Children: the processes that `triplewire up` starts and watches.
 
@@ -165,11 +184,11 @@ class Autoscaler:
         load = self._load(standings)
         spread = load * count / (count - 1) if count > 1 else load
         now = self.clock.ticks()
-        self._busy_since = _since(self._busy_since, now, load >= limits.EDGE_BUSY)
-        self._calm_since = _since(self._calm_since, now, spread <= limits.EDGE_CALM)
-        if count < self.range.most and _lasted(self._busy_since, now, limits.EDGE_BUSY_SECONDS):
+        self._busy_since = _since(self._busy_since, now, load >= EDGE_BUSY)
+        self._calm_since = _since(self._calm_since, now, spread <= EDGE_CALM)
+        if count < self.range.most and _lasted(self._busy_since, now, EDGE_BUSY_SECONDS):
             return self._changed(count + 1)
-        if count > self.range.least and _lasted(self._calm_since, now, limits.EDGE_CALM_SECONDS):
+        if count > self.range.least and _lasted(self._calm_since, now, EDGE_CALM_SECONDS):
             return self._changed(count - 1)
         return count
 
@@ -295,7 +314,7 @@ class EdgePool:
         """One edge less, the last. New connections go to the others; those that were begun get the time to be made."""
         berth = self._berths.pop()
         steer_connections(self._berths[0].sockets, len(self._berths))
-        self._leaving.append(EdgeShutdown(berth.child, self._clock.ticks() + limits.STEER_SECONDS, berth.sockets))
+        self._leaving.append(EdgeShutdown(berth.child, self._clock.ticks() + STEER_SECONDS, berth.sockets))
 
     def _rescale(self) -> None:
         """One edge more or less, if the load asks for it; while one of them has not told how it stands, neither."""

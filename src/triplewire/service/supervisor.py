@@ -9,14 +9,19 @@ import signal
 import time
 from dataclasses import dataclass, field
 from threading import Event as Flag
+from typing import Final
 
-from triplewire.config import Settings, limits
+from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
 from triplewire.config.status import Heartbeat, read_heartbeat, read_statuses, write_heartbeat
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import Unavailable
 from triplewire.service.access import check_auth
 from triplewire.service.processes import ChildProcess, EdgePool
+
+RESTART_SECONDS: Final = 60.0
+"""How long the replacement of one edge may take before `triplewire restart` gives up: a few seconds are usual."""
+
 
 LOOK_SECONDS = 0.1
 
@@ -112,7 +117,7 @@ class RollingRestart:
         found = read_statuses(self.settings.standings, self.clock)
         return any(each.state == "ready" for each in found) and not self.before & {each.pid for each in found}
 
-    def wait(self, seconds: float = limits.RESTART_SECONDS) -> None:
+    def wait(self, seconds: float = RESTART_SECONDS) -> None:
         """Until it is done. Raises Unavailable if that takes too long."""
         end = self.clock.ticks() + seconds * max(1, len(self.before))
         while not self.done():

@@ -1,4 +1,4 @@
-"""Triplewire for Spark programs: SPARQL results as DataFrames, the format `triplewire`, and DataFrames that are published.
+"""Triplewire for Spark programs: SPARQL results as DataFrames, the format `triplewire`, and publishing.
 
 Names are loaded on first use, because Spark's worker daemon imports this package, too, and must start at once.
 """

@@ -17,8 +17,6 @@ from typing import Literal
 
 from sqlglot import exp
 
-from triplewire.config import limits
-from triplewire.config.limits import QUERY_NESTING
 from triplewire.model.terms import XSD, literal, parse_literal
 from triplewire.sparql.algebra import Apply, Const, Expression, Node, Query, Var
 from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, render_definitions, with_definitions
@@ -31,6 +29,8 @@ from triplewire.sparql.compiler.values import Value
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.optimizer import optimize_query
 from triplewire.sparql.statistics import Statistics
+from triplewire.sparql.syntax.cursor import QUERY_NESTING
+from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
 from triplewire.sparql.traversal import iterate_parts, replace_nodes
 
 # Structures: what is left of a query when the constants that do not shape its plan are taken out.
@@ -49,7 +49,7 @@ _MOST_SLOTS = 100
 _STAND_IN_CORES = ("urn:x-slot:", "73009", "2999-12-31")
 """What stand-ins hold. A query that holds it, too, is a structure of its own."""
 
-_LONGEST = 4 * limits.REMEMBERED_QUERY_CHARACTERS
+_LONGEST = 4 * REMEMBERED_QUERY_CHARACTERS
 """Characters of the algebra of a query that has a structure: it is some four times as long as the text."""
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
-from triplewire.config import limits
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql.algebra import Query
 from triplewire.sparql.dialects import Dialect
@@ -14,7 +13,7 @@ from triplewire.sparql.queries import CompiledQuery, compile_query
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations
 from triplewire.sparql.syntax.lexer import SourceSpan, Token
-from triplewire.sparql.syntax.queries import check_length, finish_query, start_parsing
+from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS, check_length, finish_query, start_parsing
 from triplewire.sparql.syntax.windows import parse_stream_name
 
 __all__ = ["Registration", "WindowClause", "compile_windows", "parse_registration"]
@@ -42,7 +41,7 @@ def parse_registration(text: str) -> Registration:
     Raises SparqlSyntax for text that is neither SPARQL nor RSP-QL, Unsupported for what we do not run, both with the
     place, and BodyTooLarge over the limit.
     """
-    if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
+    if len(text) <= REMEMBERED_QUERY_CHARACTERS:
         return _parse_cached(text)
     check_length(text)
     return _parse(text)

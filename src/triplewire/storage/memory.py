@@ -18,11 +18,10 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.model import START, Erasure
 from triplewire.model.clock import Clock
 from triplewire.model.erasure import compute_losses
-from triplewire.storage.log import appending
+from triplewire.storage.log import appending, sqlite
 from triplewire.storage.log.appending import EntryRow, EventKey, KnownEvents, collect_event_keys, plan_append
 from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publication, Segment, StreamVolume, extend_volume
 from triplewire.storage.registry.ports import RegistryChange
@@ -113,7 +112,7 @@ class MemoryLog:
 
     def find(self, event: str, stream: str | None = None) -> int | None:
         """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
-        oldest = self.head() - limits.RETROSPECT_POSITIONS
+        oldest = self.head() - sqlite.RETROSPECT_POSITIONS
         for row in takewhile(lambda row: row[0] > oldest, reversed(self._rows)):
             if row[_EVENT] == event and stream in (None, row[_STREAM]):
                 return int(row[0])

@@ -14,16 +14,20 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.model import END, MATCHES
 from triplewire.storage import sqlite
 from triplewire.storage.log.ports import OutboxChunk
+
+OUTBOX_CHUNK_BYTES: Final = 16 * 1024 * 1024
+"""Matches that lie together in an outbox, unless they are of one position: those who tell them read them at once."""
+
 
 Numbers = npt.NDArray[np.int64]
 
@@ -184,13 +188,13 @@ def _drop_written(matches: pa.Table, head: int) -> pa.Table:
 def _split_matches(matches: pa.Table, upto: int) -> Iterator[tuple[int, pa.Table]]:
     """Matches as one chunk, or as several where they are many, each with the position up to which it speaks: all of one
     position are in one."""
-    if matches.nbytes <= limits.OUTBOX_CHUNK_BYTES:
+    if matches.nbytes <= OUTBOX_CHUNK_BYTES:
         if matches.num_rows:
             yield upto, matches
         return
     ordered = matches.sort_by("position")
     positions = ordered["position"].to_numpy()
-    rows = max(1, ordered.num_rows * limits.OUTBOX_CHUNK_BYTES // ordered.nbytes)
+    rows = max(1, ordered.num_rows * OUTBOX_CHUNK_BYTES // ordered.nbytes)
     start = 0
     while start < len(positions):
         stop = int(np.searchsorted(positions, positions[min(start + rows, len(positions)) - 1], "right"))

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import pyoxigraph as ox
 
 from tests.oracle import Solution, bag_of
-from triplewire.config import limits
 from triplewire.continuous.state import BatchContext
+from triplewire.continuous.windows.watermarks import REVISED_WINDOWS, WINDOW_GRACE_SECONDS, WINDOW_IDLE_SECONDS
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
 from triplewire.sparql import WindowClause, parse_registration
 
@@ -90,7 +90,7 @@ class Brute:
         self._report = registration.report
         self._revising = self.query.late is LatePolicy.REVISE and all(each.kind == "time" for each in self._windows)
         steps, widths = [each.step for each in self._windows], [each.range for each in self._windows]
-        self._spare = min(max(widths), limits.REVISED_WINDOWS * min(steps)) if self._revising else 0
+        self._spare = min(max(widths), REVISED_WINDOWS * min(steps)) if self._revising else 0
 
     def take(self, events: Sequence[Published], turn: BatchContext) -> list[Told]:
         streams = {each.stream for each in self._windows}
@@ -127,7 +127,7 @@ class Brute:
 
     def _advance(self, fresh: Sequence[Published], turn: BatchContext) -> Instant | None:
         if self.query.time is TimeDomain.ARRIVAL:
-            settled = turn.now - int(limits.WINDOW_GRACE_SECONDS * SECOND)
+            settled = turn.now - int(WINDOW_GRACE_SECONDS * SECOND)
             self._arrival = settled if self._arrival is None else max(self._arrival, settled)
             return self._arrival, turn.upto
         found = self._marked([each.event for each in self._known] + list(fresh), turn.now)
@@ -136,7 +136,7 @@ class Brute:
         return None if self._watermark is None else (self._watermark, 0)
 
     def _marked(self, seen: Sequence[Published], now: int) -> int | None:
-        lateness, idle = int(self.query.lateness * SECOND), int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        lateness, idle = int(self.query.lateness * SECOND), int(WINDOW_IDLE_SECONDS * SECOND)
         begun = self._registered(now)
         busy, quiet = list[int | None](), list[int]()
         for stream in {each.stream for each in self._windows}:

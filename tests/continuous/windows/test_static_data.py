@@ -10,8 +10,8 @@ import pytest
 
 from tests.continuous.windows.brute import SECOND, Brute, Published
 from tests.continuous.windows.worlds import BASE, EX, PREFIX, entries, registered, told
-from triplewire.config import limits
 from triplewire.continuous.state import BatchContext
+from triplewire.continuous.windows import static_data
 from triplewire.continuous.windows.partition import WindowPartition
 from triplewire.continuous.windows.static_data import PublishedStaticData
 from triplewire.model import Event
@@ -120,7 +120,7 @@ def test_what_nothing_has_as_its_name_is_refused(house: House) -> None:
 
 
 def test_too_much_is_refused_with_what_would_help(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BACKGROUND_QUADS", 4)
+    monkeypatch.setattr(static_data, "BACKGROUND_QUADS", 4)
     with pytest.raises(QueryLimit, match="more than 4 quads; name what it needs by FROM"):
         house.history.quads(Dataset(), house.log.head())
     assert house.history.quads(Dataset(default=(PLACES,)), house.log.head()).num_rows == 3

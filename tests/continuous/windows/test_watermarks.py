@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.config import limits
-from triplewire.continuous.windows.watermarks import SECOND, ArrivalClock, StreamProgress, Watermark
+from triplewire.continuous.windows.watermarks import (
+    SECOND,
+    WINDOW_GRACE_SECONDS,
+    WINDOW_IDLE_SECONDS,
+    ArrivalClock,
+    StreamProgress,
+    Watermark,
+)
 
-GRACE = int(limits.WINDOW_GRACE_SECONDS * SECOND)
-IDLE = int(limits.WINDOW_IDLE_SECONDS * SECOND)
+GRACE = int(WINDOW_GRACE_SECONDS * SECOND)
+IDLE = int(WINDOW_IDLE_SECONDS * SECOND)
 
 
 def times(*seconds: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -70,7 +76,7 @@ def test_a_quiet_stream_goes_on_with_the_clock_in_its_own_year() -> None:
 
 @pytest.mark.parametrize(
     ("now", "reached"),
-    [(1, None), (4, None), (limits.WINDOW_IDLE_SECONDS + 1, 3)],
+    [(1, None), (4, None), (WINDOW_IDLE_SECONDS + 1, 3)],
     ids=["registered", "waits for the other", "waits no longer"],
 )
 def test_a_stream_that_is_silent_from_the_start_is_waited_for_a_while(now: float, reached: int | None) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from tests.continuous.windows.brute import SECOND, Published
 from tests.continuous.windows.worlds import BASE, EX, PREFIX, entries, registered
-from triplewire.config import limits
 from triplewire.continuous.state import BatchContext
+from triplewire.continuous.windows import evaluation
 from triplewire.continuous.windows.partition import WindowPartition
 from triplewire.continuous.windows.results import results_to_events, suspended_queries
+from triplewire.continuous.windows.watermarks import WINDOW_GRACE_SECONDS
+from triplewire.continuous.windows.windowed_query import WINDOWS_TOLD
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, QueryState, TimeDomain
 from triplewire.model.terms import XSD
@@ -66,14 +68,14 @@ def test_a_quiet_stream_closes_its_windows_and_an_empty_answer_is_not_told() -> 
     assert course.told(1, value(1, 1)) == []
     assert course.told(5) == [(2.0, [1]), (4.0, [1])]
     assert course.told(9) == []
-    assert course.place.due(BASE + 9 * SECOND) == BASE + 10 * SECOND + int(limits.WINDOW_GRACE_SECONDS * SECOND)
+    assert course.place.due(BASE + 9 * SECOND) == BASE + 10 * SECOND + int(WINDOW_GRACE_SECONDS * SECOND)
 
 
 def test_a_window_closes_after_its_grace_and_not_before() -> None:
     course = Course(asked(VALUES, "RANGE PT2S"))
     assert course.told(1, value(1, 1)) == []
     assert course.told(2) == []
-    assert course.told(2 + limits.WINDOW_GRACE_SECONDS) == [(2.0, [1])]
+    assert course.told(2 + WINDOW_GRACE_SECONDS) == [(2.0, [1])]
 
 
 def test_counts_of_nothing_are_told_for_every_window_but_differences_once() -> None:
@@ -88,7 +90,7 @@ def test_after_a_long_pause_the_newest_of_equal_windows_are_told_and_all_that_ch
     course.turn(0.5, value(1, 0.5))
     told = course.told(100_000)
     assert told[0] == (1.0, [1])
-    assert len(told) == limits.WINDOWS_TOLD
+    assert len(told) == WINDOWS_TOLD
     # The first, then one that has nothing any more, then the newest of those that have nothing either.
     assert told[1] == (2.0, [0])
     assert told[-1] == (99_999.0, [0])
@@ -97,10 +99,10 @@ def test_after_a_long_pause_the_newest_of_equal_windows_are_told_and_all_that_ch
 
 def test_what_is_too_much_for_one_turn_comes_in_the_next() -> None:
     course = Course(asked(VALUES, "RANGE TRIPLES 1"))
-    events = [value(1 + each, 1 + each / 1_000) for each in range(limits.WINDOWS_TOLD + 5)]
+    events = [value(1 + each, 1 + each / 1_000) for each in range(WINDOWS_TOLD + 5)]
     first, second = course.told(2, *events), course.told(2.1)
     assert [each for _, told in (*first, *second) for each in told] == [each.position for each in events]
-    assert len(first) == limits.WINDOWS_TOLD
+    assert len(first) == WINDOWS_TOLD
     assert course.place.due(BASE + 2 * SECOND) is None
 
 
@@ -238,12 +240,16 @@ def test_blank_nodes_of_a_template_are_new_in_every_window_and_the_same_when_mad
 
 @pytest.mark.parametrize(
     ("limit", "most", "reason"),
-    [("WINDOW_TRIPLES", 5, "triples"), ("WINDOW_ROWS", 2, "solutions"), ("EVENT_QUADS", 1, "builds")],
+    [
+        ("continuous.windows.windowed_query.WINDOW_TRIPLES", 5, "triples"),
+        ("continuous.windows.evaluation.WINDOW_ROWS", 2, "solutions"),
+        ("rdf.parser.EVENT_QUADS", 1, "builds"),
+    ],
 )
 def test_a_query_over_a_limit_is_suspended_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, reason: str
 ) -> None:
-    monkeypatch.setattr(limits, limit, most)
+    monkeypatch.setattr(f"triplewire.{limit}", most)
     everything = "CONSTRUCT {{ ?s :saw ?v }} {windows} WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} }}"
     course = Course(asked(everything, "RANGE PT10S", id="large"), asked(COUNT, "RANGE PT1S", id="small"))
     course.turn(1, value(1, 0.5))
@@ -262,7 +268,7 @@ def test_a_query_over_a_limit_is_suspended_and_the_others_go_on(
 
 
 def test_a_query_that_takes_too_long_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "WINDOW_CPU_SECONDS", 0.2)
+    monkeypatch.setattr(evaluation, "WINDOW_CPU_SECONDS", 0.2)
     pairs = (
         "SELECT (COUNT(*) AS ?n) {windows} WHERE {{ WINDOW <urn:w> {{ ?a :v ?x . ?b :v ?y . ?c :v ?z . ?d :v ?q }} }}"
     )
@@ -323,7 +329,7 @@ def rows_of(results: Sequence[pa.Table]) -> list[dict[str, Any]]:
 
 
 def test_contents_are_forgotten_as_windows_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "WINDOW_SLACK_TRIPLES", 20)
+    monkeypatch.setattr(evaluation, "WINDOW_SLACK_TRIPLES", 20)
     course = Course(asked(COUNT, "RANGE PT4S STEP PT1S"), asked(COUNT, "RANGE TRIPLES 7 STEP 3", id="r"))
     most, told = 0, []
     for second in range(1, 120):

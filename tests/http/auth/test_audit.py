@@ -13,7 +13,7 @@ import pytest
 
 from tests.http.auth.harness import bearer
 from tests.http.harness import House, body, house, run
-from triplewire.config import limits
+from triplewire.http import audit
 from triplewire.http.app import EdgeParts
 from triplewire.http.audit import AuditMiddleware
 from triplewire.http.auth import TokenAuthenticator
@@ -29,6 +29,7 @@ from triplewire.http.resources.subscription_requests import BackfillStarts
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.model.clock import ManualClock
 from triplewire.security.audit import AuditLog
+from triplewire.service.edge import AUDIT_BYTES, AUDIT_VOLUMES
 from triplewire.storage.registry.security import TokenCache
 from triplewire.testing.samples import event
 
@@ -57,7 +58,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(folder: Path) -> AsyncIterator[Watched]:
-    audits = AuditLog(folder / "audit", limits.AUDIT_BYTES, limits.AUDIT_VOLUMES)
+    audits = AuditLog(folder / "audit", AUDIT_BYTES, AUDIT_VOLUMES)
     found: dict[str, Any] = {}
 
     def whole(parts: EdgeParts) -> EdgeParts:
@@ -212,7 +213,7 @@ def test_what_is_erased_is_not_named(tmp_path: Path) -> None:
 
 def test_a_flood_of_refusals_is_counted_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        monkeypatch.setattr(limits, "AUDIT_WAITING", 3)
+        monkeypatch.setattr(audit, "AUDIT_WAITING", 3)
         async with watched(tmp_path) as at:
             await at.witness.flush()
             for _ in range(8):

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from triplewire.config import limits
-from triplewire.http.auth import Sessions
+from triplewire.http.auth import EXPIRY_LOOK_SECONDS, Sessions
 from triplewire.model.clock import ManualClock
 from triplewire.security import Principal
 
@@ -59,9 +58,9 @@ def test_those_who_are_welcome_no_more_are_sent_away_and_others_stay(world: Worl
 
 def test_one_who_expires_is_sent_away_in_time(world: World) -> None:
     ann, bob = world.enter("ann", 10.0), world.enter("bob", 20.0)
-    world.clock.advance(10.0 - limits.EXPIRY_LOOK_SECONDS)
+    world.clock.advance(10.0 - EXPIRY_LOOK_SECONDS)
     assert world.guests.look() == 0
-    world.clock.advance(limits.EXPIRY_LOOK_SECONDS)
+    world.clock.advance(EXPIRY_LOOK_SECONDS)
     assert world.guests.look() == 1
     assert (ann.aborted, bob.aborted) == (True, False)
 
@@ -78,7 +77,7 @@ def test_those_who_have_gone_are_forgotten(world: World) -> None:
     connections = [world.enter("ann") for _ in range(10)]
     for each in connections[:7]:
         each.closed = True
-    world.clock.advance(limits.EXPIRY_LOOK_SECONDS)
+    world.clock.advance(EXPIRY_LOOK_SECONDS)
     assert world.guests.look() == 0
     assert len(world.guests) == 3
 

@@ -22,7 +22,8 @@ from tests.http.delivery.disconnects import (
     read,
 )
 from tests.http.harness import House, house, run
-from triplewire.config import limits
+from triplewire.http.delivery import channels
+from triplewire.http.delivery.channels import CONTEXT_LISTENERS
 from triplewire.model import START, Subscription, format_position
 
 CUTS = 100
@@ -166,12 +167,12 @@ def test_a_hundred_cuts_lose_and_repeat_nothing(path: str, transport: Transport)
 def test_nor_do_they_where_a_context_is_shared_that_begins_anew_all_the_time(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CONTEXT_SECONDS", 0.0)
+    monkeypatch.setattr(channels, "CONTEXT_SECONDS", 0.0)
 
     async def scene() -> None:
         async with house() as at, AsyncExitStack() as others:
             headers = {"Accept-Encoding": encoding, "Accept": "text/event-stream"}
-            for _ in range(limits.CONTEXT_LISTENERS):
+            for _ in range(CONTEXT_LISTENERS):
                 asked = at.session.get(f"{at.url}/streams/test?buffer=0", headers=headers, auto_decompress=False)
                 await others.enter_async_context(asked)
             await cut(at, "/streams/test", SSE.packed(encoding), encoding)

@@ -13,7 +13,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.http.harness import OBSERVATIONS
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.events import EventSource
 from triplewire.http.delivery.matches import MatchSource
@@ -23,6 +22,7 @@ from triplewire.http.delivery.subscriptions import SubscriptionCache
 from triplewire.http.delivery.topics import Subscribable
 from triplewire.http.formats.messages import ResumeToken
 from triplewire.http.formats.sse import SSE
+from triplewire.http.openapi import operations
 from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.matching.shapes import lift
@@ -144,7 +144,7 @@ def test_one_that_joins_later_is_told_from_its_beginning_and_the_others_in_order
 
 
 def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HISTORY_EVENTS", 7)
+    monkeypatch.setattr(operations, "HISTORY_EVENTS", 7)
 
     async def scene() -> None:
         with open_twin("memory") as stores:
@@ -158,7 +158,7 @@ def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later(monk
                 await stage.play("step")
                 await stage.play("steps")
                 held += [len(each._waiting) for each in stage.reader._strands.values()]
-            assert 0 < max(held) <= limits.HISTORY_EVENTS
+            assert 0 < max(held) <= operations.HISTORY_EVENTS
             await stage.read()
             orders = [START, *(each.since for each in stage.made[:2])]
             assert stage.told == wanted(stage, orders)

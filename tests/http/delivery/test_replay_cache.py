@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
-from triplewire.http.delivery.replay_cache import RecentEvents, ReplayCacheConfig
+from triplewire.http.delivery.replay_cache import MEMORY_SECONDS, RecentEvents, ReplayCacheConfig
 from triplewire.model import ENTRIES
 from triplewire.model.clock import ManualClock
 from triplewire.storage.log.appending import entries_table
@@ -115,7 +114,7 @@ def test_a_stream_that_nobody_comes_back_to_is_forgotten() -> None:
     clock = ManualClock()
     memories = RecentEvents(clock=clock)
     filled(memories, 2)
-    clock.advance(limits.MEMORY_SECONDS)
+    clock.advance(MEMORY_SECONDS)
     memories.keep({}, 2, 3, memories.look())
     assert "a" in memories
     clock.advance(1.0)

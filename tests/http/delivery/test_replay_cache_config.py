@@ -6,8 +6,7 @@ from math import inf
 
 import pytest
 
-from triplewire.config import limits
-from triplewire.http.delivery.replay_cache import ReplayCacheConfig
+from triplewire.http.delivery.replay_cache import MEMORY_BYTES, ReplayCacheConfig
 from triplewire.model.errors import BadRequest
 
 MB = 1024 * 1024
@@ -16,15 +15,15 @@ MB = 1024 * 1024
 @pytest.mark.parametrize(
     ("texts", "size", "age"),
     [
-        ((), limits.MEMORY_BYTES, inf),
+        ((), MEMORY_BYTES, inf),
         (("64MB",), 64 * MB, inf),
         (("64MB", "30s"), 64 * MB, 30.0),
         (("home=512kB",), 512 * 1024, inf),
         (("home=1GB", "2MB"), 2 * MB, inf),
-        (("home=2m", "10s"), limits.MEMORY_BYTES, 120.0),
+        (("home=2m", "10s"), MEMORY_BYTES, 120.0),
         (("home=0",), 0, inf),
         (("0",), 0, inf),
-        (("other=0", "other=1h"), limits.MEMORY_BYTES, inf),
+        (("other=0", "other=1h"), MEMORY_BYTES, inf),
     ],
 )
 def test_of_a_stream_by_name_or_as_of_all(texts: tuple[str, ...], size: int, age: float) -> None:

@@ -12,9 +12,11 @@ import pytest
 from tests.http.archives import MemoryArchive
 from tests.http.brokers import broker
 from tests.http.harness import House, house, run
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
+from triplewire.http.dialects import ldes
+from triplewire.http.dialects.ldes import LEAF_OPEN_SECONDS, LEAF_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
+from triplewire.storage.log import ports
 from triplewire.storage.log.ports import LogRetention, Publication
 
 TREE, LDES, TW = "https://w3id.org/tree#", "https://w3id.org/ldes#", "https://triplewire.dev/ns#"
@@ -24,8 +26,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(limits, "LEAF_EVENTS", 3)
-    monkeypatch.setattr(limits, "LEAF_FAN", 3)
+    monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
+    monkeypatch.setattr(ldes, "LEAF_FAN", 3)
 
 
 def some(*numbers: int) -> list[Event]:
@@ -164,10 +166,10 @@ def test_a_full_page_is_fixed_and_the_newest_is_not() -> None:
         async with house() as at:
             publish(at, 1, 2, 3, 4)
             full, body = await got(at, "/streams/home/ldes/0/0")
-            assert full.headers["Cache-Control"] == f"public, max-age={limits.LEAF_SECONDS}, immutable"
+            assert full.headers["Cache-Control"] == f"public, max-age={LEAF_SECONDS}, immutable"
             assert f'<{LDES}immutable> "true"'.encode() in body
             open, before = await got(at, "/streams/home/ldes/0/1")
-            assert open.headers["Cache-Control"] == f"public, max-age={limits.LEAF_OPEN_SECONDS}"
+            assert open.headers["Cache-Control"] == f"public, max-age={LEAF_OPEN_SECONDS}"
             assert b"immutable" not in before
             unchanged, nothing = await got(at, "/streams/home/ldes/0/1", status=304, If_None_Match=open.headers["ETag"])
             assert (nothing, unchanged.headers["ETag"]) == (b"", open.headers["ETag"])
@@ -245,7 +247,7 @@ def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> No
 
 
 def test_a_stream_of_few_events_is_read_without_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LEAF_GAP", 4)
+    monkeypatch.setattr(ports, "LEAF_GAP", 4)
 
     async def scene() -> None:
         async with house() as at:

@@ -8,7 +8,8 @@ from tests.http.auth.harness import closed
 from tests.http.dialects.nodes import needs_node, program
 from tests.http.dialects.test_ldes import publish
 from tests.http.harness import house, run
-from triplewire.config import limits
+from triplewire.http.dialects import ldes
+from triplewire.storage.log import ports
 
 pytestmark = needs_node
 
@@ -16,8 +17,8 @@ pytestmark = needs_node
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(limits, "LEAF_EVENTS", 3)
-    monkeypatch.setattr(limits, "LEAF_FAN", 3)
+    monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
+    monkeypatch.setattr(ldes, "LEAF_FAN", 3)
 
 
 def test_it_is_read_whole_and_in_order() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
+from triplewire.http.dialects import ldes
 from triplewire.http.dialects.ldes import HistoryTree, TreeNode
+from triplewire.storage.log import ports
 from triplewire.storage.log.ports import Segment, StreamVolume
 
 
@@ -44,7 +45,7 @@ def reached(made: HistoryTree, lost: int = 0) -> dict[int, int]:
 @settings(max_examples=80, deadline=None)
 def test_each_leaf_that_is_kept_is_found_in_few_steps(count: int, open: bool, lost: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "LEAF_FAN", 4)
+        patch.setattr(ldes, "LEAF_FAN", 4)
         made = tree(count, open=open)
         found = reached(made, lost)
         assert sorted(found) == [number for number in range(count) if leaf(number).last > lost]
@@ -58,7 +59,7 @@ def test_each_leaf_that_is_kept_is_found_in_few_steps(count: int, open: bool, lo
 @settings(max_examples=40, deadline=None)
 def test_bounds_hold_for_all_below_and_complete_nodes_stay(count: int, open: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "LEAF_FAN", 3)
+        patch.setattr(ldes, "LEAF_FAN", 3)
         made, later = tree(count, open=open), tree(200, open=False)
         nodes = [made.root]
         for node in nodes:
@@ -79,7 +80,7 @@ def test_where_the_clock_went_back_nothing_is_said_of_times() -> None:
 
 
 def test_an_hour_at_a_thousand_a_second_is_two_steps_away() -> None:
-    count = 3_600 * 1_000 // limits.LEAF_EVENTS
+    count = 3_600 * 1_000 // ports.LEAF_EVENTS
     made = tree(count, open=True)
     assert made.root.level == 2
-    assert len(made.branches(made.root, leaves, 0)) == count // limits.LEAF_FAN
+    assert len(made.branches(made.root, leaves, 0)) == count // ldes.LEAF_FAN

@@ -16,7 +16,12 @@ from aiohttp import web
 
 from tests.http.harness import run
 from tests.http.webhooks.scenes import Call, Scene, scene
-from triplewire.config import limits
+from triplewire.http.dialects.websub import (
+    WEBSUB_BODY_BYTES,
+    WEBSUB_LEASE_SECONDS,
+    WEBSUB_LEASE_SECONDS_LEAST,
+    WEBSUB_LEASE_SECONDS_MOST,
+)
 from triplewire.http.webhooks.scheduler import Scheduler
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator
@@ -171,9 +176,9 @@ def test_a_renewal_goes_on_where_it_is_and_a_lease_that_is_over_ends_it() -> Non
 @pytest.mark.parametrize(
     ("said", "granted"),
     [
-        (None, limits.WEBSUB_LEASE_SECONDS),
-        ("1", limits.WEBSUB_LEASE_SECONDS_LEAST),
-        ("9" * 30, limits.WEBSUB_LEASE_SECONDS_MOST),
+        (None, WEBSUB_LEASE_SECONDS),
+        ("1", WEBSUB_LEASE_SECONDS_LEAST),
+        ("9" * 30, WEBSUB_LEASE_SECONDS_MOST),
     ],
 )
 def test_a_lease_is_granted_within_bounds(said: str | None, granted: int) -> None:
@@ -267,7 +272,7 @@ def test_a_body_that_is_no_form_is_refused() -> None:
     async def story() -> None:
         async with scene() as at:
             assert (await at.at.problem("POST", "/websub", json={}))["status"] == 415
-            large = form(at, secret="x" * limits.WEBSUB_BODY_BYTES)
+            large = form(at, secret="x" * WEBSUB_BODY_BYTES)
             assert (await at.at.problem("POST", "/websub", data=large))["status"] == 413
 
     run(story())

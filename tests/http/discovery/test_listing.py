@@ -15,9 +15,9 @@ import pytest
 import rdflib
 
 from tests.http.harness import House, house, run
-from triplewire.config import limits
 from triplewire.history.dataset_statistics import DatasetStatistics, StatisticsRecord, dataset_statistics
 from triplewire.http.app import EdgeParts
+from triplewire.http.discovery import endpoint
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE
 from triplewire.security import Principal
@@ -153,7 +153,7 @@ def test_the_catalogue_is_dcat_and_conforms(accept: str) -> None:
 
 
 def test_there_are_pages_of_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CATALOGUE_STREAMS", 2)
+    monkeypatch.setattr(endpoint, "CATALOGUE_STREAMS", 2)
 
     async def scene() -> None:
         async with house(change=guarded) as at:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triplewire.config import limits
-from triplewire.http.discovery.catalog import SampleCache, count_sample
+from triplewire.http.discovery.catalog import SAMPLE_SECONDS, SAMPLES, SampleCache, count_sample
 from triplewire.model.clock import ManualClock
 from triplewire.model.terms import RDF_TYPE
 from triplewire.security import Visibility
@@ -37,10 +36,10 @@ def test_it_looks_again_after_a_while_and_forgets_the_oldest() -> None:
     samples = SampleCache(rows, clock)
     assert samples.of("home", None) == samples.of("home", None)
     assert looked == ["home"]
-    clock.advance(limits.SAMPLE_SECONDS)
+    clock.advance(SAMPLE_SECONDS)
     samples.of("home", None)
     assert looked == ["home", "home"]
-    for number in range(limits.SAMPLES):
+    for number in range(SAMPLES):
         samples.of(f"s{number}", None)
     samples.of("home", None)
     assert looked.count("home") == 3

@@ -11,18 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.http.test_flow_gauges import Nothing
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.channels import Listener
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import DeliveryOptions
 from triplewire.http.delivery.topics import LiveTopic
-from triplewire.http.peers.load_balancing import ConnectionBalancer, count_surplus
+from triplewire.http.peers.load_balancing import (
+    BALANCE_LEAST,
+    BALANCE_SECONDS,
+    BALANCE_SHARE,
+    ConnectionBalancer,
+    count_surplus,
+)
 from triplewire.model import format_position
 from triplewire.model.clock import ManualClock
 
 METRICS = Metrics()
-COUNT = 2 * limits.BALANCE_LEAST + 200
+COUNT = 2 * BALANCE_LEAST + 200
 
 
 class Crowd:
@@ -47,7 +52,7 @@ class Crowd:
         (1_000, (0,), 500),
         (1_000, (500, 0), 500),
         (0, (1_000,), 0),
-        (limits.BALANCE_LEAST, (0,), 0),
+        (BALANCE_LEAST, (0,), 0),
     ],
 )
 def test_a_surplus_is_what_is_above_the_mean_where_it_is_worth_it(
@@ -68,7 +73,7 @@ def test_a_moment_of_imbalance_moves_nobody() -> None:
     for _ in range(5):
         others[0] = 0
         assert balance.step() == 0
-        clock.advance(limits.BALANCE_SECONDS - 1)
+        clock.advance(BALANCE_SECONDS - 1)
         assert balance.step() == 0
         others[0] = 1_000
         assert balance.step() == 0
@@ -92,15 +97,15 @@ def test_some_are_sent_away_with_their_position_until_there_is_balance() -> None
             await room.listen("home", Listener(wire, 7, METRICS), Nothing())
         balance = ConnectionBalancer([room], lambda: [0], clock.ticks, lambda: 0.25)
         assert balance.step() == 0
-        clock.advance(limits.BALANCE_SECONDS)
-        assert balance.step() == ceil(limits.BALANCE_SHARE * COUNT) == COUNT - len(room)
+        clock.advance(BALANCE_SECONDS)
+        assert balance.step() == ceil(BALANCE_SHARE * COUNT) == COUNT - len(room)
         told = [bytes(wire.data) for wire in wires if wire.gone]
         assert len(told) == COUNT - len(room)
         assert all(b"closing" in each and format_position(7).encode() in each and b"250" in each for each in told)
         while balance.step():
             pass
         assert count_surplus(len(room), [0]) == 0
-        assert len(room) > limits.BALANCE_LEAST
+        assert len(room) > BALANCE_LEAST
 
     asyncio.run(scene())
 
@@ -114,7 +119,7 @@ def test_relays_stay() -> None:
             )
         balance = ConnectionBalancer([room], lambda: [0], clock.ticks)
         balance.step()
-        clock.advance(limits.BALANCE_SECONDS)
+        clock.advance(BALANCE_SECONDS)
         assert balance.step() == 0
 
     asyncio.run(scene())

@@ -15,10 +15,9 @@ import pytest
 from tests.http.harness import House, data, house, run
 from tests.network.edges import at_once, mirror, relayed
 from triplewire.client import AsyncClient
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
 from triplewire.http.delivery.options import LingerTimes
-from triplewire.http.peers.load_balancing import OverloadDetector
+from triplewire.http.peers.load_balancing import MOVE_SPREAD_MILLISECONDS, OverloadDetector
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model.clock import ManualClock
 from triplewire.testing import event
@@ -129,7 +128,7 @@ def test_the_last_message_says_where_to_go_on(tmp_path: Path) -> None:
             (last,) = await ear.rest()
             told = data(last)
             assert (last.event, int(told["position"], 16)) == ("move", first)
-            assert 0 <= told["retry"] <= limits.MOVE_SPREAD_MILLISECONDS
+            assert 0 <= told["retry"] <= MOVE_SPREAD_MILLISECONDS
             address, query = told["location"].split("?")
             assert address == at.address
             assert parse_qs(query) == {"format": ["sse"], "after": [event(1).id], "moved": ["1"]}

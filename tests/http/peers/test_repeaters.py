@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from triplewire.config import limits
 from triplewire.http.delivery.events import LatestEventIds
-from triplewire.http.peers.load_balancing import OverloadDetector
-from triplewire.http.peers.repeaters import Repeater, Repeaters
+from triplewire.http.peers.load_balancing import PRESSURE_SEATS, PRESSURE_SECONDS, OverloadDetector
+from triplewire.http.peers.repeaters import REPEATER_LOOK_SECONDS, REPEATER_SECONDS, REPEATERS, Repeater, Repeaters
 from triplewire.model.clock import ManualClock
 from triplewire.storage.memory import MemoryLog, PositionSequence
 from triplewire.testing import publication
@@ -38,7 +37,7 @@ def test_nobody_is_believed_for_long() -> None:
     clock = ManualClock()
     known = Repeaters(clock)
     known.tell(repeater(clock, "a"))
-    clock.advance(limits.REPEATER_SECONDS - 1)
+    clock.advance(REPEATER_SECONDS - 1)
     known.tell(repeater(clock, "b"))
     assert [each.id for each in known.all()] == ["a", "b"]
     clock.advance(2)
@@ -50,9 +49,9 @@ def test_nobody_is_believed_for_long() -> None:
 def test_more_than_a_limit_are_not_listened_to() -> None:
     clock = ManualClock()
     known = Repeaters(clock)
-    for number in range(limits.REPEATERS + 5):
+    for number in range(REPEATERS + 5):
         known.tell(repeater(clock, f"r{number}"))
-    assert len(known.all()) == limits.REPEATERS
+    assert len(known.all()) == REPEATERS
 
 
 def test_edges_over_one_directory_share_what_they_were_told(tmp_path: Path) -> None:
@@ -61,10 +60,10 @@ def test_edges_over_one_directory_share_what_they_were_told(tmp_path: Path) -> N
     assert other.all() == []
     one.tell(repeater(clock, "a", 0.5))
     (tmp_path / "stranger.json").write_text("{}")
-    clock.advance(limits.REPEATER_LOOK_SECONDS)
+    clock.advance(REPEATER_LOOK_SECONDS)
     assert other.all() == one.all()
     one.withdraw("a")
-    clock.advance(limits.REPEATER_SECONDS + 1)
+    clock.advance(REPEATER_SECONDS + 1)
     assert other.all() == []
 
 
@@ -72,17 +71,17 @@ def test_a_peak_is_no_reason() -> None:
     clock, work, seats = ManualClock(), [0.9], [0.1]
     pressure = OverloadDetector(lambda: seats[0], lambda: work[0], clock.ticks)
     assert not pressure.look()
-    clock.advance(limits.PRESSURE_SECONDS - 1)
+    clock.advance(PRESSURE_SECONDS - 1)
     assert not pressure.look()
     work[0] = 0.1
     assert not pressure.look()
     work[0] = 0.9
-    clock.advance(limits.PRESSURE_SECONDS)
+    clock.advance(PRESSURE_SECONDS)
     assert not pressure.look()
-    clock.advance(limits.PRESSURE_SECONDS)
+    clock.advance(PRESSURE_SECONDS)
     assert pressure.look()
     assert pressure.load == 0.9
-    work[0], seats[0] = 0.0, limits.PRESSURE_SEATS
+    work[0], seats[0] = 0.0, PRESSURE_SEATS
     assert pressure.look()
 
 

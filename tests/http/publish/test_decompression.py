@@ -10,7 +10,6 @@ import pytest
 import zstandard
 
 from tests.http.harness import house, run
-from triplewire.config import limits
 from triplewire.http.publish.decompression import (
     ENCODINGS,
     Decompressor,
@@ -19,6 +18,7 @@ from triplewire.http.publish.decompression import (
     ZstdDecompressor,
 )
 from triplewire.model.errors import BadRequest
+from triplewire.rdf.checks import BODY_BYTES
 
 TEXT = b"<urn:s> <urn:p> 1 ."
 
@@ -69,7 +69,7 @@ def test_what_is_cut_off_or_broken_is_refused(way: str) -> None:
 def test_a_bomb_comes_in_small_pieces(way: str) -> None:
     name, pack = WAYS[way]
     largest = max(len(piece) for piece in inflation(name).feed(pack(b"\0" * 64 * 2**20)))
-    assert largest <= limits.BODY_BYTES
+    assert largest <= BODY_BYTES
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -80,9 +80,9 @@ def test_publishing_takes_it(way: str) -> None:
         async with house() as at:
             async with at.session.post(at.url + "/streams/test", data=pack(TEXT), headers=headers) as response:
                 assert response.status == 201, await response.text()
-            bomb = pack(b"#" * (limits.BODY_BYTES + 1))
+            bomb = pack(b"#" * (BODY_BYTES + 1))
             told = await at.problem("POST", "/streams/test", data=bomb, headers=headers)
-            assert (told["status"], told["limit"]) == (413, limits.BODY_BYTES)
+            assert (told["status"], told["limit"]) == (413, BODY_BYTES)
             broken = await at.problem("POST", "/streams/test", data=b"\x07" * 20, headers=headers)
             assert broken["status"] == 400
             assert at.twin.log.head() == 1

@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.harness import House, body, house, run
 from triplewire.client import AsyncClient
-from triplewire.config import limits
+from triplewire.http.publish.endpoint import REFUSALS_TOLD
 from triplewire.model import END, EventHeaders, format_position
 from triplewire.model.errors import DuplicateId
 from triplewire.rdf import to_nquads
@@ -47,7 +47,8 @@ def test_items_are_published_with_their_headers() -> None:
         async with house() as at:
             told = await publish(at, item(1, X_One="a: b") + b"\r\n" + item(2), ITEMS | {"Application-Id": "app"})
             assert told == {
-                "stream": "test", "events": 2, "first": format_position(1), "last": format_position(2), "position": format_position(2)
+                "stream": "test", "events": 2,
+                "first": format_position(1), "last": format_position(2), "position": format_position(2),
             }  # fmt: skip
             first, second = rows(at)
             assert orjson.loads(first["extensions"]) == {"X-One": "a: b"}
@@ -105,10 +106,10 @@ def test_where_the_end_of_an_item_is_unknown_what_came_before_is_taken() -> None
 def test_only_where_nothing_is_taken_the_answer_is_an_error() -> None:
     async def scene() -> None:
         async with house() as at:
-            many = b"{\n" * (limits.REFUSALS_TOLD + 5)
+            many = b"{\n" * (REFUSALS_TOLD + 5)
             told = await at.problem("POST", "/streams/test", data=many, headers=LINES)
-            assert (told["status"], told["refusals"]) == (400, limits.REFUSALS_TOLD + 5)
-            assert len(told["refused"]) == limits.REFUSALS_TOLD
+            assert (told["status"], told["refusals"]) == (400, REFUSALS_TOLD + 5)
+            assert len(told["refused"]) == REFUSALS_TOLD
             empty = await at.problem("POST", "/streams/test", data=b"\n", headers=LINES)
             assert "no items" in empty["detail"]
             named = await at.problem("POST", "/streams/test", data=item(1), headers=ITEMS | {"Event-Id": "urn:e"})

@@ -11,9 +11,16 @@ import pytest
 
 from tests.http.harness import House, run
 from tests.http.resources.test_routes import QUERY, call, controlled
-from triplewire.config import limits
+from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import documents
-from triplewire.http.resources.documents import BulkLine, BulkLines, answer_lines, read_batches
+from triplewire.http.resources.documents import (
+    BULK_LINES,
+    BULK_SUBSCRIPTIONS,
+    BulkLine,
+    BulkLines,
+    answer_lines,
+    read_batches,
+)
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.model import format_position
 from triplewire.model.errors import StorageFull
@@ -43,7 +50,7 @@ def test_lines_come_whole_out_of_any_pieces(size: int) -> None:
 
 
 def test_a_line_that_is_too_long_is_not_held() -> None:
-    long = b"x" * (limits.SUBSCRIPTION_BODY_BYTES // 2)
+    long = b"x" * (SUBSCRIPTION_BODY_BYTES // 2)
     assert lines([b"a\n", long, long, long, long, b"y\nb\n"]) == [
         BulkLine(1, b"a"),
         BulkLine(2, None),
@@ -56,19 +63,19 @@ def test_a_line_that_is_too_long_is_not_held() -> None:
 def test_so_many_are_taken_at_once_and_not_more_than_the_limit() -> None:
     async def scene() -> list[int]:
         async def pieces() -> AsyncIterator[bytes]:
-            for _ in range(limits.BULK_SUBSCRIPTIONS // 1_000 + 5):
+            for _ in range(BULK_SUBSCRIPTIONS // 1_000 + 5):
                 yield b"x\n" * 1_000
 
         return [len(each) async for each in read_batches(pieces())]
 
     sizes = asyncio.run(scene())
-    assert max(sizes) == limits.BULK_LINES
-    assert sum(sizes) == limits.BULK_SUBSCRIPTIONS + 1
+    assert max(sizes) == BULK_LINES
+    assert sum(sizes) == BULK_SUBSCRIPTIONS + 1
 
 
 def test_a_line_over_the_limit_says_so() -> None:
     with open_twin("memory") as stores:
-        line = BulkLine(limits.BULK_SUBSCRIPTIONS + 1, ndjson({"sparql": QUERY}))
+        line = BulkLine(BULK_SUBSCRIPTIONS + 1, ndjson({"sparql": QUERY}))
         (told,) = outcomes(stores.registry, stores, [line])
         assert "at most" in told["error"]["detail"]
         assert stores.log.head() == 0
@@ -127,7 +134,7 @@ def test_a_bad_line_does_not_spoil_the_others() -> None:
 def test_a_long_body_is_made_in_several_transactions_as_it_comes() -> None:
     async def scene() -> None:
         async with controlled() as at:
-            count = limits.BULK_LINES + 500
+            count = BULK_LINES + 500
             seen = list[int]()
 
             async def body() -> AsyncIterator[bytes]:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
-from triplewire.http.resources.dataflow import DataflowGraph, QueryFlow
+from triplewire.http.resources.dataflow import QUERY_STREAMS, DataflowGraph, QueryFlow
 from triplewire.model.errors import InvalidField
 from triplewire.storage.memory import MemoryRegistry, PositionSequence
 from triplewire.storage.registry.subscriptions import queries_publishing_to
@@ -65,7 +64,7 @@ def test_a_chain_of_any_length_is_followed() -> None:
 
 
 def test_there_is_an_end_to_what_is_looked_at() -> None:
-    there = [QueryFlow(str(n), (f"s{n}",), f"s{n + 1}") for n in range(limits.QUERY_STREAMS + 1)]
+    there = [QueryFlow(str(n), (f"s{n}",), f"s{n + 1}") for n in range(QUERY_STREAMS + 1)]
     with pytest.raises(InvalidField, match="by way of others"):
         currents(*there).check(QueryFlow("new", (there[-1].into or "",), "other"))
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.http.harness import House, data, run
 from tests.http.resources.test_routes import call, controlled
-from triplewire.config import limits
 from triplewire.http.resources.ontologies import OntologyManager, SubscriptionEntailment
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.http.resources.subscriptions import SubscriptionManager
@@ -17,6 +16,7 @@ from triplewire.model import Event, Subscription, format_position
 from triplewire.model.errors import Conflict, InvalidField
 from triplewire.model.terms import RDF_TYPE
 from triplewire.rdf import TURTLE
+from triplewire.sparql.entailment import rewriting
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.subscriptions import ENTAILED, SUBSCRIPTION, read_versions, subscription_from_change
 from triplewire.testing import TWIN_KINDS, Twin, open_twin
@@ -137,7 +137,7 @@ def test_an_ended_one_follows_no_more(stores: Twin) -> None:
 
 
 def test_what_meets_too_much_of_an_ontology_is_refused_whichever_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ENTAILMENT_ROWS", 3)
+    monkeypatch.setattr(rewriting, "ENTAILMENT_ROWS", 3)
     small = ontology(":Dog rdfs:subClassOf :Animal .")
     large = ontology("".join(f":c{number} rdfs:subClassOf :Animal ." for number in range(9)))
     with open_twin("memory") as stores:

@@ -10,11 +10,12 @@ import pytest
 
 from tests.http.harness import run
 from tests.http.resources.test_routes import call, controlled
-from triplewire.config import limits
-from triplewire.http.resources.ontologies import OntologyManager, format_ontology
+from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, ONTOLOGY_TRIPLES, OntologyManager, format_ontology
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, InputError, MalformedRdf, NotFound
 from triplewire.rdf import N_QUADS, SYNTAXES, TRIG, TURTLE, Syntax
+from triplewire.sparql.entailment import ontologies
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION
 from triplewire.testing import TWIN_KINDS, open_twin
 
@@ -68,7 +69,7 @@ def test_blank_nodes_become_iris() -> None:
         assert (loaded.triples, loaded.classes) == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["", ".a", "a b", "ä", "a" * (limits.STREAM_NAME_CHARACTERS + 1)])
+@pytest.mark.parametrize("name", ["", ".a", "a b", "ä", "a" * (STREAM_NAME_CHARACTERS + 1)])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     with open_twin("memory") as stores, pytest.raises(BadRequest, match="name"):
         OntologyManager(stores.registry).load(name, SMALL, TURTLE)
@@ -87,15 +88,15 @@ def test_what_is_no_rdf_leaves_what_was_there(body: bytes) -> None:
 def test_an_ontology_that_is_too_deep_is_refused() -> None:
     deep = PREFIX + "".join(f":c{n} rdfs:subClassOf :c{n + 1} .\n" for n in range(1_000))
     with open_twin("memory") as stores:
-        with pytest.raises(InputError, match=str(limits.ONTOLOGY_PAIRS)):
+        with pytest.raises(InputError, match=str(ontologies.ONTOLOGY_PAIRS)):
             OntologyManager(stores.registry).load("a", deep.encode(), TURTLE)
         assert stores.log.head() == 0
 
 
 def test_too_many_triples_are_refused() -> None:
     graph = "<urn:s> <urn:p> <urn:o{0}> <urn:g{1}> .\n"
-    half = limits.ONTOLOGY_TRIPLES // 2 + 1
-    body = "".join(graph.format(n, n // half) for n in range(limits.ONTOLOGY_TRIPLES + 1))
+    half = ONTOLOGY_TRIPLES // 2 + 1
+    body = "".join(graph.format(n, n // half) for n in range(ONTOLOGY_TRIPLES + 1))
     with open_twin("memory") as stores, pytest.raises(InputError, match="over the limit"):
         OntologyManager(stores.registry).load("a", body.encode(), N_QUADS)
 
@@ -139,7 +140,7 @@ def test_over_http_it_is_put_listed_given_back_and_deleted() -> None:
         ("a", {"data": b"<urn:a> <urn:b> .", "headers": SENT}, 400, {"line"}),
         ("a b", {"data": SMALL, "headers": SENT}, 400, set()),
         ("a", {"data": SMALL, "headers": {"Content-Type": "text/plain"}}, 415, {"known"}),
-        ("a", {"data": BytesIO(b"#" * (limits.ONTOLOGY_BYTES + 1)), "headers": SENT}, 413, {"limit"}),
+        ("a", {"data": BytesIO(b"#" * (ONTOLOGY_BYTES + 1)), "headers": SENT}, 413, {"limit"}),
     ],
 )
 def test_over_http_what_cannot_be_is_refused(name: str, options: dict[str, Any], status: int, extras: set[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.http.harness import run
 from tests.http.resources.test_routes import call, controlled
-from triplewire.config import limits
 from triplewire.model import format_position
+from triplewire.security.policy import POLICY_BYTES
 
 OPEN = '[default]\nsee = "allow"\npublish = "allow"\n'
 RULED = OPEN + '[[see]]\nname = "r"\nwho = ["*"]\ndeny.streams = ["a"]\n'
@@ -50,7 +50,7 @@ def test_it_is_put_read_and_removed() -> None:
         ({"data": RULED + "x = 1", "headers": TOML}, 400, "rule 1 of [[see]] 'r', x: this key is not known"),
         ({"data": b"\xff", "headers": TOML}, 400, "not UTF-8"),
         ({"data": OPEN, "headers": {"Content-Type": "application/json"}}, 415, "application/toml"),
-        ({"data": BytesIO(b"#" * (limits.POLICY_BYTES + 1)), "headers": TOML}, 413, "larger"),
+        ({"data": BytesIO(b"#" * (POLICY_BYTES + 1)), "headers": TOML}, 413, "larger"),
     ],
 )
 def test_what_is_no_policy_is_refused(options: dict[str, Any], status: int, detail: str) -> None:

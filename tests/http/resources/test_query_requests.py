@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from triplewire.config import limits
+from triplewire.http.openapi.resource_schemas import NARROWING_VALUES
 from triplewire.http.resources.query_requests import QUERY_FIELDS, ContinuousQueryRequest
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
+from triplewire.sparql.syntax.queries import QUERY_BYTES
+from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS
 
 TEXT = "SELECT * { ?s ?p ?o }"
 WHOLE = {
@@ -72,7 +74,7 @@ def test_a_text_has_the_rest_in_the_address() -> None:
         ("streams", []),
         ("streams", ["a b"]),
         ("streams", [5]),
-        ("streams", ["a"] * (limits.NARROWING_VALUES + 1)),
+        ("streams", ["a"] * (NARROWING_VALUES + 1)),
         ("within", 0),
         ("within", -1),
         ("within", True),
@@ -80,7 +82,7 @@ def test_a_text_has_the_rest_in_the_address() -> None:
         ("within", "ten minutes"),
         ("within", float("nan")),
         ("within", float("inf")),
-        ("within", limits.QUERY_WINDOW_DAYS * 86_400 + 1),
+        ("within", QUERY_WINDOW_DAYS * 86_400 + 1),
         ("span", 0),
         ("span", 1.5),
         ("span", True),
@@ -109,7 +111,7 @@ def test_what_is_no_object_is_refused(value: object) -> None:
 
 def test_a_text_that_is_too_long_is_refused() -> None:
     with pytest.raises(BodyTooLarge):
-        ContinuousQueryRequest.from_json({"query": "é" * limits.QUERY_BYTES})
+        ContinuousQueryRequest.from_json({"query": "é" * QUERY_BYTES})
 
 
 @pytest.mark.parametrize(

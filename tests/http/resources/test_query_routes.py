@@ -14,12 +14,12 @@ import pytest
 from tests.http.harness import House, Restless, house, run
 from tests.http.resources.test_continuous_queries import MADE, PLAIN, WINDOWED
 from tests.http.resources.test_routes import call
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
 from triplewire.http.resources import continuous_queries, documents
 from triplewire.http.resources.continuous_queries import ContinuousQueryManager
 from triplewire.http.resources.subscription_requests import BackfillStarts
 from triplewire.model import format_position
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 
 SPARQL = {"Content-Type": "application/sparql-query"}
 LINES = {"Content-Type": documents.MEDIA_TYPE}
@@ -141,7 +141,7 @@ def test_of_lines_each_is_registered_or_says_why_not() -> None:
         ({"data": b"\xff", "headers": SPARQL}, 400, set()),
         ({"data": b"", "headers": SPARQL}, 422, {"field"}),
         ({"data": TEXT.encode(), "headers": SPARQL, "params": {"ttl": "5"}}, 422, {"field"}),
-        ({"data": BytesIO(b"#" * (limits.QUERY_BYTES + 1)), "headers": SPARQL}, 413, {"limit"}),
+        ({"data": BytesIO(b"#" * (QUERY_BYTES + 1)), "headers": SPARQL}, 413, {"limit"}),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_is_wrong(options: dict[str, Any], status: int, told: set[str]) -> None:

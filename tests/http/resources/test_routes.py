@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.http.harness import House, house, run
-from triplewire.config import limits
 from triplewire.http.app import EdgeParts
+from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import access_control
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager
@@ -23,7 +23,7 @@ from triplewire.model import format_position
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.registry.subscriptions import LANE, SHAPE
 
-LARGE = b"x" * (limits.SUBSCRIPTION_BODY_BYTES + 1)
+LARGE = b"x" * (SUBSCRIPTION_BODY_BYTES + 1)
 QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 
 

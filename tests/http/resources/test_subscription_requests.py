@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from triplewire.config import limits
+from triplewire.http.openapi.resource_schemas import LEASE_SECONDS_MOST, NARROWING_VALUES
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
 from triplewire.model import Kind
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
+from triplewire.rdf.terms import HEADER_CHARACTERS
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 
 
 @pytest.mark.parametrize("value", [None, [], "ASK {}", 5])
@@ -35,10 +37,10 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
         ({"source": ["a", 5]}, "source"),
         ({"source": "a\nb"}, "source"),
         ({"application": ""}, "application"),
-        ({"vocabulary": "x" * (limits.HEADER_CHARACTERS + 1)}, "vocabulary"),
-        ({"vocabulary": [f"urn:{number}" for number in range(limits.NARROWING_VALUES + 1)]}, "vocabulary"),
+        ({"vocabulary": "x" * (HEADER_CHARACTERS + 1)}, "vocabulary"),
+        ({"vocabulary": [f"urn:{number}" for number in range(NARROWING_VALUES + 1)]}, "vocabulary"),
         ({"sparql": "ASK {}", "ttl": 1}, "ttl"),
-        ({"sparql": "ASK {}", "ttl": limits.LEASE_SECONDS_MOST + 1}, "ttl"),
+        ({"sparql": "ASK {}", "ttl": LEASE_SECONDS_MOST + 1}, "ttl"),
         ({"sparql": "ASK {}", "ttl": True}, "ttl"),
         ({"sparql": "ASK {}", "ttl": "60"}, "ttl"),
         ({"sparql": "ASK {}", "entailment": "owl"}, "entailment"),
@@ -58,7 +60,7 @@ def test_a_field_that_does_not_fit_is_named(value: dict[str, Any], field: str) -
 
 def test_a_query_over_the_limit_is_too_large() -> None:
     with pytest.raises(BodyTooLarge):
-        SubscriptionRequest.from_json({"sparql": "#" * (limits.QUERY_BYTES + 1)})
+        SubscriptionRequest.from_json({"sparql": "#" * (QUERY_BYTES + 1)})
 
 
 @pytest.mark.parametrize(

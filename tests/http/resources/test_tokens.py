@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from triplewire.config import limits
+from triplewire.http.resources import access_control
 from triplewire.http.resources.access_control import TokenManager, TokenRequest, token_document
 from triplewire.model.errors import BadRequest, Conflict, InputError, InvalidField, NotFound
 from triplewire.security.tokens import matches_secret, parse_access_token
@@ -82,7 +82,7 @@ def test_one_that_is_not_there_cannot_be_revoked(tokens: TokenManager) -> None:
 def test_those_that_are_good_for_nothing_make_room(
     tokens: TokenManager, stores: Twin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "TOKENS", 3)
+    monkeypatch.setattr(access_control, "TOKENS", 3)
     first, second, third = (tokens.create(ORDER)[0] for _ in range(3))
     with pytest.raises(Conflict, match="3 tokens"):
         tokens.create(ORDER)

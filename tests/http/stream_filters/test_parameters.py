@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.config import limits
-from triplewire.http.stream_filters.parameters import PluginCall, StreamFilter, parse_stream_filter
+from triplewire.http.openapi.stream_operations import SIEVE_VALUES
+from triplewire.http.stream_filters.parameters import FILTER_PARAMETERS, PluginCall, StreamFilter, parse_stream_filter
 from triplewire.model.errors import BadRequest, InputError, SparqlSyntax, Unsupported
+from triplewire.rdf.terms import HEADER_CHARACTERS
 
 ASK = "ASK { ?s <urn:p> ?o FILTER(?o > 3) }"
 
@@ -66,20 +67,20 @@ def test_a_filter_has_its_parameters_in_order() -> None:
         ([("filter_n", "x")], "no parameter filter_n"),
         ([("source", "")], "the parameter source is printable text"),
         ([("application", "a\nb")], "the parameter application is printable text"),
-        ([("source", "a" * (limits.HEADER_CHARACTERS + 1))], "the parameter source is printable text"),
-        ([("source", str(each)) for each in range(limits.SIEVE_VALUES + 1)], "the parameter source is given 65 times"),
+        ([("source", "a" * (HEADER_CHARACTERS + 1))], "the parameter source is printable text"),
+        ([("source", str(each)) for each in range(SIEVE_VALUES + 1)], "the parameter source is given 65 times"),
         ([("vocabulary", "<http://a/>")], "the parameter vocabulary is the beginning of an IRI"),
         ([("vocabulary", "sosa")], "the parameter vocabulary is the beginning of an IRI"),
         ([("ask", " ")], "the parameter ask is an ASK query"),
         ([("ask", "SELECT * { ?s ?p ?o }")], "the parameter ask is an ASK query, not SELECT"),
-        ([("ask", ASK)] * (limits.SIEVE_VALUES + 1), "the parameter ask is given 65 times"),
+        ([("ask", ASK)] * (SIEVE_VALUES + 1), "the parameter ask is given 65 times"),
         ([("filter", "a"), ("filter", "b")], "the parameter filter is given 2 times"),
         ([("filter.n", "1")], "the parameter filter.n stands beside filter"),
         ([("filter", "a"), ("filter.n", "1"), ("filter.n", "2")], "the parameter filter.n is given 2 times"),
         ([("filter", "a"), ("filter.", "1")], "'filter.' is no parameter of a filter"),
         ([("filter", "a"), ("filter.b-c", "1")], "'filter.b-c' is no parameter of a filter"),
         (
-            [("filter", "a"), *((f"filter.p{each}", "1") for each in range(limits.FILTER_PARAMETERS + 1))],
+            [("filter", "a"), *((f"filter.p{each}", "1") for each in range(FILTER_PARAMETERS + 1))],
             "17 parameters",
         ),
     ],

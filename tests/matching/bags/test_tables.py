@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.matching.filters import generated, reference
 from tests.matching.filters.worlds import EX
-from triplewire.config import limits
-from triplewire.matching.bags import BagTable, make_table
+from triplewire.matching.bags import BagTable, make_table, pairing, tables
 from triplewire.matching.bags.clauses import split_clauses
 from triplewire.matching.evaluator import Evaluator, connect_duckdb
 from triplewire.matching.filters import document_query, parse_filters
@@ -111,7 +110,7 @@ def test_many_of_one_shape_in_some_streams_match_as_plain_sql_says(seed: int) ->
 
 
 def test_what_ends_is_forgotten_and_what_comes_late_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BAG_LATE_ROWS", 2)
+    monkeypatch.setattr(pairing, "BAG_LATE_ROWS", 2)
     event = Event("urn:e", "<urn:s>\t<urn:a>\t<urn:1>\n<urn:s>\t<urn:a>\t<urn:2>")
     asked = [lifted({"filter": [bag("#>", f"urn:{at % 5}")]}) for at in range(40)]
     matcher = evaluator(make_table)
@@ -142,7 +141,7 @@ def test_an_ontology_that_changes_changes_what_is_matched() -> None:
 
 
 def test_a_relation_that_most_are_in_is_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BAG_PAIRS", 3)
+    monkeypatch.setattr(tables, "BAG_PAIRS", 3)
     events = [Event(f"urn:e{at}", f"<urn:s>\t<urn:a>\t<urn:{at}>") for at in range(5)]
     matcher = evaluator(make_table)
     matcher.apply(made([lifted({"filter": [bag("#=/!=", f"urn:{at}")]}) for at in range(5)]), 100)

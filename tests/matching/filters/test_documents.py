@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from tests.matching.filters.worlds import EX, constraint
-from triplewire.config import limits
-from triplewire.matching.filters import RELATIONS, AttributeFilter, Constraint, parse_filters
+from triplewire.matching.filters import (
+    BAG_ELEMENTS,
+    FILTER_CONSTRAINTS,
+    FILTERS,
+    RELATIONS,
+    AttributeFilter,
+    Constraint,
+    parse_filters,
+)
 from triplewire.model.errors import InvalidField
 from triplewire.model.terms import XSD
 
@@ -93,7 +100,7 @@ def test_several_filters_stay_apart() -> None:
         ({"op": "@*", "value": [5, "ex:b"]}, "filter[0].value[0]", "must be an IRI"),
         ({"op": "#>", "value": 5}, "filter[0].value", "must be a list"),
         ({"op": "#>", "value": [1, [2]]}, "filter[0].value[1]", "must be a string, a number"),
-        ({"op": "#>", "value": [1] * (limits.BAG_ELEMENTS + 1)}, "filter[0].value", "over the limit of 32"),
+        ({"op": "#>", "value": [1] * (BAG_ELEMENTS + 1)}, "filter[0].value", "over the limit of 32"),
         ({"op": "#>/@>", "value": ["ex:b", 5]}, "filter[0].value[1]", "must be an IRI"),
         ({"strict": True}, "filter[0].strict", "= has no strict variant; @> and @< have"),
         ({"strict": "yes"}, "filter[0].strict", "must be true or false"),
@@ -119,8 +126,8 @@ def test_what_does_not_fit_is_named_with_its_place(fields: dict[str, object], pl
         ({"filters": []}, "filters"),
         ({"filters": [{}]}, "filters[0]"),
         ({"filters": [[], [constraint("urn:a", "?", 1)]]}, "filters[1][0].op"),
-        ({"filters": [[]] * (limits.FILTERS + 1)}, "filters"),
-        ({"filter": [constraint("urn:a", "=", 1)] * (limits.FILTER_CONSTRAINTS + 1)}, "filter"),
+        ({"filters": [[]] * (FILTERS + 1)}, "filters"),
+        ({"filter": [constraint("urn:a", "=", 1)] * (FILTER_CONSTRAINTS + 1)}, "filter"),
         ({"filter": [], "prefixes": ["ex"]}, "prefixes"),
         ({"filter": [], "prefixes": {"ex": 5}}, "prefixes"),
     ],

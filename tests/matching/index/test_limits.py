@@ -7,9 +7,9 @@ import pytest
 from tests.matching.index.test_matcher import expanded
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
-from triplewire.config.limits import SOLUTIONS
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.matcher import Matcher
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import Event, Kind, LimitReached
 
 CROSS = "SELECT * { ?a ?p ?b . ?c ?q ?d }"

@@ -16,7 +16,6 @@ from tests.differential.pairs import examples, seed_of
 from tests.matching.index.generated import events, queries
 from tests.matching.subscriptions import ended, registered
 from tests.matching.test_evaluator import entries
-from triplewire.config.limits import BATCH_EVENTS
 from triplewire.http.formats.notifications import MatchSelector, MatchSolutions, group_matches
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
@@ -25,6 +24,7 @@ from triplewire.matching.results import expand_bindings
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, Event, Kind
 from triplewire.sparql import Conjunction
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.ports import RegistryChange
 
 Found = dict[tuple[int, int], object]

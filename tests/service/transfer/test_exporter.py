@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.service.transfer.lakes import SECOND, STREAMS, Cut, quads_of, rows, stored
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, Conflict, StorageFull, Unavailable
+from triplewire.service.transfer import exporter
 from triplewire.service.transfer.exporter import Export, Selection, export_to_file, export_to_stream
 from triplewire.service.transfer.formats import FileFormat, choose_encoding
 from triplewire.storage.lake.data_files import QUADS
@@ -57,7 +57,7 @@ def wholes(lake: DeltaLake, tmp_path_factory: pytest.TempPathFactory, small_page
 @pytest.fixture(autouse=True, scope="module")
 def small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "EXPORT_EVENTS", 7)
+        patch.setattr(exporter, "EXPORT_EVENTS", 7)
         yield
 
 

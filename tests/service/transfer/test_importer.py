@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.service.transfer.lakes import SOURCES, rows
-from triplewire.config import limits
 from triplewire.model import END, MATCHED_COLUMNS, StreamEvent
 from triplewire.model.errors import BadRequest, Conflict, InputError, Unavailable
+from triplewire.rdf import parser
+from triplewire.service.transfer import exporter, importer, readers
 from triplewire.service.transfer.events import ImportFault
 from triplewire.service.transfer.exporter import Export, Selection, export_to_file
 from triplewire.service.transfer.formats import FileEncoding, choose_encoding
@@ -72,7 +73,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = DeltaLake(folder / "lake")
     lake.commit(CommitBatch("q", 0, NUMBERS[-1]), [FileWriter(folder / "lake").write(entries)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "EXPORT_EVENTS", 7)
+        patch.setattr(exporter, "EXPORT_EVENTS", 7)
         for name in NAMES:
             list(export_to_file(LakeEntries(lake), Export(Selection(), choose_encoding(name), folder / name)))
     pq.write_table(entries, folder / "entries")
@@ -87,7 +88,7 @@ def expected(exports: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("size", [64, 300, 1_000_000])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_goes_out_comes_in_as_it_was(exports: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "IMPORT_BYTES", size)
+    monkeypatch.setattr(readers, "IMPORT_BYTES", size)
     broker = Log()
     assert bring(broker, exports / name) == []
     assert broker.rows() == expected(exports)
@@ -104,8 +105,8 @@ def test_cut_off_before_or_after_any_acknowledgement_each_event_is_in_once(
 ) -> None:
     broker = Log(mishaps)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "IMPORT_BYTES", size)
-        patch.setattr(limits, "IMPORT_EVENTS", 4)
+        patch.setattr(readers, "IMPORT_BYTES", size)
+        patch.setattr(importer, "IMPORT_EVENTS", 4)
         path = Path(folder) / name
         path.write_bytes((exports / name).read_bytes())
         for _ in range(len(mishaps) + 1):
@@ -134,7 +135,7 @@ def test_a_broker_that_is_away_for_a_while_is_asked_again(exports: Path) -> None
     progress = start_import(wanted, open_state(wanted.path), resume=False)
     list(import_file(broker, wanted, progress, kept=None, tell=print, wait=waited.append))
     assert (broker.rows(), waited) == (expected(exports), [1.0, 2.0, 4.0])
-    broker.left = limits.IMPORT_ATTEMPTS
+    broker.left = importer.IMPORT_ATTEMPTS
     with pytest.raises(Unavailable):
         list(import_file(broker, wanted, progress, kept=None, tell=print, wait=waited.append))
 
@@ -166,7 +167,7 @@ def places(faults: Iterable[ImportFault]) -> list[tuple[int, int | None]]:
 def test_broken_lines_are_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = Import(DATA / "broken.nq", choose_encoding("broken.nq"))
     for size in (1, 100, 1_000_000):
-        monkeypatch.setattr(limits, "IMPORT_BYTES", size)
+        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
         faults = list(find_faults(wanted))
         assert sorted(places(faults)) == [
             (7, 1),
@@ -190,7 +191,7 @@ def test_broken_statements_are_named_and_the_others_go_on(tmp_path: Path, monkey
     path = tmp_path / "broken.trig"
     path.write_bytes((DATA / "broken.trig").read_bytes())
     for size in (1, 50, 1_000_000):
-        monkeypatch.setattr(limits, "IMPORT_BYTES", size)
+        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
         broker = Log()
         faults = bring(broker, path)
         assert [(row["event"], row["stream"], row["source"]) for row in broker.rows()] == [
@@ -251,12 +252,12 @@ def test_files_that_are_broken_as_a_whole(exports: Path, tmp_path: Path) -> None
 
 
 def test_events_over_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "EVENT_QUADS", 3)
+    monkeypatch.setattr(parser, "EVENT_QUADS", 3)
     path = tmp_path / "many.nq"
     path.write_text("".join(f"<urn:s> <urn:p> <urn:o{number}> <urn:e{number // 5}> .\n" for number in range(7)))
     broker = Log()
     for size in (1, 1_000):
-        monkeypatch.setattr(limits, "IMPORT_BYTES", size)
+        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
         (fault,) = bring(broker, path, stream="home")
         assert (fault.line, fault.reason) == (1, "the event urn:e0 has 5 quads, over the limit of 3")
     assert [row["event"] for row in broker.rows()] == ["urn:e1"] * 2

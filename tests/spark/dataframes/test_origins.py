@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from tests.http.harness import House
 from tests.spark.dataframes.edges import served
 from tests.storage.lake.test_delta import entries
-from triplewire.config import limits
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, NotFound
+from triplewire.spark.dataframes import origins
 from triplewire.spark.dataframes.data_source import BatchReader
 from triplewire.spark.dataframes.format import (
     EVENTS,
@@ -176,7 +176,7 @@ def test_a_batch_reaches_as_far_as_it_may(make: Make) -> None:
 
 
 def test_many_files_are_read_by_many_tasks(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SPARK_PART_BYTES", 1)
+    monkeypatch.setattr(origins, "SPARK_PART_BYTES", 1)
     events = TableOrigin(parse_options({"path": str(table)}))
     assert len(events.parts(0, COUNT)) == COUNT
     assert [each["position"] for each in rows(events, EVENTS)] == list(range(1, COUNT + 1))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from triplewire.config import limits
 from triplewire.spark.jobs import exchange
-from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
+from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table, unpack_blocks
 
 
-@pytest.mark.parametrize("most", [1, 400, limits.BLOCK_BYTES])
+@pytest.mark.parametrize("most", [1, 400, BLOCK_BYTES])
 def test_tables_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(exchange, "BLOCK_BYTES", most)
     table = pa.table({"position": range(50), "text": ["x" * size for size in range(50)]})

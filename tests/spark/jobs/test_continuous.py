@@ -21,13 +21,13 @@ from tests.continuous.join_network.runs import query_of
 from tests.continuous.oracle import Asked, Bindings, Key, Published, Triple, expected
 from tests.continuous.strategies import quads
 from tests.spark.jobs.frames import Account, Frame, one_process
-from triplewire.config import limits
 from triplewire.continuous.state import BatchContext, StateChangelog
 from triplewire.continuous.windows.static_data import NoStaticData
+from triplewire.http.formats import notifications
 from triplewire.model import END, ErasureScope, Event, LimitReached
 from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
+from triplewire.spark.jobs import continuous, join_stage, window_stage
 from triplewire.spark.jobs import continuous as module
-from triplewire.spark.jobs import join_stage, window_stage
 from triplewire.spark.jobs.continuous import ContinuousDriver, ContinuousOptions
 from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.streaming import JobContext
@@ -156,7 +156,7 @@ def test_answers_are_the_same_whatever_comes_between(chosen: Sequence[object], s
     are decided again."""
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "REORDER_BATCHES", 1)
-        patch.setattr(limits, "REORDER_COUNTED", END)
+        patch.setattr(continuous, "REORDER_COUNTED", END)
         world, wishes = World(Path(directory), patch, stations), list[Asked]()
         world.register(ASKED[0])
         wishes.append(ASKED[0])
@@ -176,8 +176,8 @@ def _take(world: World, wishes: list[Asked], step: object, patch: pytest.MonkeyP
         case "renew":
             request_renewal(world.registry)
         case "reorder":
-            patch.setattr(limits, "REORDER_COUNTED", 0)
-            patch.setattr(limits, "REORDER_TIMES", 1.0)
+            patch.setattr(continuous, "REORDER_COUNTED", 0)
+            patch.setattr(continuous, "REORDER_TIMES", 1.0)
         case (int() as number, bool() as back):
             wishes.append(ASKED[number])
             world.register(ASKED[number], 1 if back and not ASKED[number].distinct else None)
@@ -208,7 +208,7 @@ def test_what_is_made_anew_lies_elsewhere_and_the_old_goes(world: World, tmp_pat
 
 
 def test_a_set_that_remembers_too_much_is_suspended_and_told_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ONCE_ANSWERS", 2)
+    monkeypatch.setattr(continuous, "ONCE_ANSWERS", 2)
     world.register(ASKED[2])
     world.register(ASKED[0])
     for name in "abc":
@@ -227,7 +227,7 @@ def test_a_set_that_remembers_too_much_is_suspended_and_told_so(world: World, mo
 def test_a_query_at_which_too_much_waits_is_suspended_and_told_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "ONGOING_ROWS", 3)
+    monkeypatch.setattr(notifications, "ONGOING_ROWS", 3)
     world.register(ASKED[0])
     for name in "abcdefgh":
         world.publish(chained(name)[0])

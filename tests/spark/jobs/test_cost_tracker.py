@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from triplewire.config.limits import LANE_BATCH_SECONDS, LANE_BATCHES, LANE_EVENT_SECONDS
-from triplewire.spark.jobs.streaming import CostTracker
+from triplewire.spark.jobs.streaming import LANE_BATCH_SECONDS, LANE_BATCHES, LANE_EVENT_SECONDS, CostTracker
 
 
 def settled(costs: list[dict[str, float]], events: int = 10) -> list[dict[str, float]]:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.storage.lake.test_compaction import Grown
-from triplewire.config import limits
 from triplewire.model.clock import ManualClock
-from triplewire.spark.jobs.maintenance import LakeMaintenance, MaintenanceRules
+from triplewire.spark.jobs import maintenance as jobs
+from triplewire.spark.jobs.maintenance import RETAIN_SECONDS, VACUUM_SECONDS, LakeMaintenance, MaintenanceRules
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.maintenance import hold_maintenance_lock
 from triplewire.storage.lake.retention import LakeRetention
@@ -20,8 +21,8 @@ from triplewire.storage.lake.retention import LakeRetention
 
 @pytest.fixture
 def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
-    monkeypatch.setattr(limits, "FRESH_FILES", 3)
-    monkeypatch.setattr(limits, "FILE_QUADS", 8)
+    monkeypatch.setattr(maintenance, "FRESH_FILES", 3)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 8)
     return Grown(tmp_path)
 
 
@@ -52,7 +53,7 @@ def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
     grown.append(4)
     kept.turn()
     assert kept.state()["quads"] == 8
-    clock.advance(limits.RETAIN_SECONDS)
+    clock.advance(RETAIN_SECONDS)
     kept.turn()
     assert kept.state()["quads"] == 0
 
@@ -60,7 +61,7 @@ def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
 def test_a_checkpoint_is_written_when_there_were_many_commits(
     grown: Grown, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CHECKPOINT_COMMITS", 2)
+    monkeypatch.setattr(jobs, "CHECKPOINT_COMMITS", 2)
     kept = keeper(grown, clock)
     grown.append(1)
     grown.append(1)
@@ -73,7 +74,7 @@ def test_what_nobody_reads_goes(grown: Grown, clock: ManualClock) -> None:
     for _ in range(3):
         grown.append(4)
     kept.turn()
-    clock.advance(limits.VACUUM_SECONDS)
+    clock.advance(VACUUM_SECONDS)
     kept.turn()
     there = {str(path.relative_to(grown.house.table)) for path in grown.house.table.rglob("quads-*.parquet")}
     assert there == {each.path for each in grown.lake.files().files}

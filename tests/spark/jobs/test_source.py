@@ -9,12 +9,20 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
 from triplewire.model import MATCHED_COLUMNS, Event
 from triplewire.model.clock import ManualClock
-from triplewire.spark.jobs.exchange import unpack_blocks
-from triplewire.spark.jobs.source import SMALLEST_PART, Batching, LogReader, PositionRange, split_positions
+from triplewire.spark.jobs.exchange import BLOCK_BYTES, unpack_blocks
+from triplewire.spark.jobs.source import (
+    BATCH_TEXT_BYTES,
+    BLOCK_EVENTS,
+    SMALLEST_PART,
+    Batching,
+    LogReader,
+    PositionRange,
+    split_positions,
+)
 from triplewire.storage.log.ports import MeasuredLog, Publication
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.testing import open_twin, publication
 
 

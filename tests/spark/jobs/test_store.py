@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
-from triplewire.spark.jobs.store import gather_tables
+from triplewire.spark.jobs.store import FILE_EVENTS, FILE_TEXT_BYTES, gather_tables
 
 
 def tables(*sizes: tuple[int, int]) -> list[pa.Table]:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sparql.entailment.rdfs_oracle import DOMAIN, RANGE, RDF_TYPE, SUB_CLASS, SUB_PROPERTY, Triple, closed_schema
-from triplewire.config import limits
 from triplewire.model.errors import InputError
+from triplewire.sparql.entailment import ontologies
 from triplewire.sparql.entailment.ontologies import OWL, RDFS, Ontology, build_ontology, merge_ontologies
 
 A, B, C, P, Q = (f"<urn:{name}>" for name in "ABCpq")
@@ -76,5 +76,5 @@ def test_a_literal_is_no_class() -> None:
 
 def test_tables_that_grow_too_large_are_refused() -> None:
     deep = [(f"<urn:{n}>", SUB_CLASS, f"<urn:{n + 1}>") for n in range(1_000)]
-    with pytest.raises(InputError, match=str(limits.ONTOLOGY_PAIRS)):
+    with pytest.raises(InputError, match=str(ontologies.ONTOLOGY_PAIRS)):
         build_ontology(deep)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.matching.filters import generated
 from tests.matching.filters.worlds import EX, event
-from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF_TYPE
+from triplewire.sparql.entailment import ontologies, owl_rl
 from triplewire.sparql.entailment.ontologies import OWL, SUB_CLASS, build_ontology
 from triplewire.sparql.entailment.owl_rl import compute_closure, infer_triples
 
@@ -98,13 +98,13 @@ def test_the_order_is_that_of_the_tables_for_queries(seed: int) -> None:
 
 @pytest.mark.parametrize("property_", ["rdfs:subClassOf", "rdfs:subPropertyOf", "ex:next", "owl:sameAs"])
 def test_a_chain_too_long_to_be_closed_is_refused_before(property_: str) -> None:
-    length = int((2 * limits.ONTOLOGY_PAIRS) ** 0.5) + 2
+    length = int((2 * ontologies.ONTOLOGY_PAIRS) ** 0.5) + 2
     links = " ".join(f"ex:n{at} {property_} ex:n{at + 1} ." for at in range(length))
     with pytest.raises(InputError, match="more than"):
         infer_triples(triples(f"ex:next a owl:TransitiveProperty . {links}"))
 
 
 def test_the_rows_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CLOSURE_ROWS", 3)
+    monkeypatch.setattr(owl_rl, "CLOSURE_ROWS", 3)
     with pytest.raises(InputError, match="over the limit of 3"):
         compute_closure(triples("ex:a rdfs:subClassOf ex:b . ex:b rdfs:subClassOf ex:c ."))

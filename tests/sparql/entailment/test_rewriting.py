@@ -26,10 +26,10 @@ from tests.sparql.entailment.rdfs_oracle import (
     closed,
     closed_schema,
 )
-from triplewire.config import limits
 from triplewire.model.errors import QueryLimit
 from triplewire.sparql import parse_query
 from triplewire.sparql.algebra import Either, Reach, Repeat, Select
+from triplewire.sparql.entailment import rewriting
 from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.sparql.queries import compile_query
@@ -254,7 +254,7 @@ def test_predicates_that_are_not_stored_have_super_properties_too() -> None:
 
 
 def test_a_pattern_that_meets_too_much_of_the_ontology_is_refused() -> None:
-    wide = build_ontology((f"<urn:c{n}>", SUB_CLASS, "<urn:A>") for n in range(limits.ENTAILMENT_ROWS + 1))
+    wide = build_ontology((f"<urn:c{n}>", SUB_CLASS, "<urn:A>") for n in range(rewriting.ENTAILMENT_ROWS + 1))
     with pytest.raises(QueryLimit, match="name a class"):
         rewrite_query(parse_query(f"{PROLOGUE} SELECT * {{ ?s a ?c }}"), wide)
     narrow = parse_query(f"{PROLOGUE} SELECT * {{ ?s a :c1 }}")

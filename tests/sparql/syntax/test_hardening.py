@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge, SparqlSyntax, Unsupported
 from triplewire.sparql import parse_query, parse_registration
+from triplewire.sparql.syntax.cursor import QUERY_NESTING
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 
 LONG = 20_000
-DEEP = limits.QUERY_NESTING - 4
+DEEP = QUERY_NESTING - 4
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ DEEP = limits.QUERY_NESTING - 4
     ],
 )
 def test_depth_is_refused_by_name(text: str) -> None:
-    with pytest.raises(Unsupported, match=f"nesting deeper than {limits.QUERY_NESTING}"):
+    with pytest.raises(Unsupported, match=f"nesting deeper than {QUERY_NESTING}"):
         parse_query(text)
 
 
@@ -83,7 +84,7 @@ def test_what_is_within_the_limits_is_taken(text: str) -> None:
 
 def test_a_text_over_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(BodyTooLarge):
-        parse_query("ASK {} #" + "é" * (limits.QUERY_BYTES // 2))
+        parse_query("ASK {} #" + "é" * (QUERY_BYTES // 2))
 
 
 def test_many_services_share_their_declarations() -> None:

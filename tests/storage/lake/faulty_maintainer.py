@@ -1,6 +1,6 @@
 """A housekeeper that kills itself, as `kill -9` would, in the middle of a piece of work.
 
-`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`, where POINT is `file` (a file was written, others not yet),
+`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`: POINT is `file` (one file was written, others not),
 `before` (all were written, nothing is committed), `after` (the commit stands) or `never`.
 """
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from triplewire.config import limits
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, checkpoint, compact, vacuum
@@ -73,7 +73,7 @@ WORKS: Mapping[str, Callable[[MaintenanceContext], object]] = {
 
 
 def house(folder: Path, point: str = "never") -> MaintenanceContext:
-    limits.FILE_QUADS = 16
+    maintenance.FILE_QUADS = 16  # type: ignore[misc]
     made = MaintenanceContext(DeadlyLake(folder / "quads", point), folder / "quads", ZoneLayoutStore(folder / "zones"))
     return MaintenanceContext(made.lake, made.table, made.maps, deadly_run) if point == "file" else made
 

@@ -9,10 +9,11 @@ import duckdb
 import pytest
 
 from tests.storage.lake.test_delta import entries
-from triplewire.config import limits
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import (
+    COMPACTED_QUADS,
     MaintenanceContext,
     MaintenanceProgress,
     compact,
@@ -87,7 +88,7 @@ def test_what_comes_meanwhile_stays_fresh(grown: Grown) -> None:
 
 
 def test_a_long_stretch_becomes_files_of_stretches(grown: Grown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FILE_QUADS", 8)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 8)
     grown.append(20)
     compact(grown.house)
     found = grown.lake.files().files
@@ -123,7 +124,7 @@ def test_a_quad_is_rewritten_as_often_as_files_grow_fourfold(grown: Grown) -> No
 def test_small_files_of_a_size_that_lie_side_by_side_become_one(
     sizes: list[int], groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "FILE_QUADS", 4_096)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 4_096)
     files = tuple(DataFile(str(n), 1, size, {"position": (n, n)}, "z0") for n, size in enumerate(sizes))
     found = mergeable_groups(Snapshot("", 1, 1, 0, -1, files))
     assert [len(group) for group in found] == groups
@@ -134,7 +135,7 @@ def test_compaction_is_due_by_files_or_by_quads() -> None:
         files = tuple(DataFile(str(n), 1, size, {"position": (n, n)}) for n, size in enumerate(sizes))
         return Snapshot("", 1, 1, 0, -1, files)
 
-    assert not is_compaction_due(snapshot(*[1] * (limits.FRESH_FILES - 1)))
-    assert is_compaction_due(snapshot(*[1] * limits.FRESH_FILES))
-    assert is_compaction_due(snapshot(limits.COMPACTED_QUADS))
+    assert not is_compaction_due(snapshot(*[1] * (maintenance.FRESH_FILES - 1)))
+    assert is_compaction_due(snapshot(*[1] * maintenance.FRESH_FILES))
+    assert is_compaction_due(snapshot(COMPACTED_QUADS))
     assert len(fresh_files(snapshot(1, 2))) == 2

@@ -14,7 +14,7 @@ import pytest
 from tests.storage.lake.faulty_maintainer import SPLIT, WORKS, house
 from tests.storage.lake.test_compaction import Grown
 from tests.storage.lake.test_rebalancing import misplaced
-from triplewire.config import limits
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import compact, hold_maintenance_lock, vacuum
 from triplewire.storage.lake.rebalancing import rebalance
@@ -23,7 +23,7 @@ from triplewire.storage.lake.rebalancing import rebalance
 @pytest.fixture
 def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
     """Half of it is in zones, half is fresh. Its events were received two seconds after 1970 began."""
-    monkeypatch.setattr(limits, "FILE_QUADS", 16)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 16)
     made = Grown(tmp_path)
     made.append(40)
     compact(made.house)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.storage.lake.test_delta import entries
-from triplewire.config import limits
 from triplewire.model import MATCHED_COLUMNS, Event, EventHeaders
 from triplewire.rdf.headers import extensions_to_json
+from triplewire.storage.lake import entries as entries_limits
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LAKE_ENTRIES, LakeEntries
@@ -139,7 +139,7 @@ def test_an_event_is_found_by_its_id_in_its_stream(tmp_path: Path, files: list[l
 
 
 def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "PAST_FILES", 2)
+    monkeypatch.setattr(entries_limits, "PAST_FILES", 2)
     lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]))
     page, reached = lake.page(0, 10, 100)
     assert (page["position"].to_pylist(), reached) == ([1, 2, 3], 3)

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.storage.lake.test_delta import entries
-from triplewire.config.limits import RANGE_CHARACTERS
 from triplewire.model import Event
 from triplewire.model.terms import XSD
-from triplewire.storage.lake.data_files import FileWriter
+from triplewire.storage.lake.data_files import RANGE_CHARACTERS, FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import ColumnRange, CommitBatch, DataFile
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from tests.storage.lake.test_compaction import Grown
-from triplewire.config import limits
+from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion, ZoneLoad
 from triplewire.storage.lake.keys import KEYED, row_points
 from triplewire.storage.lake.maintenance import compact
@@ -22,7 +22,7 @@ EVEN = BalanceSettings(zones=4, smallest=8, criteria=(LoadCriterion("quads", 1.5
 
 @pytest.fixture
 def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
-    monkeypatch.setattr(limits, "FILE_QUADS", 16)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 16)
     made = Grown(tmp_path)
     for _ in range(4):
         made.append(16)

@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest
+from triplewire.storage.lake import delta, maintenance
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, compact
@@ -27,7 +27,7 @@ HOUR = 3_600_000_000
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MaintenanceContext:
     """Ten events, one an hour, the last an hour ago, in turn of the streams a and b; compacted but for the last two."""
-    monkeypatch.setattr(limits, "FILE_QUADS", 8)
+    monkeypatch.setattr(maintenance, "FILE_QUADS", 8)
     lake, writer = DeltaLake(tmp_path / "quads"), FileWriter(tmp_path / "quads")
     made = MaintenanceContext(lake, tmp_path / "quads", ZoneLayoutStore(tmp_path / "zones"))
     now = int(NOW.timestamp() * 1_000_000)
@@ -94,7 +94,7 @@ def test_it_is_noted_how_far_events_of_a_stream_went(
     floors: dict[str | None, int],
     most: int,
 ) -> None:
-    monkeypatch.setattr(limits, "FLOORS", most)
+    monkeypatch.setattr(delta, "FLOORS", most)
     apply_retention(house, LakeRetention.parsed(ages), NOW)
     for lake in (house.lake, DeltaLake(house.table)):
         assert isinstance(lake, DeltaLake)

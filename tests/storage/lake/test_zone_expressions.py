@@ -1,4 +1,4 @@
-"""Assignments: DuckDB finds the zone of each row where the map does. Spark does in tests/history/test_spark_engine.py."""
+"""Zone expressions: DuckDB finds the zone of each row where the layout does; test_spark_engine.py does it for Spark."""
 
 from __future__ import annotations
 

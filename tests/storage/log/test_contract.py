@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from triplewire.config import limits
-from triplewire.config.limits import TRIM_EVENTS
 from triplewire.model import END, ENTRIES, Erasure, ErasureScope, Event, EventHeaders
+from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import AppendResult, LogRetention, Publication
+from triplewire.storage.log.sqlite import TRIM_EVENTS
 from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
 
 HOUR = 3600.0
@@ -162,7 +162,7 @@ def test_an_event_is_found_by_its_id_in_its_stream_or_in_any(stores: Twin, monke
     stores.log.append([publication(1, 2, stream="a"), publication(1, stream="b"), publication(3, stream="a")])
     assert [stores.log.find(event(1).id, each) for each in ("a", "b", "c", None)] == [1, 3, None, 3]
     assert stores.log.find(event(9).id) is None
-    monkeypatch.setattr(limits, "RETROSPECT_POSITIONS", 3)
+    monkeypatch.setattr(sqlite, "RETROSPECT_POSITIONS", 3)
     assert [stores.log.find(event(1).id, each) for each in ("a", "b")] == [None, 3]
 
 

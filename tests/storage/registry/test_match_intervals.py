@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.config import limits
 from triplewire.model import END, Kind, Subscription
 from triplewire.storage.memory import MemoryRegistry, PositionSequence
+from triplewire.storage.registry import ontologies
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
     ONTOLOGIES_VERSION,
@@ -81,7 +81,7 @@ def test_every_position_has_what_held_at_it(before: list[str], after: list[str],
         (until,) = world.registry.put([(SUBSCRIPTION, "s", None)])
         known[-1] = end_subscription(known[-1], until)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "BATCH_EVENTS", window)
+        patch.setattr(ontologies, "BATCH_EVENTS", window)
         stretches = list(present_intervals(world.registry, known, 100))
     told = {
         position: (each.version.since, each.ontologies)

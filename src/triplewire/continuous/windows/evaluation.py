@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.panes import StreamTimeline, WindowContent, WindowView
 from triplewire.continuous.windows.plans import WindowPlan
@@ -26,6 +25,20 @@ from triplewire.model.subscriptions import TimeDomain
 from triplewire.sparql import QUADS, explode, to_sql
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 from triplewire.sparql.dialects.duckdb import register_functions
+
+WINDOW_SLACK_TRIPLES: Final = 10_000
+"""Of one stream that no window needs any more, until they are forgotten; else a quarter of all. To forget some means to
+copy the others, 20 ms for 100,000."""
+
+WINDOW_MEMORY: Final = "2GB"
+"""What the engine of all windows of one worker takes. A query that needs more is suspended."""
+
+WINDOW_CPU_SECONDS: Final = 30.0
+"""CPU time of a query on its windows when one closes. Others wait meanwhile; a query that takes more is suspended."""
+
+WINDOW_ROWS: Final = 10_000
+"""Solutions of a query on its windows, which make one event. A query with more is suspended."""
+
 
 # Contents: what events say, of each stream once for all windows over it.
 #
@@ -45,7 +58,7 @@ _TYPES = {
 
 def open_engine() -> duckdb.DuckDBPyConnection:
     """In memory, for one thread; it opens no files."""
-    config: dict[str, Any] = {"threads": 1, "memory_limit": limits.WINDOW_MEMORY, "temp_directory": ""}
+    config: dict[str, Any] = {"threads": 1, "memory_limit": WINDOW_MEMORY, "temp_directory": ""}
     duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
     register_functions(duck)
     return duck
@@ -104,7 +117,7 @@ class StreamTable:
         """Forget all others, if they have become many."""
         kept = np.isin(self.positions, positions)
         gone = int(self.sizes[~kept].sum())
-        if gone <= max(limits.WINDOW_SLACK_TRIPLES, self.rows // 4):
+        if gone <= max(WINDOW_SLACK_TRIPLES, self.rows // 4):
             return
         self._duck.execute(f"CREATE OR REPLACE TABLE {self.table} AS {self.selected(positions, self._columns)}")
         self._entries = [self.entries(positions).combine_chunks()]
@@ -176,16 +189,16 @@ class WindowEvaluator:
 
     def _asked(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
         try:
-            with CpuLimit(self._duck, limits.WINDOW_CPU_SECONDS):
+            with CpuLimit(self._duck, WINDOW_CPU_SECONDS):
                 self._prepare(asked, view)
-                found = self._duck.execute(sql).fetchmany(limits.WINDOW_ROWS + 1)
+                found = self._duck.execute(sql).fetchmany(WINDOW_ROWS + 1)
         except LIMIT_ERRORS:
-            message = f"it takes more than {limits.WINDOW_CPU_SECONDS:g} s of CPU time, or {limits.WINDOW_MEMORY}"
+            message = f"it takes more than {WINDOW_CPU_SECONDS:g} s of CPU time, or {WINDOW_MEMORY}"
             raise QueryLimit(message) from None
         except duckdb.Error as error:
             raise QueryLimit(f"the engine does not get through it: {error}") from error
-        if len(found) > limits.WINDOW_ROWS:
-            raise QueryLimit(f"its answer has more than {limits.WINDOW_ROWS} solutions")
+        if len(found) > WINDOW_ROWS:
+            raise QueryLimit(f"its answer has more than {WINDOW_ROWS} solutions")
         width = len(asked.plan.names)
         return tuple(row[:width] for row in found)
 

@@ -14,7 +14,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.continuous.windows.evaluation import Row, Rows
 from triplewire.continuous.windows.panes import WindowView
 from triplewire.continuous.windows.plans import WindowPlan
@@ -23,6 +22,8 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.model.terms import results_document
+from triplewire.rdf import parser
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.headers import format_time
 from triplewire.sparql.construct import build_graph
 
@@ -127,16 +128,16 @@ def comparable_rows(plan: WindowPlan, solutions: Rows) -> Rows:
 def write_triples(plan: WindowPlan, rows: Rows, name: str) -> str:
     """The triples of what is comparable, as N-Triples. `name` tells the graph from all others. Raises QueryLimit."""
     found: Sequence[Row] = _build_triples(plan, rows, name) if plan.fresh else rows
-    if len(found) > limits.EVENT_QUADS:
-        raise QueryLimit(f"it builds more than {limits.EVENT_QUADS} triples at once")
+    if len(found) > parser.EVENT_QUADS:
+        raise QueryLimit(f"it builds more than {parser.EVENT_QUADS} triples at once")
     return "".join(f"{subject} {predicate} {object_} .\n" for subject, predicate, object_ in found)
 
 
 def write_solutions(plan: WindowPlan, rows: Rows, beside: dict[str, Any]) -> str:
     """A SPARQL JSON results document, with more members. Raises QueryLimit."""
     text = orjson.dumps({**results_document(plan.names, rows), **beside}).decode()
-    if len(text) > limits.BODY_BYTES:
-        raise QueryLimit(f"its answer has more than {limits.BODY_BYTES} characters")
+    if len(text) > BODY_BYTES:
+        raise QueryLimit(f"its answer has more than {BODY_BYTES} characters")
     return text
 
 

@@ -14,12 +14,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
 import duckdb
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.model import ENTRIES
 from triplewire.model.errors import NotFound, QueryLimit
 from triplewire.model.events import drop_opaque_payloads
@@ -33,6 +32,10 @@ from triplewire.storage.lake.ports import LakeReader
 from triplewire.storage.log.ports import Log
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_from_change
 from triplewire.storage.registry.ports import Registry, RegistryChange
+
+BACKGROUND_QUADS: Final = 500_000
+"""What a query with windows reads outside of them, loaded when it is registered: at worst some 250 MB for each."""
+
 
 # | `FROM` | is |
 # |---|---|
@@ -172,14 +175,14 @@ def _ontology_entry(loaded: LoadedOntology, name: str) -> pa.Table:
 
 
 def _read_limited(duck: duckdb.DuckDBPyConnection, sql: str, *, ordered: str) -> pa.Table:
-    limit = limits.BACKGROUND_QUADS
+    limit = BACKGROUND_QUADS
     return _check_size(pa.table(duck.sql(f"SELECT * FROM ({sql}) ORDER BY {ordered} LIMIT {limit + 1}")))
 
 
 def _check_size(quads: pa.Table) -> pa.Table:
-    if quads.num_rows > limits.BACKGROUND_QUADS:
+    if quads.num_rows > BACKGROUND_QUADS:
         raise QueryLimit(
-            f"what the query reads outside of its windows has more than {limits.BACKGROUND_QUADS} quads; "
+            f"what the query reads outside of its windows has more than {BACKGROUND_QUADS} quads; "
             "name what it needs by FROM"
         )
     return quads

@@ -16,13 +16,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from triplewire.config import limits
 from triplewire.continuous.windows.assigners import Instant, Int64Array, TimedEvents
 from triplewire.continuous.windows.panes import TimePane, WindowFiring, WindowView, last_close, next_close
+
+WINDOW_GRACE_SECONDS: Final = 0.5
+"""After the end of a window by arrival time, until it closes though nothing more came: an event that was received
+before may yet be on its way to the disk. One that takes longer counts for the next window."""
+
+WINDOW_IDLE_SECONDS: Final = 5.0
+"""Of a stream of which nothing came for so long the watermark follows the clock, so that windows close by event time,
+too. Other streams of the same query do not wait for it."""
+
+REVISED_WINDOWS: Final = 1_000
+"""Windows, by their steps, that are kept to be told again when something comes late; no longer than they are wide."""
+
 
 # *Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
 # event became durable later than others that were received after it, the event counts from where time had come to
@@ -53,11 +64,11 @@ class ArrivalClock:
     @staticmethod
     def due(moment: int) -> int:
         """When it comes to a moment though nothing more does."""
-        return moment + int(limits.WINDOW_GRACE_SECONDS * SECOND)
+        return moment + int(WINDOW_GRACE_SECONDS * SECOND)
 
     def advance(self, now: int) -> None:
         """At `now` nothing more will come that was received before, but for what is just being made durable."""
-        settled = now - int(limits.WINDOW_GRACE_SECONDS * SECOND)
+        settled = now - int(WINDOW_GRACE_SECONDS * SECOND)
         self.reached = settled if self.reached is None else max(self.reached, settled)
 
 
@@ -101,7 +112,7 @@ class Watermark:
 
     def _found(self, now: int) -> int | None:
         """The least of all streams that are not idle; where all are, the greatest, moved on with the clock."""
-        quiet = now - int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        quiet = now - int(WINDOW_IDLE_SECONDS * SECOND)
         busy = [name for name in self.streams if self._last(name) >= quiet]
         if any(name not in self.seen for name in busy):
             return None
@@ -119,7 +130,7 @@ class Watermark:
         """When, after now, it may come to a moment though nothing more does; None where that is never."""
         if not self.seen:
             return None
-        idle = int(limits.WINDOW_IDLE_SECONDS * SECOND)
+        idle = int(WINDOW_IDLE_SECONDS * SECOND)
         quiet = [self._last(name) + idle + 1 for name in self.streams]
         passing = min(moment + self.lateness - each.greatest + each.received + idle for each in self.seen.values())
         return min(each for each in (*quiet, max(passing, *quiet, now + 1)) if each > now)
@@ -153,7 +164,7 @@ class WindowRevisions:
         """Of what was looked at again: how often, and up to which position events were known the last time."""
         self._due: set[Instant] = set()
         steps = [each.sliding.step for each in panes]
-        self._spare = min(max(each.sliding.width for each in panes), limits.REVISED_WINDOWS * min(steps))
+        self._spare = min(max(each.sliding.width for each in panes), REVISED_WINDOWS * min(steps))
         for each in panes:
             each.spare = self._spare
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
 import orjson
 
-from triplewire.config import limits
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.assigners import ArrivedEvents, CountingWindows, Instant, SlidingWindows, TimedEvents
 from triplewire.continuous.windows.evaluation import PlannedQuery, Rows, WindowEvaluator
@@ -53,6 +52,14 @@ from triplewire.model.events import END
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
 from triplewire.sparql import WindowClause
 from triplewire.storage.registry.ports import RegistryChange
+
+WINDOW_TRIPLES: Final = 1_000_000
+"""That are kept for the windows of one continuous query: at worst some 500 MB. With more it is suspended."""
+
+WINDOWS_TOLD: Final = 256
+"""How often a query is asked in one batch: after a pause, windows close one after the other in several batches. Of
+those in a row that hold the same, so many at most are told, the newest."""
+
 
 # ```
 #           told                        closes in this turn          not yet
@@ -143,7 +150,7 @@ class WindowProgress:
         """What is to be told in a turn, in order; those that were told before come first. `arrived` is up to where
         arrival time has come."""
         reached = self._reached(arrived, turn)
-        left = limits.WINDOWS_TOLD
+        left = WINDOWS_TOLD
         if self._revisions is not None and self._begun is not None:
             for showing in self._revisions.showings(self._begun, turn.upto, left):
                 left -= 1
@@ -294,8 +301,8 @@ class WindowedQuery:
         """Raises QueryLimit where more would have to be kept than may be."""
         wanted = {name: each for name, each in arrived.items() if name in self.asked.plan.streams}
         self.standing.take(wanted, turn)
-        if self.standing.weight > limits.WINDOW_TRIPLES:
-            raise QueryLimit(f"its windows hold more than {limits.WINDOW_TRIPLES} triples")
+        if self.standing.weight > WINDOW_TRIPLES:
+            raise QueryLimit(f"its windows hold more than {WINDOW_TRIPLES} triples")
 
     def tell(self, evaluator: WindowEvaluator, arrived: int | None, turn: BatchContext) -> Iterator[ResultRow]:
         """What is told in a turn. Raises QueryLimit."""

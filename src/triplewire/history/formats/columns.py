@@ -9,13 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Terms that are formatted at once; a formatter needs about eight times as much for a moment."""
+
+GATHER_SECONDS: Final = 0.02
+"""What an engine finds in this time goes out together; who waits for the first row does not notice it."""
+
+BATCH_ROWS: Final = 8_192
+"""Solutions that an engine hands over at once: the first of them leave when so many are known, or all."""
+
 
 TermColumn: TypeAlias = pa.BinaryArray
 
@@ -57,7 +65,7 @@ def split_batches(
     since = now()
     for batch in batches:
         waiting.append(batch)
-        if now() - since >= limits.GATHER_SECONDS or sum(each.num_rows for each in waiting) >= limits.BATCH_ROWS:
+        if now() - since >= GATHER_SECONDS or sum(each.num_rows for each in waiting) >= BATCH_ROWS:
             yield from _halve(pa.concat_batches(waiting))
             waiting, since = [], now()
     if waiting:
@@ -65,7 +73,7 @@ def split_batches(
 
 
 def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if batch.num_rows <= 1 or batch.nbytes <= limits.BATCH_BYTES:
+    if batch.num_rows <= 1 or batch.nbytes <= BATCH_BYTES:
         if batch.num_rows:
             yield batch
         return

@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Final
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.http.delivery.replay import find_gap
 from triplewire.http.delivery.topics import TopicHistory
 from triplewire.http.formats.messages import NO_FRAMES, Frames, MessageFormat, gap_notice
@@ -34,6 +34,15 @@ from triplewire.storage.registry.ontologies import MatchInterval, past_interval,
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import VisibilityStore
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_from_change
+
+PAST_EVENTS: Final = 5_000
+"""Events that are matched at once for a subscription that asks for the past: some 60 ms of a core, most of which are
+taken for fewer, too."""
+
+PASTS_REMEMBERED: Final = 8
+"""Subscriptions whose past is being read that are kept ready for the next step: about 20 MB each. Others are made ready
+again, in some 50 ms."""
+
 
 EvaluatorKey = tuple[int, tuple[int, ...]]
 Versions = Callable[[], Sequence[Subscription]]
@@ -69,7 +78,7 @@ class SubscriptionBackfill:
         archive: ColdTier | None,
         registry: Registry,
         workers: ThreadPool,
-        limit: int = limits.PAST_EVENTS,
+        limit: int = PAST_EVENTS,
     ) -> None:
         self.chronicle = EventHistory(log, archive)
         self.archive = archive
@@ -106,7 +115,7 @@ class SubscriptionBackfill:
     def _keep(self, key: EvaluatorKey, asker: BackfillEvaluator) -> None:
         with self._turn:
             self._ready[key] = asker
-            while len(self._ready) > limits.PASTS_REMEMBERED:
+            while len(self._ready) > PASTS_REMEMBERED:
                 self._ready.popitem(last=False)
 
     def _asker(self, stretch: MatchInterval) -> BackfillEvaluator:

@@ -10,14 +10,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.options import IDENTITY, CompressionContext, DeliveryOptions, LoopLoad
 from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat, join_frames, slow_notice
 from triplewire.model import START
+
+CLIENT_BUFFER_BYTES: Final = 4 * 1024 * 1024
+"""What may wait unsent for one listener. Above it the listener is told that it is too slow and cut off."""
+
+WINDOW_BYTES: Final = 1024 * 1024
+"""What waits in a window at most: more of it goes out at once, and packs no better."""
+
+CONTEXT_SECONDS: Final = 5.0
+"""Between two contexts of compression that listeners share, at least, where newcomers wait to join: a new one has to
+learn what the last one knew, some 32 kB."""
+
+CONTEXT_LISTENERS: Final = 4
+"""Listeners of one channel from which on they share a context, of some 300 kB with what goes with it. For fewer each
+message is packed by itself."""
+
 
 # Listeners: one open connection each, with its place in the order and the one rule about falling behind.
 #
@@ -40,7 +54,7 @@ class Listener:
         wire: ClientConnection,
         cursor: int,
         metrics: Metrics,
-        limit: int = limits.CLIENT_BUFFER_BYTES,
+        limit: int = CLIENT_BUFFER_BYTES,
         manner: DeliveryOptions = DeliveryOptions(),  # noqa: B008
     ) -> None:
         self.wire = wire
@@ -209,7 +223,7 @@ class Channel:
         self.place = frames.positions[-1]
         self._waiting.append(frames)
         self._size += len(frames.joined)
-        if self._timer is None or self._size > limits.WINDOW_BYTES:
+        if self._timer is None or self._size > WINDOW_BYTES:
             self._schedule()
         return len(frames.positions) * len(self)
 
@@ -239,7 +253,7 @@ class Channel:
     def _schedule(self) -> None:
         self._stop()
         self.wait = self._load.wait(self.manner.window)
-        if self.wait <= 0 or self._size > limits.WINDOW_BYTES:
+        if self.wait <= 0 or self._size > WINDOW_BYTES:
             self.flush()
         else:
             self._timer = asyncio.get_running_loop().call_later(self.wait, self.flush)
@@ -273,9 +287,9 @@ class Channel:
         """Begin a new context, with the newcomers in it, if it is time for one."""
         encoding = self.manner.encoding
         now, shared = self._clock(), encoding is not IDENTITY
-        if shared and len(self) < limits.CONTEXT_LISTENERS:
+        if shared and len(self) < CONTEXT_LISTENERS:
             return
-        if shared and self._members and now - self._begun < limits.CONTEXT_SECONDS:
+        if shared and self._members and now - self._begun < CONTEXT_SECONDS:
             return
         if shared or self._context is None:
             self._write(self._members, self.manner.framed(encoding.parting) if self._members else b"")

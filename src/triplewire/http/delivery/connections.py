@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import WSMsgType, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
-from triplewire.config import limits
 from triplewire.http.formats.sse import WEBSOCKET
 from triplewire.http.problems import describe_error
 from triplewire.http.rate_limits import keep_connection
+from triplewire.http.server import FAREWELL_SECONDS
 from triplewire.model.errors import BadRequest, TriplewireError
 from triplewire.rdf.checks import check_nesting
+
+SOCKET_BYTES: Final = 64 * 1024
+"""A message of a client over a WebSocket, which says little."""
 
 
 class ClientConnection(Protocol):
@@ -114,7 +117,7 @@ class HttpConnection(asyncio.Protocol):
 
     def close(self) -> None:
         if not self.gone and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(limits.FAREWELL_SECONDS, self.transport.abort)
+            self._timer = asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self.transport.abort)
             self.transport.close()
 
     def pause_writing(self) -> None:
@@ -169,7 +172,7 @@ class HttpConnections:
 
     async def emptied(self) -> None:
         """Wait until all are gone, for as long as they have to read the rest."""
-        async with asyncio.timeout(2 * limits.FAREWELL_SECONDS):
+        async with asyncio.timeout(2 * FAREWELL_SECONDS):
             while self._taken:
                 self._empty.clear()
                 await self._empty.wait()
@@ -221,9 +224,7 @@ class WebSocketConnection:
     @classmethod
     async def open(cls, request: web.Request) -> WebSocketConnection:
         """Shake hands; from here on no problem document can be sent."""
-        socket = web.WebSocketResponse(
-            timeout=limits.FAREWELL_SECONDS, compress=False, max_msg_size=limits.SOCKET_BYTES
-        )
+        socket = web.WebSocketResponse(timeout=FAREWELL_SECONDS, compress=False, max_msg_size=SOCKET_BYTES)
         writer = await socket.prepare(request)
         if writer is None or request.transport is None:
             raise ConnectionResetError("gone before the answer began")

@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from triplewire.config import limits
-from triplewire.http.delivery.subscriptions import EndedQuery
+from triplewire.http.delivery.subscriptions import REMEMBERED_SUBSCRIPTIONS, EndedQuery
 from triplewire.http.delivery.topics import ClientState, LiveTopic
 from triplewire.http.formats.messages import EntryPieces, Notification, end_notice, format_time, render_members
 from triplewire.http.formats.notifications import MatchSelector, Renderer, describe_limit
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.matching.index import Membership
 from triplewire.matching.index.programs import Opcode
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import END, ENTRIES, Kind, LimitReached, format_position
 from triplewire.model.errors import NotFound
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, QueryState
@@ -62,7 +62,7 @@ class AnswerPresenter:
         return PlaceholderEntry(self.query, position)
 
     def _said(self, speaker: Renderer, rows: Sequence[int]) -> dict[str, Any]:
-        if len(rows) > limits.SOLUTIONS and not self.asks:
+        if len(rows) > SOLUTIONS and not self.asks:
             return describe_limit(LimitReached.SOLUTIONS)
         return {"results": self._results(speaker.solutions.terms(rows))}
 
@@ -174,7 +174,7 @@ class ContinuousQueryCache:
         self._by_made[found.made] = found.id
 
     def _forget_oldest(self) -> None:
-        for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
+        for id in list(self._known)[: max(0, len(self._known) - REMEMBERED_SUBSCRIPTIONS)]:
             known = self._known[id]
             if not self.heard(known.query) and not any(known.made in room for room in self.rooms):
                 del self._known[id], self._by_made[known.made]

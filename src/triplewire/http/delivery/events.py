@@ -11,11 +11,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import Traced, now_ns
 from triplewire.http.delivery.channels import CachedMessages, render_events
@@ -23,11 +23,26 @@ from triplewire.http.delivery.options import LoopLoad
 from triplewire.http.delivery.replay import StreamHistory, TieredHistory
 from triplewire.http.delivery.topics import ClientState, HistoryFailed, LiveTopic
 from triplewire.http.formats.messages import EntryPieces, closing_notice, policy_changed_notice
+from triplewire.http.openapi import operations
 from triplewire.http.ports import ChangeWatch, EdgeLog, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import START
 from triplewire.security import Principal, PublishPermit, Verb, Visibility, publish_permit_of, visibility_of
 from triplewire.storage.registry.security import NO_POLICY, PolicyStore, PolicyVersion
+
+VIEWERS: Final = 10_000
+"""Different callers that are told apart among those who listen to the same: at most 10 MB. Where there are more, all of
+them come in again when the policy changes, whether they see something else or not."""
+
+RETRY_MILLISECONDS: Final = 500
+"""When those that are sent away because an edge stops are to come back: another is there at once, as a rule."""
+
+TAIL_SECONDS: Final = 0.015
+"""Between two looks of an edge at an outbox; it is added to the delay of a notification."""
+
+LATEST_STREAMS: Final = 10_000
+"""Streams whose last event is known by its id, so that listeners can be moved: some 3 MB."""
+
 
 # Views: what those who listen here see, by the policy as it is in force.
 #
@@ -47,7 +62,7 @@ class VisibilityChanged(HistoryFailed):
 
 def render_policy_change(listener: ClientState) -> bytes:
     """The last message of those who see something else from now on."""
-    return policy_changed_notice(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
+    return policy_changed_notice(listener.manner.format, listener.cursor, RETRY_MILLISECONDS)
 
 
 class VisibilityCache:
@@ -87,13 +102,13 @@ class VisibilityCache:
 
     def enter(self, tap: StreamView, principal: Principal) -> None:
         """Somebody is about to listen."""
-        if len(self._viewers) > limits.VIEWERS:
+        if len(self._viewers) > VIEWERS:
             # Who is not known any more comes in again at the next change.
             self._viewers.clear()
         here = self._viewers.setdefault(tap, set())
         if here is not None:
             here.add(principal)
-            if len(here) > limits.VIEWERS:
+            if len(here) > VIEWERS:
                 self._viewers[tap] = None
 
     def check(self, tap: StreamView, principal: Principal) -> None:
@@ -134,7 +149,7 @@ class LatestEventIds:
         for stream in last:
             self._events.pop(stream, None)
         self._events |= last
-        while len(self._events) > limits.LATEST_STREAMS:
+        while len(self._events) > LATEST_STREAMS:
             del self._events[next(iter(self._events))]
 
     def forget(self) -> None:
@@ -155,7 +170,7 @@ class EventSource:
         workers: ThreadPool,
         historians: ThreadPool,
         metrics: Metrics,
-        limit: int = limits.HISTORY_EVENTS,
+        limit: int = operations.HISTORY_EVENTS,
         load: LoopLoad | None = None,
         views: VisibilityCache | None = None,
     ) -> None:
@@ -261,7 +276,7 @@ def cut_at_policy_change(table: pa.Table, reached: int, turn: int | None) -> tup
 
 def render_reconnect(listener: ClientState) -> bytes:
     """The last message of those whose feed was left behind."""
-    return closing_notice(listener.manner.format, listener.cursor, limits.RETRY_MILLISECONDS)
+    return closing_notice(listener.manner.format, listener.cursor, RETRY_MILLISECONDS)
 
 
 def _select_stream(table: pa.Table, stream: str, present: int) -> pa.Table:
@@ -286,7 +301,7 @@ class Poller:
         watch: ChangeWatch,
         step: Callable[[], Awaitable[None]],
         metrics: Metrics,
-        interval: float = limits.TAIL_SECONDS,
+        interval: float = TAIL_SECONDS,
     ) -> None:
         self._watch = watch
         self._step = step

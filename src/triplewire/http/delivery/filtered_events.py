@@ -16,7 +16,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import Traced, now_ns
 from triplewire.http.delivery.channels import CachedMessages, Listener, render_events
@@ -25,6 +24,7 @@ from triplewire.http.delivery.options import LoopLoad
 from triplewire.http.delivery.replay import StreamHistory
 from triplewire.http.delivery.topics import ClientState, HistoryFailed, LiveTopic, TopicHistory, TopicReader
 from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat, failed_notice, undecided_notice
+from triplewire.http.openapi import operations
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.http.stream_filters.evaluator import FilterEvaluator, FilterResult
 from triplewire.http.stream_filters.parameters import StreamView
@@ -77,7 +77,7 @@ class FilteredEventSource:
         workers: ThreadPool,
         sieves: FilterEvaluator,
         metrics: Metrics,
-        limit: int = limits.HISTORY_EVENTS,
+        limit: int = operations.HISTORY_EVENTS,
         load: LoopLoad | None = None,
     ) -> None:
         self.room = FilteredTopic(log.head(), load)

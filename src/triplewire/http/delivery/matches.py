@@ -17,15 +17,16 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import Traced, now_ns
 from triplewire.http.delivery.channels import CachedMessages
+from triplewire.http.delivery.events import TAIL_SECONDS
 from triplewire.http.delivery.options import LoopLoad
 from triplewire.http.delivery.subscriptions import StandingQueries, SubscriptionCache
 from triplewire.http.delivery.topics import ClientState, LiveTopic, TopicHistory
 from triplewire.http.formats.messages import NO_FRAMES, Frames, MessageFormat, lane_changed_notice
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
+from triplewire.http.openapi import operations
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.model import START, Subscription
 from triplewire.model.errors import Unavailable
@@ -51,7 +52,7 @@ class MatchSource(Generic[Known]):
         metrics: Metrics,
         *,
         slow: bool = False,
-        limit: int = limits.HISTORY_EVENTS,
+        limit: int = operations.HISTORY_EVENTS,
         load: LoopLoad | None = None,
     ) -> None:
         self.room: LiveTopic[int] = LiveTopic(outbox.head(), load)
@@ -236,7 +237,7 @@ class LaneHistory:
             return await part.history.step(cursor, format)
         if part.room.place <= cursor:
             # That lane is not there yet, and what follows must not be told before it.
-            await asyncio.sleep(limits.TAIL_SECONDS)
+            await asyncio.sleep(TAIL_SECONDS)
             return NO_FRAMES, cursor
         frames, reached = await part.history.step(cursor, format)
         end = self.parts[number + 1].start

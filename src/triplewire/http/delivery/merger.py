@@ -13,10 +13,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from triplewire.config import limits
 from triplewire.http.delivery.channels import LazyMessages
 from triplewire.http.delivery.topics import ClosingMessage, HistoryFailed, Subscribable
 from triplewire.http.formats.messages import Frames, MessageFormat, ResumeToken
+from triplewire.http.openapi import operations
 from triplewire.model import END, START, format_position
 
 # Strands: what one reader fetches of one stream or subscription, to be told at the reader's own pace.
@@ -85,7 +85,7 @@ class SourceCursor(Generic[Key]):
     def push(self, telling: LazyMessages) -> int:
         """Called by the room, in order; how many messages it had not had."""
         fresh = telling.frames(self._format).after(self._cursor)
-        if len(self._waiting) + len(fresh.positions) > limits.HISTORY_EVENTS:
+        if len(self._waiting) + len(fresh.positions) > operations.HISTORY_EVENTS:
             self._fall_back()
             return 0
         self._keep(fresh)

@@ -12,19 +12,23 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import zstandard
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.formats.cloudevents import CLOUD_BATCH, CLOUD_EVENTS, ZTREAMY
 from triplewire.http.formats.messages import MessageFormat
 from triplewire.http.formats.rdf import JELLY, MESSAGE_LOGS, NQUADS_FORMAT, TRIG_FORMAT
 from triplewire.http.formats.sse import NDJSON, SSE, SSE_BY_EVENT, WEBSOCKET
+from triplewire.http.openapi.operations import WINDOW_SECONDS_MOST
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.rdf.syntaxes import choose_offer, parse_qualities
 from triplewire.storage.registry.streams import check_stream_name
+
+WINDOW_SECONDS: Final = 0.5
+"""How long messages of a stream may wait for others, unless it is set. They wait so long only under full load."""
+
 
 # Compression once for all: one context packs what many connections are sent.
 #
@@ -166,7 +170,7 @@ Seconds = Callable[[], float]
 class LingerTimes:
     """How long messages may wait: of a stream that is named here its own time, of all others the usual one."""
 
-    usual: float = limits.WINDOW_SECONDS
+    usual: float = WINDOW_SECONDS
     of_streams: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, stream: str | None) -> float:
@@ -176,7 +180,7 @@ class LingerTimes:
     def parsed(cls, texts: Sequence[str]) -> LingerTimes:
         """From `0.5` for all streams and `home=0` for one. Raises BadRequest."""
         pairs = dict(_parse_stream_linger(text) for text in texts)
-        usual = pairs.pop(None, limits.WINDOW_SECONDS)
+        usual = pairs.pop(None, WINDOW_SECONDS)
         return cls(usual, {stream: seconds for stream, seconds in pairs.items() if stream is not None})
 
 
@@ -186,8 +190,8 @@ def parse_linger(text: str) -> float:
         seconds = float(text.removesuffix("s"))
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= limits.WINDOW_SECONDS_MOST:
-        raise BadRequest(f"a buffer window must be seconds from 0 to {limits.WINDOW_SECONDS_MOST:g}, not {text!r}")
+    if not 0 <= seconds <= WINDOW_SECONDS_MOST:
+        raise BadRequest(f"a buffer window must be seconds from 0 to {WINDOW_SECONDS_MOST:g}, not {text!r}")
     return seconds
 
 

@@ -15,7 +15,6 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.http.delivery.channels import render_events
 from triplewire.http.delivery.replay_cache import RecentEvents
 from triplewire.http.formats.messages import NO_FRAMES, EntryPieces, Frames, MessageFormat, gap_notice
@@ -29,6 +28,7 @@ from triplewire.model.subscriptions import Names
 from triplewire.rdf import check_id
 from triplewire.rdf.headers import parse_time
 from triplewire.security import Visibility
+from triplewire.storage.lake.entries import PAST_BYTES
 from triplewire.storage.log.ports import MeasuredLog
 
 # Gaps: what a client that resumes has missed, and will not hear of any more.
@@ -102,7 +102,7 @@ class TieredHistory:
     log: EdgeLog
     archive: ColdTier | None = None
     memories: RecentEvents = field(default_factory=RecentEvents)
-    size: int = limits.PAST_BYTES
+    size: int = PAST_BYTES
     """The bytes of text from which on a page of the log ends."""
 
     def lost(self, streams: Names) -> int:

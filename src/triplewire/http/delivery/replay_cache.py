@@ -14,14 +14,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from threading import Lock
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.model import ENTRIES, START
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import BadRequest
+
+MEMORY_BYTES: Final = 8 * 1024 * 1024
+"""Entries of streams that an edge remembers for those who come back, of all streams together, unless set otherwise:
+half an hour of a stream with 10 events of 500 bytes a second."""
+
+MEMORY_SECONDS: Final = 60.0
+"""For how long an edge goes on remembering a stream that nobody listens to any more: who was cut off comes back within
+seconds."""
+
 
 # Recalls: how much of streams an edge remembers, as settings say it.
 
@@ -34,7 +43,7 @@ _AMOUNT = re.compile(r"(?:(?P<stream>[^=\s]+)=)?(?:(?P<nothing>0)|(?P<count>[0-9
 class ReplayCacheConfig:
     """Bytes that are remembered of all streams together; of one stream by its name, bytes and seconds."""
 
-    size: int = limits.MEMORY_BYTES
+    size: int = MEMORY_BYTES
     seconds: float = inf
     """Of streams that are not named."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -44,7 +53,7 @@ class ReplayCacheConfig:
     def parsed(cls, texts: Iterable[str]) -> ReplayCacheConfig:
         """Of texts such as `64MB`, in all, `30s`, of each stream, and of one stream `home=8MB`, `home=10s` or
         `alerts=0`. Raises BadRequest."""
-        size, seconds = limits.MEMORY_BYTES, inf
+        size, seconds = MEMORY_BYTES, inf
         sizes: dict[str, int] = {}
         ages: dict[str, float] = {}
         for stream, amount in map(_parse_amount, texts):
@@ -263,7 +272,7 @@ class RecentEvents:
 
     def _give_way(self, now: float) -> None:
         """Streams to which nobody has come back for long go, and what is over the bound of all."""
-        for stream in [name for name, ring in self._rings.items() if now - ring.used > limits.MEMORY_SECONDS]:
+        for stream in [name for name, ring in self._rings.items() if now - ring.used > MEMORY_SECONDS]:
             self.size -= self._rings.pop(stream).size
         while self.size > self._recall.size:
             stream, ring = next((name, each) for name, each in self._rings.items() if each.chunks)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from triplewire.config import limits
 from triplewire.http.delivery.options import MOVED
 from triplewire.http.delivery.replay import ResumeRequest
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.rdf import N_QUADS, Syntax, find_syntax
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.cloudevents import PREFIX
 from triplewire.rdf.envelopes import CLOUD_EVENT, CLOUD_EVENTS, ENVELOPES, Envelope, find_envelope
 from triplewire.rdf.headers import check_header, parse_time
@@ -111,8 +111,8 @@ def parse_addressed_request(request: web.Request) -> AddressedRequest:
 
 
 def _check_length(request: web.Request) -> None:
-    if (request.content_length or 0) > limits.BODY_BYTES:
-        raise BodyTooLarge("the body", limits.BODY_BYTES)
+    if (request.content_length or 0) > BODY_BYTES:
+        raise BodyTooLarge("the body", BODY_BYTES)
 
 
 def resume_parameter(request: web.Request) -> str | None:

@@ -15,13 +15,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from triplewire.config import limits
 from triplewire.http.delivery.topics import ClientState, ClosingMessage, LiveTopic
 from triplewire.http.formats.messages import end_notice
 from triplewire.http.formats.notifications import MatchPresenter, MatchSelector, SubscriptionPresenter
 from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.resources.documents import BULK_LINES
 from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.shapes import Shape
@@ -46,6 +46,10 @@ from triplewire.storage.registry.subscriptions import (
     read_versions,
     subscription_from_change,
 )
+
+REMEMBERED_SUBSCRIPTIONS: Final = 20_000
+"""Subscriptions that an edge remembers after their listeners left: about 1 kB each, more than its listeners."""
+
 
 # Standing questions, as the feed of what was found for them knows them.
 
@@ -247,7 +251,7 @@ class SubscriptionCache:
         return Shape.from_value(change.value)
 
     def _forget_oldest(self) -> None:
-        for id in list(self._known)[: max(0, len(self._known) - limits.REMEMBERED_SUBSCRIPTIONS)]:
+        for id in list(self._known)[: max(0, len(self._known) - REMEMBERED_SUBSCRIPTIONS)]:
             if not any(self._known[id].made in room for room in self.rooms):
                 gone = self._known.pop(id)
                 self._by_made.pop(gone.made, None)
@@ -323,13 +327,13 @@ class Leases:
             if lease is not None and at - (lease.until - _microseconds(lease)) > _microseconds(lease) / 2:
                 self._renew(id, at)
         self._leases = {id: lease for id, lease in self._leases.items() if id in self._heard}
-        while self._ended(heard) == limits.BULK_LINES:
+        while self._ended(heard) == BULK_LINES:
             pass
 
     def _ended(self, heard: Mapping[str, int]) -> int:
         """Look at leases that may have run out, some at a time; at how many."""
         now = self._clock.now()
-        due = self._registry.list(EXPIRY, below=expiry_key(now + 1), limit=limits.BULK_LINES)
+        due = self._registry.list(EXPIRY, below=expiry_key(now + 1), limit=BULK_LINES)
         entries = [entry for each in due for entry in self._settled(each, heard, now)]
         if entries:
             self._registry.put(entries)

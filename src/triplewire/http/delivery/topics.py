@@ -14,19 +14,25 @@ from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import Channel, LazyMessages, Listener
+from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, Channel, LazyMessages, Listener
 from triplewire.http.delivery.connections import ClientConnection, HttpConnections, is_chunked
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad, parse_options
 from triplewire.http.formats.messages import Frames, MessageFormat, failed_notice, gap_notice
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.model import START, format_position
 from triplewire.model.errors import Unavailable
+
+LISTENERS: Final = 15_000
+"""Open listening connections of one edge process: below the usual limit of open files."""
+
+ACK_SECONDS: Final = 60.0
+"""How long a client that acknowledges may stand still with all of that before it is told that it is too slow."""
+
 
 # A room has a place in the order. Whoever is in the room was given everything up to there, or will be within the pass
 # that is going on. A listener enters when its own cursor has reached the room's place; both are looked at and the
@@ -259,9 +265,9 @@ class Acceptor:
     log: EdgeLog
     workers: ThreadPool
     metrics: Metrics
-    buffer: int = limits.CLIENT_BUFFER_BYTES
-    most: int = limits.LISTENERS
-    patience: float = limits.ACK_SECONDS
+    buffer: int = CLIENT_BUFFER_BYTES
+    most: int = LISTENERS
+    patience: float = ACK_SECONDS
     """Seconds for which a client that sets the pace may stand still."""
     seats: HttpConnections = field(default_factory=HttpConnections)
     _attending: set[asyncio.Task[None]] = field(default_factory=set)

@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import zstandard
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import TOKEN_PARAMETER
 from triplewire.http.delivery.connections import JsonObject, WebSocketConnection, is_chunked, wants_websocket
 from triplewire.http.delivery.merger import MergedBatch, Merger
@@ -28,8 +27,17 @@ from triplewire.http.delivery.topics import Acceptor, ClientState, Subscribable,
 from triplewire.http.delivery.writer import FlowControl, MessageWriter, WriterState
 from triplewire.http.formats.messages import MessageFormat, ResumeToken
 from triplewire.http.formats.sse import WEBSOCKET
+from triplewire.http.openapi import operations, stream_operations
+from triplewire.http.openapi.operations import ACK_MESSAGES, POLL_SECONDS_MOST
 from triplewire.model import START, format_position
 from triplewire.model.errors import BadRequest
+
+PAGE_BYTES: Final = 8 * 1024 * 1024
+"""Text of the events in one page; one event more may begin within it. An edge holds it twice while it is written."""
+
+POLL_SECONDS: Final = 30.0
+"""How long a client that polls waits for something to come, unless it says otherwise. Many proxies give up at 60."""
+
 
 # Conversations: clients over WebSockets, what they are told and what they may say meanwhile.
 
@@ -46,7 +54,7 @@ def parse_flow_control(request: web.Request, begin: str) -> FlowControl | None:
     asked = request.query.get("ack", "0")
     if asked not in ("0", "1"):
         raise BadRequest(f"ack must be 1 or 0, not {asked!r}")
-    messages = int(parse_number(request, "window", limits.ACK_MESSAGES, limits.ACK_MESSAGES, least=1))
+    messages = int(parse_number(request, "window", ACK_MESSAGES, ACK_MESSAGES, least=1))
     return FlowControl(begin, messages) if asked == "1" else None
 
 
@@ -134,8 +142,8 @@ class WebSocketSession:
     async def _begin(self, find: FindSubscribable, kind: str, name: str, after: object) -> None:
         if not isinstance(after, str | None):
             raise BadRequest(f"after must be a text, not {after!r}")
-        if len(self.reader) >= limits.GATHERED:
-            raise BadRequest(f"{limits.GATHERED} are listened to already over this connection; open another")
+        if len(self.reader) >= stream_operations.GATHERED:
+            raise BadRequest(f"{stream_operations.GATHERED} are listened to already over this connection; open another")
         subject = await find(kind, name, None if after is None else ResumeRequest.parsed(after))
         if subject.name in self.reader:
             raise BadRequest(f"{subject.name} is listened to already")
@@ -180,8 +188,10 @@ def parse_poll(request: web.Request) -> PollRequest | None:
         raise BadRequest(f"there is no mode {mode!r}; there are stream and poll")
     if mode == "stream":
         return None
-    wait = parse_number(request, "wait", limits.POLL_SECONDS, limits.POLL_SECONDS_MOST)
-    return PollRequest(wait, int(parse_number(request, "limit", limits.HISTORY_EVENTS, limits.HISTORY_EVENTS, least=1)))
+    wait = parse_number(request, "wait", POLL_SECONDS, POLL_SECONDS_MOST)
+    return PollRequest(
+        wait, int(parse_number(request, "limit", operations.HISTORY_EVENTS, operations.HISTORY_EVENTS, least=1))
+    )
 
 
 async def answer_poll(
@@ -201,7 +211,7 @@ def _wants_more(batch: MergedBatch, limit: int, least: int) -> bool:
     """Whether more of what there was is to come, and has room in one answer."""
     if batch.ends or batch.mark.position >= least or not 0 < len(batch.messages) < limit:
         return False
-    return sum(len(part) for _, part in batch.messages) < limits.PAGE_BYTES
+    return sum(len(part) for _, part in batch.messages) < PAGE_BYTES
 
 
 def _limit_batch(batch: MergedBatch, limit: int) -> MergedBatch:

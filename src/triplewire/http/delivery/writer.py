@@ -12,14 +12,23 @@ import logging
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.merger import MergedBatch, Merger
 from triplewire.http.delivery.options import DeliveryOptions
+from triplewire.http.delivery.topics import ACK_SECONDS
 from triplewire.http.formats.messages import ResumeToken
+from triplewire.http.openapi.operations import ACK_MESSAGES
 from triplewire.model import format_position
+
+LISTENER_SECONDS: Final = 15.0
+"""Between two comments that keep an idle connection open and find out those that are gone."""
+
+ACK_BYTES: Final = 1024 * 1024
+"""Bytes of such messages, and what of one goes over that: what is sent again at worst when a client is cut off."""
+
 
 # Acknowledgements: how much a client may be sent that it has not said it is done with.
 
@@ -28,7 +37,7 @@ class FlowControl:
     """Messages that were sent and not acknowledged, in order. When they are too many, or too large together, nothing
     more is sent until some are acknowledged. One message always goes, however large."""
 
-    def __init__(self, begin: str, messages: int = limits.ACK_MESSAGES, size: int = limits.ACK_BYTES) -> None:
+    def __init__(self, begin: str, messages: int = ACK_MESSAGES, size: int = ACK_BYTES) -> None:
         self.acknowledged = begin
         """The id of the last message that was acknowledged: where the client resumes."""
         self._messages = messages
@@ -99,7 +108,7 @@ class MessageWriter:
         wire: ClientConnection,
         manner: DeliveryOptions,
         metrics: Metrics,
-        patience: float = limits.ACK_SECONDS,
+        patience: float = ACK_SECONDS,
         window: FlowControl | None = None,
     ) -> None:
         self._reader = reader
@@ -130,7 +139,7 @@ class MessageWriter:
             while self._reader.sent_away is None:
                 if not stays and not len(self._reader):
                     return self._end(b"")
-                await self._write(await self._reader.next(limits.LISTENER_SECONDS))
+                await self._write(await self._reader.next(LISTENER_SECONDS))
             self._end(self._reader.sent_away(self._recipient))
         except TimeoutError:
             self._metrics.cut_off.inc()

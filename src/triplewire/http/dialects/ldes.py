@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.api_documents import CacheableDocument, respond_conditionally
 from triplewire.http.auth import caller
 from triplewire.http.delivery.replay import TieredHistory
@@ -32,6 +31,7 @@ from triplewire.rdf import TRIG, Syntax, to_nquads
 from triplewire.rdf.headers import HeaderValues, format_headers, format_time
 from triplewire.rdf.serializer import choose_syntax, expand_name, write_document
 from triplewire.security import EVERYONE, Principal, Verb, Visibility, visibility_of
+from triplewire.storage.log import ports
 from triplewire.storage.log.ports import Segment, SegmentedLog, StreamVolume
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore
@@ -41,6 +41,18 @@ from triplewire.storage.registry.streams import (
     read_description,
     read_validation_mode,
 )
+
+LEAF_SECONDS: Final = 86_400
+"""For how long a page that is full may be cached: it does not change, but for what is erased or kept no more, and so
+long caches may still have that."""
+
+LEAF_OPEN_SECONDS: Final = 2
+"""For how long one may be cached that is not full yet: who follows by pages is behind by so much."""
+
+LEAF_FAN: Final = 100
+"""Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
+three. Some 40 kB of relations."""
+
 
 # Trees: the way from the first node of a stream's history to any of its leaves, in few steps.
 #
@@ -86,7 +98,7 @@ class HistoryTree:
     @property
     def root(self) -> TreeNode:
         level = 1
-        while limits.LEAF_FAN**level < self.volume.leaves:
+        while LEAF_FAN**level < self.volume.leaves:
             level += 1
         return TreeNode(level, 0)
 
@@ -118,14 +130,14 @@ class HistoryTree:
         return TreeBranch(node, first.since, last.until if self.is_complete(node) else None)
 
     def _below(self, node: TreeNode) -> list[TreeNode]:
-        start = node.number * limits.LEAF_FAN
-        return [TreeNode(node.level - 1, number) for number in range(start, start + limits.LEAF_FAN)]
+        start = node.number * LEAF_FAN
+        return [TreeNode(node.level - 1, number) for number in range(start, start + LEAF_FAN)]
 
     def _first(self, node: TreeNode) -> int:
-        return int(node.number * limits.LEAF_FAN**node.level)
+        return int(node.number * LEAF_FAN**node.level)
 
     def _end(self, node: TreeNode) -> int:
-        return int((node.number + 1) * limits.LEAF_FAN**node.level)
+        return int((node.number + 1) * LEAF_FAN**node.level)
 
 
 # Statements: nodes of a history as lines of N-Quads, in the words of TREE and LDES 1.0.
@@ -301,7 +313,7 @@ class LdesHistories:
         syntax = choose_syntax(request.headers.get("Accept"), TRIG)
         at = LdesAddresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
         page = await self._workers.run(self.page, at, place, syntax, caller(request))
-        seconds = limits.LEAF_SECONDS if page.complete else limits.LEAF_OPEN_SECONDS
+        seconds = LEAF_SECONDS if page.complete else LEAF_OPEN_SECONDS
         kept = CacheableDocument(page.body, syntax.media_type, seconds, fixed=page.complete)
         return respond_conditionally(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
 
@@ -350,7 +362,7 @@ class LdesHistories:
             after = first - 1
             while after < last:
                 # Nobody is told of gaps here: what is gone is not on the page.
-                found = self._backlog.older(stream, after, last, limits.LEAF_EVENTS, told=END)
+                found = self._backlog.older(stream, after, last, ports.LEAF_EVENTS, told=END)
                 for entry in found.entries.to_pylist():
                     text = entry["text"] if sight is None else sight.redacted(stream, entry["event"], entry["text"])
                     if text is not None:

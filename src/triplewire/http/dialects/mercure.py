@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.consume import StreamEndpoint
 from triplewire.http.delivery.replay import ResumeRequest
@@ -22,7 +21,7 @@ from triplewire.http.delivery.topics import Acceptor
 from triplewire.http.delivery.transports import Transports
 from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
 from triplewire.http.formats.sse import SseFormat
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import resource_schemas, serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.http.publish.decompression import read_body
 from triplewire.http.publish.endpoint import PublishEndpoint
@@ -147,14 +146,16 @@ class MercureHub:
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
         found = await self._workers.run(self._covered, wide, principal) if wide else []
         names = list(dict.fromkeys([*single, *found]))
-        if len(names) > limits.GATHERED:
-            raise BadRequest(f"more than {limits.GATHERED} streams are too many for one connection; name fewer")
+        if len(names) > stream_operations.GATHERED:
+            raise BadRequest(
+                f"more than {stream_operations.GATHERED} streams are too many for one connection; name fewer"
+            )
         return names
 
     def _covered(self, wide: list[Grant], principal: Principal) -> list[str]:
         """Of all streams those that are meant and granted; where they are too many, no more is looked for."""
         found, after = list[str](), ""
-        while len(found) <= limits.GATHERED and (volumes := self._log.volumes(after, limits.PAGE)):
+        while len(found) <= stream_operations.GATHERED and (volumes := self._log.volumes(after, resource_schemas.PAGE)):
             after = volumes[-1].stream
             meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
             found += [name for name in meant if principal.may(Verb.CONSUME, name)]
@@ -187,7 +188,9 @@ async def _read_form(request: web.Request) -> dict[str, str]:
         raise UnknownMediaType(request.content_type, (_FORM,))
     body = await read_body(request)
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=limits.GATHERED)
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=stream_operations.GATHERED
+        )
     except ValueError as error:
         raise BadRequest(f"the form cannot be read: {error}") from None
     return dict(reversed(pairs))

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
+from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.openapi import operation_of, serves, stream_operations
 from triplewire.http.ports import EdgeLog
@@ -44,6 +44,25 @@ from triplewire.storage.webhooks import (
     webhook_from_change,
     webhook_to_value,
 )
+
+WEBSUB_LEASE_SECONDS: Final = 864_000
+"""How long a subscription by WebSub lasts where the subscriber does not say: ten days, as the standard suggests."""
+
+WEBSUB_LEASE_SECONDS_LEAST: Final = 60
+"""How long at least, whatever is asked for: each renewal is a change of the registry."""
+
+WEBSUB_LEASE_SECONDS_MOST: Final = 2_592_000
+"""How long at most: who is there no more is forgotten after a month."""
+
+WEBSUB_SECRET_BYTES: Final = 200
+"""A secret has fewer bytes, as the specification has it."""
+
+WEBSUB_BODY_BYTES: Final = 16_384
+"""Of the form by which somebody subscribes: two addresses and a secret."""
+
+WEBSUB_INTENTS: Final = 64
+"""Subscribers that an edge is asking at a time whether they meant it."""
+
 
 # Intents: what a subscriber asks a hub for, and whether it is the one who is meant.
 #
@@ -131,15 +150,15 @@ def _add_query(url: str, parameters: Mapping[str, str]) -> str:
 def _parse_lease(given: str | None) -> int:
     """As asked for, within what a hub grants."""
     if given is None or given == "":
-        return limits.WEBSUB_LEASE_SECONDS
+        return WEBSUB_LEASE_SECONDS
     if not (given.isascii() and given.isdigit()):
         raise BadRequest(f"hub.lease_seconds must be a whole number of seconds, not {given!r}")
-    return min(max(int(given[:12]), limits.WEBSUB_LEASE_SECONDS_LEAST), limits.WEBSUB_LEASE_SECONDS_MOST)
+    return min(max(int(given[:12]), WEBSUB_LEASE_SECONDS_LEAST), WEBSUB_LEASE_SECONDS_MOST)
 
 
 def _check_secret(given: str | None) -> str | None:
-    if given is not None and not 0 < len(given.encode()) < limits.WEBSUB_SECRET_BYTES:
-        raise BadRequest(f"hub.secret has at least one and less than {limits.WEBSUB_SECRET_BYTES} bytes")
+    if given is not None and not 0 < len(given.encode()) < WEBSUB_SECRET_BYTES:
+        raise BadRequest(f"hub.secret has at least one and less than {WEBSUB_SECRET_BYTES} bytes")
     return given
 
 
@@ -170,7 +189,7 @@ class WebSubHub:
     async def take(self, request: web.Request) -> web.Response:
         """The answer says that it is understood; whether it is granted, the callback is told."""
         intent = HubRequest.parsed(await _read_form(request), request.host, self._office.outbound.networks)
-        if len(self.under_way) >= limits.WEBSUB_INTENTS:
+        if len(self.under_way) >= WEBSUB_INTENTS:
             raise Unavailable("many subscribers are being asked whether they meant it; try again")
         hub = str(request.url.with_path("/websub").with_query(None))
         task = asyncio.create_task(self._settle(intent, hub, caller(request)))
@@ -233,8 +252,8 @@ async def _read_form(request: web.Request) -> dict[str, str]:
     if request.content_type != FORM:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), (FORM,))
     body = await request.read()
-    if len(body) > limits.WEBSUB_BODY_BYTES:
-        raise BodyTooLarge("the form", limits.WEBSUB_BODY_BYTES)
+    if len(body) > WEBSUB_BODY_BYTES:
+        raise BodyTooLarge("the form", WEBSUB_BODY_BYTES)
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=64))
     except ValueError as error:

@@ -11,10 +11,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
-from triplewire.history.dataset_statistics import DatasetStatistics
+from triplewire.history.dataset_statistics import SAMPLE_TERMS, DatasetStatistics
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.dialects.ldes import format_duration
 from triplewire.model.clock import Clock
@@ -31,6 +30,13 @@ from triplewire.storage.registry.streams import (
     read_description,
     read_validation_mode,
 )
+
+SAMPLE_SECONDS: Final = 60.0
+"""For how long it is taken as known what is in the newest page of a stream: it costs some 10 ms to look."""
+
+SAMPLES: Final = 1_000
+"""Streams of which that is remembered, for each who sees them differently: some 10 MB."""
+
 
 # Samples: what the newest page of a stream has in it, as those see it who ask.
 #
@@ -75,7 +81,7 @@ def count_sample(texts: Iterable[str]) -> StreamSample:
 
 
 def _most_frequent(counted: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))[: limits.SAMPLE_TERMS])
+    return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:SAMPLE_TERMS])
 
 
 class SampleCache:
@@ -91,13 +97,13 @@ class SampleCache:
         key, now = (stream, sight), self._clock.ticks()
         with self._turn:
             taken, sample = self._known.get(key, (-float("inf"), StreamSample()))
-        if now - taken < limits.SAMPLE_SECONDS:
+        if now - taken < SAMPLE_SECONDS:
             return sample
         sample = count_sample(row["text"] for row in self._rows(stream, sight))
         with self._turn:
             self._known[key] = now, sample
             self._known.move_to_end(key)
-            while len(self._known) > limits.SAMPLES:
+            while len(self._known) > SAMPLES:
                 self._known.popitem(last=False)
         return sample
 

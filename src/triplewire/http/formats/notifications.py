@@ -10,20 +10,26 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from triplewire.config.limits import ONGOING_ROWS, PAIR_CPU_SECONDS, SOLUTIONS
 from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat, Notification, gap_notice
+from triplewire.matching.evaluator import PAIR_CPU_SECONDS
 from triplewire.matching.index import Membership
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.results import expand_bindings, expand_graph, expand_terms
 from triplewire.matching.shapes import Shape
 from triplewire.model import START, Kind, LimitReached, Subscription
 from triplewire.security import Visibility
 from triplewire.sparql import Query
+
+ONGOING_ROWS: Final = 2_000_000
+"""Partial results that may wait for one more triple at one pattern of a continuous query, in one station: some 500 MB.
+A query that has more is suspended, with those that share the pattern."""
+
 
 MATCH_LIMITS = {
     LimitReached.SOLUTIONS: SOLUTIONS,

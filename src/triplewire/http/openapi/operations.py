@@ -13,11 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from triplewire.config import limits
+from triplewire.http.openapi import resource_schemas
 from triplewire.http.openapi.schemas import POSITION, Schema, enum_schema, ref
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security import Verb
+
+HISTORY_EVENTS: Final = 1_000
+"""Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
+
+POLL_SECONDS_MOST: Final = 300.0
+"""How long it may wait."""
+
+ACK_MESSAGES: Final = 256
+"""Messages that a client over a WebSocket may leave unacknowledged, where it acknowledges at all."""
+
+WINDOW_SECONDS_MOST: Final = 60.0
+"""What a window may be set to."""
+
 
 # An operation is a value, written down in `contract/catalogue`; a handler says which one it serves:
 #
@@ -98,7 +112,7 @@ def operation_of(handler: object) -> Operation | None:
 
 # Parameters that several operations have.
 
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": limits.HEADER_CHARACTERS}
+_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
 _FLAG = enum_schema(("0", "1"))
 
 
@@ -133,7 +147,7 @@ FORMAT = Parameter("format", "The format, in place of `Accept`", schema={"type":
 BUFFER = Parameter(
     "buffer",
     "For how many seconds messages may wait for others, under load",
-    schema={"type": "number", "minimum": 0, "maximum": limits.WINDOW_SECONDS_MOST},
+    schema={"type": "number", "minimum": 0, "maximum": WINDOW_SECONDS_MOST},
 )
 MODE = Parameter(
     "mode", "`poll` for one answer that ends, and not one without an end", schema=enum_schema(("stream", "poll"))
@@ -141,18 +155,18 @@ MODE = Parameter(
 WAIT = Parameter(
     "wait",
     "How many seconds a poll waits for something to tell",
-    schema={"type": "number", "minimum": 0, "maximum": limits.POLL_SECONDS_MOST},
+    schema={"type": "number", "minimum": 0, "maximum": POLL_SECONDS_MOST},
 )
 LIMIT = Parameter(
     "limit",
     "How many messages a poll tells at most",
-    schema={"type": "integer", "minimum": 1, "maximum": limits.HISTORY_EVENTS},
+    schema={"type": "integer", "minimum": 1, "maximum": HISTORY_EVENTS},
 )
 ACK = Parameter("ack", "`1` where the client acknowledges what it was told, over a WebSocket", schema=_FLAG)
 WINDOW = Parameter(
     "window",
     "How many messages may be unacknowledged, over a WebSocket",
-    schema={"type": "integer", "minimum": 1, "maximum": limits.ACK_MESSAGES},
+    schema={"type": "integer", "minimum": 1, "maximum": ACK_MESSAGES},
 )
 MOVED = Parameter("moved", "Said by who comes from another edge: ids are those of events", schema={"type": "string"})
 RELAY = header_parameter("Relay-Id", "Said by a relay: who it is")
@@ -169,5 +183,7 @@ CONTENT_ENCODING = header_parameter(
     "Content-Encoding", "How the body is packed", enum_schema(("gzip", "deflate", "zstd", "identity"))
 )
 
-PAGE_SIZE = Parameter("limit", "How many at most", schema={"type": "integer", "minimum": 1, "maximum": limits.PAGE})
+PAGE_SIZE = Parameter(
+    "limit", "How many at most", schema={"type": "integer", "minimum": 1, "maximum": resource_schemas.PAGE}
+)
 CURSOR = Parameter("cursor", "The `next` of the page before", schema={"anyOf": [ref(POSITION), {"const": "earliest"}]})

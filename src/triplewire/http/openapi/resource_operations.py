@@ -4,14 +4,20 @@ policy), SPARQL queries, and operation of the service.
 
 from __future__ import annotations
 
-from triplewire.config import limits
+from typing import Final
+
 from triplewire.http.openapi import operations as with_
 from triplewire.http.openapi.operations import BodyContent, Operation, Parameter
-from triplewire.http.openapi.resource_schemas import DURATION_SCHEMA, SPAN_SCHEMA, START_SCHEMA
+from triplewire.http.openapi.resource_schemas import DURATION_SCHEMA, NARROWING_VALUES, SPAN_SCHEMA, START_SCHEMA
 from triplewire.http.openapi.schemas import enum_schema, ref
 from triplewire.http.openapi.stream_operations import NOTICES, STREAM_ANSWERS
 from triplewire.rdf import SYNTAXES
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security import Verb
+
+DATASET_GRAPHS: Final = 256
+"""Graphs that the parameters of one request name; each is a comparison with every quad."""
+
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -123,7 +129,7 @@ REGISTER_QUERY = Operation(
         Parameter(
             "streams",
             f"Only events of these{_OF_A_TEXT}",
-            schema=with_.repeated(ref("StreamName"), limits.NARROWING_VALUES),
+            schema=with_.repeated(ref("StreamName"), NARROWING_VALUES),
         ),
         Parameter(
             "within", f"The time within which all pieces of an answer must arrive{_OF_A_TEXT}", schema=DURATION_SCHEMA
@@ -187,7 +193,7 @@ QUERY_ANSWERS = Operation(
 
 _READ_ONTOLOGIES = (Verb.QUERY, Verb.SUBSCRIBE, Verb.ADMIN)
 _RDF = {each.media_type: None for each in SYNTAXES}
-_IRIS = with_.repeated({"type": "string", "format": "iri"}, limits.DATASET_GRAPHS)
+_IRIS = with_.repeated({"type": "string", "format": "iri"}, DATASET_GRAPHS)
 
 RESULT_TYPES: dict[str, str | None] = {
     "application/sparql-results+json": "Results",
@@ -382,7 +388,7 @@ REMOVE_SHAPES = Operation(
 # Running: how the service is doing, who repeats it, and what is erased from it.
 
 _RELAY = with_.path_parameter("id", "The id of the relay", {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"})
-_TEXT = {"type": "string", "minLength": 1, "maxLength": limits.HEADER_CHARACTERS}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
 _BY = Parameter("by", "Who asks for it, as the receipt will say", schema=_TEXT)
 _RECEIPT = {202: BodyContent({JSON: "Erasure"}, "It will be done; nobody is shown it any more", headers=("Location",))}
 

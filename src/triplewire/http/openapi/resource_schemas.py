@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.http.openapi.schemas import (
     BOOLEAN,
     CLIENT_MESSAGE_SCHEMAS,
@@ -27,10 +26,45 @@ from triplewire.http.openapi.schemas import (
     object_schema,
     ref,
 )
+from triplewire.matching.filters import FILTER_CONSTRAINTS, FILTERS
+from triplewire.rdf.terms import HEADER_CHARACTERS
+from triplewire.security.webhooks import HOOK_URL_CHARACTERS
+from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS
 
-_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": limits.HEADER_CHARACTERS}
-_NAMES = nullable(any_of(_NAME, array_schema(_NAME, 1, limits.NARROWING_VALUES)))
-_STREAMS = nullable(any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, limits.NARROWING_VALUES)))
+NARROWING_VALUES: Final = 256
+"""Streams, sources, applications or vocabularies that one subscription lists; each is a comparison with every event."""
+
+LEASE_SECONDS_LEAST: Final = 10.0
+"""The shortest `ttl` of a subscription: a few times as long as edges take to look after leases."""
+
+LEASE_SECONDS_MOST: Final = 30 * 24 * 3600.0
+"""The longest `ttl` of a subscription: what nobody has wanted for a month is ended, or has no `ttl`."""
+
+ABOUT_CHARACTERS: Final = 4_000
+"""Of a text that is said about a stream, which stands in every catalogue."""
+
+ABOUT_KEYWORDS: Final = 100
+"""Keywords of a stream."""
+
+PAGE: Final = 1_000
+"""Subscriptions in one page of their list."""
+
+RELAY_STRANDS: Final = 256
+"""Tables in the file of a relay. Each has a connection of its own to the edge above."""
+
+TOKEN_GRANTS: Final = 64
+"""Grants and roles of one token: each is looked at in a request."""
+
+TOKEN_CHARACTERS: Final = 256
+"""The name of a token, and each of its grants and roles."""
+
+HOOK_ATTEMPTS_MOST: Final = 100
+"""The same, where a hook says so: over some four days."""
+
+
+_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
+_NAMES = nullable(any_of(_NAME, array_schema(_NAME, 1, NARROWING_VALUES)))
+_STREAMS = nullable(any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, NARROWING_VALUES)))
 _TYPES = ("term", "iri", "literal", "string", "integer", "decimal", "double", "boolean", "dateTime", "date")
 _PARAMETERS: Schema = {
     "type": "object",
@@ -39,14 +73,14 @@ _PARAMETERS: Schema = {
 
 _SUBSCRIPTION_FIELDS: dict[str, Any] = {
     "sparql": STRING,
-    "filter": array_schema(ref("Constraint"), 0, limits.FILTER_CONSTRAINTS),
-    "filters": array_schema(array_schema(ref("Constraint"), 0, limits.FILTER_CONSTRAINTS), 1, limits.FILTERS),
+    "filter": array_schema(ref("Constraint"), 0, FILTER_CONSTRAINTS),
+    "filters": array_schema(array_schema(ref("Constraint"), 0, FILTER_CONSTRAINTS), 1, FILTERS),
     "prefixes": {"type": "object", "additionalProperties": STRING},
     "template": STRING,
     "values": OBJECT,
     "version": ref(POSITION),
     "kind": ref("Kind"),
-    "ttl": {"type": "number", "minimum": limits.LEASE_SECONDS_LEAST, "maximum": limits.LEASE_SECONDS_MOST},
+    "ttl": {"type": "number", "minimum": LEASE_SECONDS_LEAST, "maximum": LEASE_SECONDS_MOST},
     "entailment": enum_schema(("rdfs",)),
     "from": {"type": "string", "description": "`earliest`, a position, or a time with its zone"},
     "webhook": ref("Webhook"),
@@ -133,16 +167,16 @@ SUBSCRIPTION_SCHEMAS: dict[str, Schema] = {
 
 # Continuing: continuous queries, as they are asked for and as they are told.
 
-_SECONDS: Schema = {"type": "number", "minimum": 0, "maximum": limits.QUERY_WINDOW_DAYS * 86_400}
+_SECONDS: Schema = {"type": "number", "minimum": 0, "maximum": QUERY_WINDOW_DAYS * 86_400}
 DURATION_SCHEMA = any_of(_SECONDS, {"type": "string", "description": "A duration such as PT10M"})
 SPAN_SCHEMA: Schema = {"type": "integer", "minimum": 1, "maximum": 2**53}
 START_SCHEMA: Schema = {"type": "string", "description": "`earliest`, a position, or a time with its zone"}
 
 _QUERY_FIELDS: dict[str, Any] = {
     "query": {"type": "string", "minLength": 1, "description": "SPARQL, or RSP-QL with its windows"},
-    "name": {"type": "string", "minLength": 1, "maxLength": limits.HEADER_CHARACTERS},
+    "name": {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS},
     "semantics": enum_schema(("bag", "set")),
-    "streams": any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, limits.NARROWING_VALUES)),
+    "streams": any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, NARROWING_VALUES)),
     "within": DURATION_SCHEMA,
     "span": SPAN_SCHEMA,
     "from": START_SCHEMA,
@@ -184,14 +218,14 @@ QUERY_SCHEMAS: dict[str, Schema] = {
 
 # Hooking: webhooks, those who are told by WebSub, and what was not taken.
 
-_URL: Schema = {"type": "string", "format": "uri", "maxLength": limits.HOOK_URL_CHARACTERS}
+_URL: Schema = {"type": "string", "format": "uri", "maxLength": HOOK_URL_CHARACTERS}
 
 WEBHOOK_SCHEMAS: dict[str, Schema] = {
     "Webhook": object_schema(
         {"url": _URL},
         optional={
             "secret": {"type": "string", "description": "`whsec_` and 24 to 64 bytes in base64; made if left out"},
-            "attempts": {"type": "integer", "minimum": 1, "maximum": limits.HOOK_ATTEMPTS_MOST},
+            "attempts": {"type": "integer", "minimum": 1, "maximum": HOOK_ATTEMPTS_MOST},
             "state": enum_schema(("on", "gone", "ended")),
         },
         about="Where notifications are sent. The secret is told once, where it was made here.",
@@ -223,7 +257,7 @@ WEBHOOK_SCHEMAS: dict[str, Schema] = {
         about="A message that was not taken, whatever was tried.",
     ),
     "LetterPage": object_schema({"letters": array_schema(ref("Letter")), "next": nullable(ref(POSITION))}),
-    "Positions": object_schema({}, optional={"positions": array_schema(ref(POSITION), 0, limits.PAGE)}, closed=True),
+    "Positions": object_schema({}, optional={"positions": array_schema(ref(POSITION), 0, PAGE)}, closed=True),
     "Replay": object_schema({"id": STRING, "replaying": COUNT}),
     "Intent": object_schema(
         {
@@ -238,7 +272,7 @@ WEBHOOK_SCHEMAS: dict[str, Schema] = {
 
 # Admitting: tokens, as they are ordered and told of.
 
-_TOKEN_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": limits.TOKEN_CHARACTERS}
+_TOKEN_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": TOKEN_CHARACTERS}
 _GRANT: Schema = {
     "type": "string",
     "pattern": r"^(\*|admin|(publish|consume|subscribe|query)(:[A-Za-z0-9._~-]*\*?)?)$",
@@ -258,8 +292,8 @@ _TOKEN_FIELDS: dict[str, Schema] = {
 
 TOKEN_SCHEMAS: dict[str, Schema] = {
     "TokenOrder": object_schema(
-        {"name": _TOKEN_TEXT, "allow": array_schema(_GRANT, 1, limits.TOKEN_GRANTS // 2)},
-        optional={"roles": array_schema(_TOKEN_TEXT, most=limits.TOKEN_GRANTS // 2), "expires": _LIFETIME},
+        {"name": _TOKEN_TEXT, "allow": array_schema(_GRANT, 1, TOKEN_GRANTS // 2)},
+        optional={"roles": array_schema(_TOKEN_TEXT, most=TOKEN_GRANTS // 2), "expires": _LIFETIME},
         closed=True,
         about="A token that somebody wants: what for, what it lets do, and for how long.",
     ),
@@ -272,12 +306,12 @@ TOKEN_SCHEMAS: dict[str, Schema] = {
 # Running: how things stand, what is repeated, and what is erased.
 
 _FRACTION: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_SAID: Schema = {"type": "string", "minLength": 1, "maxLength": limits.ABOUT_CHARACTERS}
+_SAID: Schema = {"type": "string", "minLength": 1, "maxLength": ABOUT_CHARACTERS}
 _ADDRESSES: Schema = {
     "type": "object",
     "additionalProperties": {"type": "string", "format": "uri"},
     "minProperties": 1,
-    "maxProperties": limits.RELAY_STRANDS,
+    "maxProperties": RELAY_STRANDS,
 }
 
 OPERATION_SCHEMAS: dict[str, Schema] = {
@@ -339,7 +373,7 @@ OPERATION_SCHEMAS: dict[str, Schema] = {
             "title": _SAID,
             "description": _SAID,
             "licence": {"type": "string", "format": "iri"},
-            "keywords": array_schema(_SAID, most=limits.ABOUT_KEYWORDS),
+            "keywords": array_schema(_SAID, most=ABOUT_KEYWORDS),
             "version_of": {"type": "string", "format": "iri"},
         },
         about="What people say about a stream.",

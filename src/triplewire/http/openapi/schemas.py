@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from triplewire.config import limits
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -81,7 +81,7 @@ SHARED_SCHEMAS: dict[str, Schema] = {
     "StreamName": {
         "type": "string",
         "pattern": "^[A-Za-z0-9][A-Za-z0-9._~-]*$",
-        "maxLength": limits.STREAM_NAME_CHARACTERS,
+        "maxLength": STREAM_NAME_CHARACTERS,
     },
     PROBLEM: object_schema(
         {"type": {"type": "string", "format": "uri"}, "title": STRING, "status": COUNT, "detail": STRING},

@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.auth import TOKEN_PARAMETER
 from triplewire.http.delivery.channels import Channel, Listener
@@ -35,6 +34,40 @@ from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import parse_position
 from triplewire.model.errors import NotFound
+
+BALANCE_MARGIN: Final = 0.2
+"""How much more listeners than the mean of the edges on its port an edge may have, as a share of the mean."""
+
+BALANCE_LEAST: Final = 100
+"""And how many more at least before any of them is sent away: fewer are no load."""
+
+BALANCE_SECONDS: Final = 10.0
+"""How long that must have been so. Listeners that come back after a restart need some seconds."""
+
+BALANCE_SHARE: Final = 0.05
+"""Of its listeners, how many it sends away in a second at most: they come to the others together."""
+
+PRESSURE_SEATS: Final = 0.8
+"""Share of the seats from which on newcomers are sent to repeaters, and some listeners are moved."""
+
+PRESSURE_WORK: Final = 0.85
+"""Share of its time in which the event loop works, from which on the same is done; the rest is for peaks."""
+
+PRESSURE_SECONDS: Final = 5.0
+"""How long it must have been so: a peak is no reason to send anybody away."""
+
+MOVE_SHARE: Final = 0.05
+"""Of the listeners of a stream that are moved at once: they come to another edge together."""
+
+MOVE_SPREAD_MILLISECONDS: Final = 1_000
+"""Over which they are to come there, each at a time of its own."""
+
+ARRIVAL_SECONDS: Final = 5.0
+"""How long an edge waits for the event after which a moved listener goes on; relays are behind by milliseconds."""
+
+ARRIVAL_LOOKS: Final = 10
+"""How often it looks meanwhile."""
+
 
 # Pressures: whether an edge is near its limits, so that others should take some of those who listen.
 
@@ -61,12 +94,12 @@ class OverloadDetector:
         """Whether it is near its limits: too many seats are taken, or it has been too busy at every look for a while.
         To be called again and again."""
         now = self._ticks()
-        if self._work() < limits.PRESSURE_WORK:
+        if self._work() < PRESSURE_WORK:
             self._since = None
         elif self._since is None:
             self._since = now
-        busy = self._since is not None and now - self._since >= limits.PRESSURE_SECONDS
-        return busy or self._seats() >= limits.PRESSURE_SEATS
+        busy = self._since is not None and now - self._since >= PRESSURE_SECONDS
+        return busy or self._seats() >= PRESSURE_SEATS
 
 
 # A position is one of this edge alone. What another edge understands is the id of the last event that a listener has
@@ -148,8 +181,8 @@ class Redirects:
         return found
 
     async def _await(self, stream: str, event: str) -> int | None:
-        for _ in range(limits.ARRIVAL_LOOKS):
-            await self.sleep(limits.ARRIVAL_SECONDS / limits.ARRIVAL_LOOKS)
+        for _ in range(ARRIVAL_LOOKS):
+            await self.sleep(ARRIVAL_SECONDS / ARRIVAL_LOOKS)
             found = await self._workers.run(self._log.find, event, stream)
             if found is not None:
                 return found
@@ -229,7 +262,7 @@ class Migration:
         channel.flush()
         listeners = list(channel)
         told = 0
-        for listener in listeners[: ceil(limits.MOVE_SHARE * len(listeners))]:
+        for listener in listeners[: ceil(MOVE_SHARE * len(listeners))]:
             if (address := self._repeaters.of(tap.stream)) is None:
                 break
             self._tell(listener, make_location(address, [("format", listener.manner.format.name)], event))
@@ -238,7 +271,7 @@ class Migration:
 
     def _tell(self, listener: Listener, location: str) -> None:
         # All at once would be a load of its own, there.
-        retry = int(limits.MOVE_SPREAD_MILLISECONDS * self.chance())
+        retry = int(MOVE_SPREAD_MILLISECONDS * self.chance())
         listener.cursor = max(listener.cursor, self._events.room.place)
         self._moved.inc()
         listener.finish(move_notice(listener.manner.format, listener.cursor, location, retry))
@@ -281,9 +314,9 @@ class ConnectionBalancer:
             self._since = None
         elif self._since is None:
             self._since = now
-        if self._since is None or now - self._since < limits.BALANCE_SECONDS:
+        if self._since is None or now - self._since < BALANCE_SECONDS:
             return 0
-        return self._send_away(min(extra, ceil(limits.BALANCE_SHARE * here)))
+        return self._send_away(min(extra, ceil(BALANCE_SHARE * here)))
 
     def _send_away(self, count: int) -> int:
         chosen = list(islice(self._listeners(), count))
@@ -291,7 +324,7 @@ class ConnectionBalancer:
             channel.flush()
             listener.cursor = max(listener.cursor, channel.place)
             # All at once would be a load of its own.
-            retry = int(limits.MOVE_SPREAD_MILLISECONDS * self._chance())
+            retry = int(MOVE_SPREAD_MILLISECONDS * self._chance())
             listener.finish(closing_notice(listener.manner.format, listener.cursor, retry))
         return len(chosen)
 
@@ -308,4 +341,4 @@ def count_surplus(own: int, others: Sequence[int]) -> int:
     """How many more than its share an edge has; 0 where that is not worth the trouble, or there are no others."""
     mean = (own + sum(others)) / (1 + len(others))
     extra = own - mean
-    return ceil(extra) if extra > max(limits.BALANCE_LEAST, limits.BALANCE_MARGIN * mean) else 0
+    return ceil(extra) if extra > max(BALANCE_LEAST, BALANCE_MARGIN * mean) else 0

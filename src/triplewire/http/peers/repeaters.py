@@ -12,17 +12,33 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi.resource_schemas import RELAY_STRANDS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField
 from triplewire.storage.registry.streams import check_stream_name
+
+SUBSCRIPTION_BODY_BYTES: Final = 1024 * 1024
+"""The JSON that makes subscriptions."""
+
+REPEATERS: Final = 256
+"""Relays that an edge listens to when they tell of themselves; each is a small file."""
+
+REPEATER_SECONDS: Final = 15.0
+"""How long an edge believes what a relay told: a relay says it again three times meanwhile."""
+
+REPEATER_LOOK_SECONDS: Final = 1.0
+"""Between two looks at what other edges over the same directory were told."""
+
+REPEATER_FULL: Final = 0.9
+"""How busy a repeater may be that somebody is sent to."""
+
 
 # there.
 #
@@ -60,7 +76,7 @@ class Repeaters:
     def tell(self, repeater: Repeater) -> None:
         """In place of what the same relay said before. More relays than a limit are not listened to."""
         fresh = {each.id: each for each in self.all()}
-        if repeater.id in fresh or len(fresh) < limits.REPEATERS:
+        if repeater.id in fresh or len(fresh) < REPEATERS:
             self._told = fresh | {repeater.id: repeater}
             self._sent.pop(repeater.id, None)
             if self._folder is not None:
@@ -73,10 +89,10 @@ class Repeaters:
 
     def all(self) -> list[Repeater]:
         """By id. What another edge of the directory was told is known within a second."""
-        if self._folder is not None and self._clock.ticks() - self._looked >= limits.REPEATER_LOOK_SECONDS:
+        if self._folder is not None and self._clock.ticks() - self._looked >= REPEATER_LOOK_SECONDS:
             self._looked = self._clock.ticks()
             self._told |= {each.id: each for each in _read(self._folder) if self._newer(each)}
-        oldest = self._clock.now() - int(limits.REPEATER_SECONDS * 1_000_000)
+        oldest = self._clock.now() - int(REPEATER_SECONDS * 1_000_000)
         self._told = {id: each for id, each in self._told.items() if each.at >= oldest}
         return sorted(self._told.values(), key=lambda each: each.id)
 
@@ -103,7 +119,7 @@ class Repeaters:
         return known is None or repeater.at > known.at
 
     def _room(self, repeater: Repeater) -> bool:
-        return self._load(repeater) < limits.REPEATER_FULL and self._sent.get(repeater.id, 0) < repeater.free
+        return self._load(repeater) < REPEATER_FULL and self._sent.get(repeater.id, 0) < repeater.free
 
     def _load(self, repeater: Repeater) -> float:
         return repeater.load + self._sent.get(repeater.id, 0) / max(repeater.free, 1)
@@ -187,7 +203,7 @@ def _id(request: web.Request) -> str:
 async def _object(request: web.Request) -> Mapping[str, Any]:
     body = await request.read()
     try:
-        told = orjson.loads(body) if len(body) <= limits.SUBSCRIPTION_BODY_BYTES else None
+        told = orjson.loads(body) if len(body) <= SUBSCRIPTION_BODY_BYTES else None
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"the body is no JSON: {error}") from None
     if not isinstance(told, dict):
@@ -196,10 +212,8 @@ async def _object(request: web.Request) -> Mapping[str, Any]:
 
 
 def _streams(value: object) -> Mapping[str, str]:
-    if not isinstance(value, dict) or not value or len(value) > limits.RELAY_STRANDS:
-        raise InvalidField(
-            "streams", f"streams is an object with 1 to {limits.RELAY_STRANDS} names and their addresses"
-        )
+    if not isinstance(value, dict) or not value or len(value) > RELAY_STRANDS:
+        raise InvalidField("streams", f"streams is an object with 1 to {RELAY_STRANDS} names and their addresses")
     return {check_stream_name(name): _address(each) for name, each in value.items()}
 
 

@@ -13,9 +13,9 @@ import zstandard
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
-from triplewire.config import limits
 from triplewire.http.rate_limits import pace_upload
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.rdf.checks import BODY_BYTES
 
 _PIECE_BYTES = 256 * 1024
 """What one step may give: a few bytes may say that they are many."""
@@ -94,7 +94,7 @@ class ZstdDecompressor:
     def _some(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._inflate is None:
-                self._inflate = zstandard.ZstdDecompressor(max_window_size=limits.BODY_BYTES).decompressobj()
+                self._inflate = zstandard.ZstdDecompressor(max_window_size=BODY_BYTES).decompressobj()
             try:
                 yield self._inflate.decompress(data)
             except zstandard.ZstdError as error:
@@ -153,8 +153,8 @@ async def read_body(request: web.Request) -> bytes:
     async for piece in read_pieces(request):
         found.append(piece)
         size += len(piece)
-        if size > limits.BODY_BYTES:
-            raise BodyTooLarge("the body", limits.BODY_BYTES)
+        if size > BODY_BYTES:
+            raise BodyTooLarge("the body", BODY_BYTES)
     return b"".join(found)
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.auth import caller
 from triplewire.http.delivery.events import VisibilityCache
@@ -46,6 +45,13 @@ from triplewire.security import Principal, Verb
 from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.registry.streams import check_stream_name
 
+REFUSALS_TOLD: Final = 100
+"""Items of one body that are refused of which the answer tells why; the others it counts."""
+
+INLINE_BYTES: Final = 16 * 1024
+"""A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
+
+
 # Receipts: what publishers are told of a body, once its events are durable.
 
 
@@ -64,7 +70,7 @@ def created_response(found: Mapping[str, Any]) -> web.Response:
 def publish_response(told: Mapping[str, Any], results: Sequence[ItemResult]) -> web.Response:
     """201 if anything of a body was taken, with what was refused; else the first problem, with all of them."""
     refused = [each.told() for each in results if not each.positions]
-    shown: dict[str, Any] = {"refused": refused[: limits.REFUSALS_TOLD], "refusals": len(refused)} if refused else {}
+    shown: dict[str, Any] = {"refused": refused[:REFUSALS_TOLD], "refusals": len(refused)} if refused else {}
     positions = [position for each in results for position in each.positions]
     if positions:
         return created_response(receipt_document(told, positions, sum(each.repeated for each in results)) | shown)
@@ -188,7 +194,7 @@ class PublishEndpoint:
 
     async def decoded(self, decoding: Callable[[], list[Decoded]], size: int, *, heavy: bool = False) -> list[Decoded]:
         """What a function makes of a body, in a thread where it is large or the function is `heavy`."""
-        if size <= limits.INLINE_BYTES and not heavy:
+        if size <= INLINE_BYTES and not heavy:
             return self._decoded(decoding)
         return await self._workers.run(self._decoded, decoding)
 

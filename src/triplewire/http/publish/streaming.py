@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.requests import parse_event_headers
+from triplewire.http.delivery.writer import LISTENER_SECONDS
 from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.publish.decompression import read_pieces
 from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
@@ -29,10 +29,19 @@ from triplewire.http.publish.items import EventIds, ItemReader, ItemResult, Publ
 from triplewire.http.rate_limits import UNBOUNDED_BODY, pace_upload
 from triplewire.model import EventHeaders
 from triplewire.model.errors import InputError, TriplewireError, Unavailable
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.envelopes import ENVELOPES, Envelope, decode_body, find_envelope, find_streaming_envelope
 from triplewire.security import Principal
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import check_stream_name
+
+PUBLISHERS: Final = 2_000
+"""Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
+
+PUBLISHING_UNDER_WAY: Final = 8
+"""Pieces of what such a client sends, up to 256 KiB each, that wait for the disk at a time. Then nothing more is read
+from it."""
+
 
 MEDIA_TYPE = "application/x-ndjson"
 
@@ -65,7 +74,7 @@ class PublishProgress:
     tell: SendAcknowledgements
     counts: PublishCounts = field(default_factory=PublishCounts)
     _under_way: asyncio.Queue[asyncio.Task[list[ItemResult]] | None] = field(
-        default_factory=lambda: asyncio.Queue(limits.PUBLISHING_UNDER_WAY)
+        default_factory=lambda: asyncio.Queue(PUBLISHING_UNDER_WAY)
     )
 
     async def hand_in(self, parcels: Sequence[PublishItem]) -> None:
@@ -89,7 +98,7 @@ class PublishProgress:
 class StreamingPublish:
     """Lets clients publish for as long as they like."""
 
-    def __init__(self, publications: PublishEndpoint, origins: Origins, most: int = limits.PUBLISHERS) -> None:
+    def __init__(self, publications: PublishEndpoint, origins: Origins, most: int = PUBLISHERS) -> None:
         self._publications = publications
         self._origins = origins
         self.most = most
@@ -134,7 +143,7 @@ class StreamingPublish:
         stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
         reading = MessageReader(request.query.get("type", MEDIA_TYPE), stream, headers)
         with self._publisher() as closing:
-            socket = web.WebSocketResponse(max_msg_size=limits.BODY_BYTES, heartbeat=limits.LISTENER_SECONDS)
+            socket = web.WebSocketResponse(max_msg_size=BODY_BYTES, heartbeat=LISTENER_SECONDS)
             await socket.prepare(request)
             progress = PublishProgress(self._publications, caller(request), partial(_send_each, socket))
             messages = _pace_messages(request, _messages(socket))

@@ -13,12 +13,12 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
+from triplewire.history.pool import WORKER_START_SECONDS
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.publish.items import PublishItem, split_items
 from triplewire.http.resources.bodies import json_response
@@ -34,10 +34,23 @@ from triplewire.model.errors import (
 )
 from triplewire.model.events import parse_payload
 from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate, to_ntriples
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.rdf.shacl import parse_shapes
+from triplewire.rdf.shacl_worker import SHAPES_BYTES
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import ShapesCache, StreamShapes, ValidationMode, check_stream_name
+
+SHAPES_EVENTS: Final = 100
+"""Events that are judged for one question: some milliseconds each."""
+
+SHAPES_SECONDS: Final = 10.0
+"""For one question to the process that judges; one that takes longer is killed with it. A pattern may backtrack for
+years."""
+
+SHAPES_WAITING: Final = 64
+"""Bodies that wait to be judged, of at most `BODY_BYTES` each."""
+
 
 # Judges: the process that knows the validator, as the event loop sees it.
 
@@ -50,7 +63,7 @@ class ShaclValidator:
     """One process, which begins with the first question and begins anew after it was killed. Questions are answered in
     the order in which they come, so that events stay in theirs."""
 
-    def __init__(self, seconds: float = limits.SHAPES_SECONDS, command: Sequence[str] = VALIDATOR_COMMAND) -> None:
+    def __init__(self, seconds: float = SHAPES_SECONDS, command: Sequence[str] = VALIDATOR_COMMAND) -> None:
         self.seconds = seconds
         """For one question."""
         self._command = command
@@ -69,8 +82,8 @@ class ShaclValidator:
     async def judge(self, key: str, shapes: str, events: Sequence[str]) -> list[ShaclVerdict]:
         """Of events' texts, by shapes that have a key of their own. Raises Unavailable where it takes too long."""
         found: list[ShaclVerdict] = []
-        for start in range(0, len(events), limits.SHAPES_EVENTS):
-            some = events[start : start + limits.SHAPES_EVENTS]
+        for start in range(0, len(events), SHAPES_EVENTS):
+            some = events[start : start + SHAPES_EVENTS]
             found += (await self._asked({"key": key, "shapes": shapes, "events": some}))["verdicts"]
         return found
 
@@ -106,9 +119,9 @@ class ShaclValidator:
             return self._process
         self._taught = set()
         self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=PIPE, start_new_session=True, limit=limits.BODY_BYTES
+            *self._command, stdin=PIPE, stdout=PIPE, start_new_session=True, limit=BODY_BYTES
         )
-        async with asyncio.timeout(limits.WORKER_START_SECONDS):
+        async with asyncio.timeout(WORKER_START_SECONDS):
             await _receive(self._process)
         return self._process
 
@@ -174,7 +187,7 @@ class ShapeGate:
 
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[None]:
-        if self._waiting >= limits.SHAPES_WAITING:
+        if self._waiting >= SHAPES_WAITING:
             raise Unavailable(f"{self._waiting} bodies wait to be judged by shapes; try again later")
         self._waiting += 1
         try:
@@ -257,8 +270,8 @@ class _ShapeRoutes:
         """In place of those that the stream had."""
         stream, mode = check_stream_name(request.match_info["stream"]), _parse_mode(request)
         syntax = find_syntax(request.headers.get("Content-Type"))
-        if (request.content_length or 0) > limits.SHAPES_BYTES:
-            raise BodyTooLarge("the shapes", limits.SHAPES_BYTES)
+        if (request.content_length or 0) > SHAPES_BYTES:
+            raise BodyTooLarge("the shapes", SHAPES_BYTES)
         text = await asyncio.to_thread(parse_shapes, await request.read(), syntax)
         await self._check(text)
         made = await asyncio.to_thread(self._shapes.put, stream, mode, text)

@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi.resource_schemas import TOKEN_CHARACTERS, TOKEN_GRANTS
 from triplewire.http.resources.bodies import json_response, read_json
 from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, BodyTooLarge, Conflict, InvalidField, NotFound, UnknownMediaType
 from triplewire.security import parse_policy
+from triplewire.security.policy import POLICY_BYTES
 from triplewire.security.principals import Principal
 from triplewire.security.tokens import AccessToken, format_token, hash_secret, new_id, new_secret, parse_lifetime
 from triplewire.storage.registry.ports import Registry
@@ -32,6 +33,14 @@ from triplewire.storage.registry.security import (
     token_from_change,
     token_to_value,
 )
+
+TOKENS: Final = 10_000
+"""Tokens that there may be, revoked ones among them: some 10 MB in each edge. Those that are good for nothing make
+room."""
+
+TOKEN_BODY_BYTES: Final = 64 * 1024
+"""The JSON that asks for a token: all that it may have."""
+
 
 _TOKEN_FIELDS = ("name", "allow", "roles", "expires")
 
@@ -68,7 +77,7 @@ class TokenManager:
         self._clock = clock
 
     def create(self, order: TokenRequest) -> tuple[AccessToken, str]:
-        """The token, and the text of it, which nobody can tell afterwards. Raises InvalidField or BadRequest for an order that
+        """The token, and its text, which is shown once. Raises InvalidField or BadRequest for an order that
         makes no sense, Conflict where there are too many."""
         _check_token_request(order)
         now = self._clock.now()
@@ -108,19 +117,19 @@ class TokenManager:
     def _in_the_way(self, now: int) -> list[str]:
         """Where there are as many as may be, those that are good for nothing."""
         found = read_tokens(self._registry)
-        if len(found) < limits.TOKENS:
+        if len(found) < TOKENS:
             return []
         gone = [each.id for each in found if each.state(now) != "good"]
         if not gone:
-            raise Conflict(f"there are {limits.TOKENS} tokens, which is the most; revoke some")
+            raise Conflict(f"there are {TOKENS} tokens, which is the most; revoke some")
         return gone
 
 
 def _check_token_request(order: TokenRequest) -> None:
     if not order.allow:
         raise InvalidField("allow", "allow must say what the token lets do: publish:home, consume:city-*, query, admin")
-    if len(order.allow) + len(order.roles) > limits.TOKEN_GRANTS:
-        raise InvalidField("allow", f"a token has at most {limits.TOKEN_GRANTS} grants and roles")
+    if len(order.allow) + len(order.roles) > TOKEN_GRANTS:
+        raise InvalidField("allow", f"a token has at most {TOKEN_GRANTS} grants and roles")
     for field, texts in (("name", (order.name,)), ("allow", order.allow), ("roles", order.roles)):
         for text in texts:
             _check_text(field, text)
@@ -128,9 +137,9 @@ def _check_token_request(order: TokenRequest) -> None:
 
 
 def _check_text(field: str, text: str) -> None:
-    if not text or not text.isprintable() or len(text) > limits.TOKEN_CHARACTERS:
+    if not text or not text.isprintable() or len(text) > TOKEN_CHARACTERS:
         raise InvalidField(
-            field, f"{field} must be printable text of at most {limits.TOKEN_CHARACTERS} characters, not {text!r}"
+            field, f"{field} must be printable text of at most {TOKEN_CHARACTERS} characters, not {text!r}"
         )
 
 
@@ -181,7 +190,7 @@ class _TokenRoutes:
     @serves(resource_operations.CREATE_TOKEN)
     async def create(self, request: web.Request) -> web.Response:
         """201, with the token itself: the only answer that ever has it."""
-        given = await read_json(request, limits.TOKEN_BODY_BYTES)
+        given = await read_json(request, TOKEN_BODY_BYTES)
         made, text = await asyncio.to_thread(self._tokens.create, TokenRequest.from_json(given))
         headers = {"Location": f"/tokens/{made.id}", "Cache-Control": "no-store"}
         return json_response({**self._told(made), "token": text}, status=201, headers=headers)
@@ -273,8 +282,8 @@ class _PolicyRoutes:
 async def _read_policy(request: web.Request) -> str:
     if request.content_type not in _POLICY_TYPES:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), _POLICY_TYPES)
-    if (request.content_length or 0) > limits.POLICY_BYTES:
-        raise BodyTooLarge("the policy", limits.POLICY_BYTES)
+    if (request.content_length or 0) > POLICY_BYTES:
+        raise BodyTooLarge("the policy", POLICY_BYTES)
     try:
         return (await request.read()).decode()
     except UnicodeDecodeError as error:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
+from triplewire.http.openapi import resource_schemas
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.rdf.checks import check_nesting
 from triplewire.storage.registry.ports import Registry, RegistryChange
@@ -25,9 +25,9 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 def parse_page_size(request: web.Request) -> int:
     """As the parameter `limit` says. Raises BadRequest."""
-    text = request.query.get("limit", str(limits.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
+    text = request.query.get("limit", str(resource_schemas.PAGE))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= resource_schemas.PAGE:
+        raise BadRequest(f"limit must be a number from 1 to {resource_schemas.PAGE}, not {text!r}")
     return int(text)
 
 

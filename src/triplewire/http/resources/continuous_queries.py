@@ -16,10 +16,10 @@ from typing import Any
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
 from triplewire.http.auth import caller
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, resource_schemas, serves
+from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import dataflow, documents, query_requests
 from triplewire.http.resources.bodies import (
     JSON,
@@ -31,6 +31,7 @@ from triplewire.http.resources.bodies import (
     read_json,
 )
 from triplewire.http.resources.dataflow import DataflowGraph, QueryFlow, StreamsRead
+from triplewire.http.resources.documents import BULK_LINES
 from triplewire.http.resources.query_requests import (
     UNBOUNDED_FIELDS,
     WINDOWED_FIELDS,
@@ -38,6 +39,7 @@ from triplewire.http.resources.query_requests import (
     StructureCache,
 )
 from triplewire.http.resources.subscription_requests import BackfillStarts
+from triplewire.matching.canonical_form import REMEMBERED_SKELETONS
 from triplewire.model import START, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import (
@@ -54,6 +56,7 @@ from triplewire.model.subscriptions import ContinuousQuery, query_to_value
 from triplewire.security import EVERYONE, Policy, Principal, Verb
 from triplewire.security.principals import may_see, owner_of
 from triplewire.sparql.rspql import Registration, parse_registration
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 from triplewire.storage.registry.streams import check_stream_name
@@ -123,7 +126,7 @@ class ContinuousQueryManager:
         return found
 
     def page(
-        self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE
+        self, after: int = START, limit: int = resource_schemas.PAGE, by: Principal = EVERYONE
     ) -> ResourcePage[ContinuousQuery]:
         """Those registered after a position, as far as they are there for who asks."""
         own = None if by.may(Verb.ADMIN) else queries_owned_by(by.name)
@@ -146,7 +149,7 @@ class ContinuousQueryManager:
 
     def _all(self) -> Iterator[ContinuousQuery]:
         after: int = START
-        while changes := self._registry.list(QUERY, after=after, limit=limits.BULK_LINES):
+        while changes := self._registry.list(QUERY, after=after, limit=BULK_LINES):
             yield from map(query_from_change, changes)
             after = changes[-1].position
 
@@ -265,7 +268,7 @@ class ContinuousQueryManager:
                 yield STRUCTURE, key, structure.to_value()
 
     def _remember(self, structures: Mapping[str, QueryStructure]) -> None:
-        if len(self._known) > limits.REMEMBERED_SKELETONS:
+        if len(self._known) > REMEMBERED_SKELETONS:
             self._known = set()
         self._known |= structures.keys()
 
@@ -376,7 +379,7 @@ class _QueryRoutes:
             return await self._one(
                 ContinuousQueryRequest.from_text(await _read_text(request), request.query.items()), caller(request)
             )
-        given = await read_json(request, limits.SUBSCRIPTION_BODY_BYTES, (JSON, *_TEXT_TYPES, documents.MEDIA_TYPE))
+        given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, *_TEXT_TYPES, documents.MEDIA_TYPE))
         if not isinstance(given, list):
             return await self._one(ContinuousQueryRequest.from_json(given), caller(request))
         return json_response(
@@ -417,7 +420,7 @@ class _QueryRoutes:
 
 
 async def _read_text(request: web.Request) -> str:
-    body = await read_body_within(request, "the query", limits.QUERY_BYTES)
+    body = await read_body_within(request, "the query", QUERY_BYTES)
     try:
         return body.decode()
     except UnicodeDecodeError as error:

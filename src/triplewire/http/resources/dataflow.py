@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.continuous.windows.plans import plan_windows
 from triplewire.model.errors import Forbidden, InvalidField
 from triplewire.model.subscriptions import ContinuousQuery
@@ -18,6 +18,11 @@ from triplewire.security import Policy, Principal, Verb, Visibility, publish_per
 from triplewire.security.principals import principal_of
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import queries_publishing_to
+
+QUERY_STREAMS: Final = 10_000
+"""Streams that a continuous query reads by way of others that publish into them: each is looked at when it is
+registered, in some 50 µs, because it must not come to read what it publishes."""
+
 
 # A query must not read what it publishes itself, neither directly nor by way of others: it would never come to rest.
 
@@ -71,10 +76,8 @@ class DataflowGraph:
                 return f"{goal} → {way} → {goal}"
             fresh = [each for each in reads if each not in passed]
             passed.update(fresh)
-            if len(passed) > limits.QUERY_STREAMS:
-                raise InvalidField(
-                    "into", f"more than {limits.QUERY_STREAMS} streams lead to the query by way of others"
-                )
+            if len(passed) > QUERY_STREAMS:
+                raise InvalidField("into", f"more than {QUERY_STREAMS} streams lead to the query by way of others")
             ahead += [(each.reads, f"query {each.id} → {name} → {way}") for name in fresh for each in self._into(name)]
         return None
 

@@ -9,12 +9,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
+from triplewire.history.protocol import CHUNK_BYTES
+from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.problems import describe_error
 from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start
 from triplewire.matching.results import format_timestamp
@@ -25,6 +26,15 @@ from triplewire.rdf.checks import check_nesting
 from triplewire.storage.registry.ontologies import LoadedOntology
 from triplewire.storage.registry.subscriptions import Lane, QueryTemplate, narrowing_fields
 from triplewire.storage.webhooks import Webhook
+
+BULK_LINES: Final = 2_000
+"""Subscriptions of a bulk that are made in one transaction: some 100 ms, for which publishers wait."""
+
+BULK_BYTES: Final = 4 * 1024 * 1024
+"""Lines of a bulk that are held at once, and answers that wait in memory for its end; more of these go to the disk."""
+
+BULK_SUBSCRIPTIONS: Final = 1_000_000
+"""Lines of one bulk. Its answers wait on the disk until all is read: at worst some 500 MB of errors."""
 
 
 def subscription_document(made: Subscription) -> dict[str, Any]:
@@ -116,7 +126,7 @@ def _without_nulls(**fields: object) -> dict[str, Any]:
 
 MEDIA_TYPE = "application/x-ndjson"
 
-_LINE_BYTES = limits.SUBSCRIPTION_BODY_BYTES
+_LINE_BYTES = SUBSCRIPTION_BODY_BYTES
 
 Requested = TypeVar("Requested")
 """What a line asks for."""
@@ -166,9 +176,9 @@ async def read_batches(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Sequence[
     async for piece in pieces:
         for line in lines.feed(piece):
             held.add(line)
-            if held.full or line.number > limits.BULK_SUBSCRIPTIONS:
+            if held.full or line.number > BULK_SUBSCRIPTIONS:
                 yield held.take()
-            if line.number > limits.BULK_SUBSCRIPTIONS:
+            if line.number > BULK_SUBSCRIPTIONS:
                 return
     for line in lines.end():
         held.add(line)
@@ -183,7 +193,7 @@ class _BulkBatch:
 
     @property
     def full(self) -> bool:
-        return len(self.lines) >= limits.BULK_LINES or self.size >= limits.BULK_BYTES
+        return len(self.lines) >= BULK_LINES or self.size >= BULK_BYTES
 
     def add(self, line: BulkLine) -> None:
         self.lines.append(line)
@@ -218,21 +228,21 @@ def parse_bulk_subscription(value: object) -> SubscriptionRequest:
 
 async def bulk_response(request: web.Request, answer: Callable[[Sequence[BulkLine]], bytes]) -> web.StreamResponse:
     """Who sends all before reading anything must not be waited for: the answer begins when all is read."""
-    with SpooledTemporaryFile(max_size=limits.BULK_BYTES) as told:
+    with SpooledTemporaryFile(max_size=BULK_BYTES) as told:
         async with aclosing(read_batches(request.content.iter_any())) as portioned:
             async for lines in portioned:
                 told.write(await asyncio.to_thread(answer, lines))
         told.seek(0)
         response = web.StreamResponse(headers={"Content-Type": MEDIA_TYPE})
         await response.prepare(request)
-        while piece := told.read(limits.CHUNK_BYTES):
+        while piece := told.read(CHUNK_BYTES):
             await response.write(piece)
         return response
 
 
 def _parse_line(read: Callable[[object], Requested], line: BulkLine) -> Requested | TriplewireError:
-    if line.number > limits.BULK_SUBSCRIPTIONS:
-        return BadRequest(f"a bulk has at most {limits.BULK_SUBSCRIPTIONS} lines; nothing was read from here on")
+    if line.number > BULK_SUBSCRIPTIONS:
+        return BadRequest(f"a bulk has at most {BULK_SUBSCRIPTIONS} lines; nothing was read from here on")
     if line.text is None:
         return BodyTooLarge("the line", _LINE_BYTES)
     try:

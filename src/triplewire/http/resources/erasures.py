@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.resources.bodies import json_response, parse_page_size
 from triplewire.matching.results import format_timestamp
@@ -24,6 +23,7 @@ from triplewire.model import ErasureScope, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.rdf import check_id
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.storage.registry.erasure import ERASURE, STEPS, ErasureReceipt, receipt_from_change, request_entries
 from triplewire.storage.registry.ports import Registry
 
@@ -114,8 +114,8 @@ def _parse_text(name: str, text: str | None) -> str | None:
     """A parameter as the door would have taken it when an event was published."""
     if text is None:
         return None
-    if len(text) > limits.HEADER_CHARACTERS:
-        raise BadRequest(f"{name} has {len(text)} characters; at most {limits.HEADER_CHARACTERS} are taken")
+    if len(text) > HEADER_CHARACTERS:
+        raise BadRequest(f"{name} has {len(text)} characters; at most {HEADER_CHARACTERS} are taken")
     if not text or not text.isprintable() or any(character in _FORBIDDEN for character in text):
         raise BadRequest(f"{name} must be printable text without quotes and backslashes, not {text!r}")
     return text

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
+from triplewire.matching.canonical_form import REMEMBERED_SKELETONS
 from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
 from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.matching.shapes import LiftedShape
@@ -54,6 +54,13 @@ from triplewire.storage.registry.subscriptions import (
     subscription_from_change,
     subscription_to_value,
 )
+
+ONTOLOGY_BYTES: Final = 8 * 1024 * 1024
+"""An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
+
+ONTOLOGY_TRIPLES: Final = 100_000
+"""Triples of one ontology. Whoever reads the registry's changes reads them: at worst about 20 MB of text."""
+
 
 # Entailments: subscriptions that follow the ontologies, from version to version.
 #
@@ -93,7 +100,7 @@ class SubscriptionEntailment:
             return self._positions[1]
 
     def lift(self, asked: ShapeRequest, version: int) -> LiftedShape:
-        """What is asked by what is loaded now, which is of this version. Raises InvalidField where that is too much of the
+        """What is asked by what is loaded now, of this version. Raises InvalidField where that is too much of the
         ontologies."""
         try:
             return self._current(version)[1].lift(asked)
@@ -175,7 +182,7 @@ def _prepared_queries(ontology: Ontology) -> PreparedShapes:
     names = {term for triple in (*ontology.facts, *ontology.schema) for term in triple}
     ends = "\n".join(names | ontology.classes | ontology.properties)
     return PreparedShapes(
-        lambda asked: _entail_and_lift(asked, ontology), known=lru_cache(limits.REMEMBERED_SKELETONS)(ends.__contains__)
+        lambda asked: _entail_and_lift(asked, ontology), known=lru_cache(REMEMBERED_SKELETONS)(ends.__contains__)
     )
 
 
@@ -237,11 +244,11 @@ def format_ontology(loaded: LoadedOntology, syntax: Syntax) -> bytes:
 
 
 def _parse_ontology(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
-    if len(body) > limits.ONTOLOGY_BYTES:
-        raise BodyTooLarge("the ontology", limits.ONTOLOGY_BYTES)
+    if len(body) > ONTOLOGY_BYTES:
+        raise BodyTooLarge("the ontology", ONTOLOGY_BYTES)
     lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
-    if len(lines) > limits.ONTOLOGY_TRIPLES:
-        raise InputError(f"the ontology has {len(lines)} triples, over the limit of {limits.ONTOLOGY_TRIPLES}")
+    if len(lines) > ONTOLOGY_TRIPLES:
+        raise InputError(f"the ontology has {len(lines)} triples, over the limit of {ONTOLOGY_TRIPLES}")
     ontology = build_ontology(_split_triple(line) for line in lines)
     return LoadedOntology(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
 

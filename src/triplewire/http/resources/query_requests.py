@@ -11,20 +11,22 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from triplewire.config import limits
 from triplewire.continuous.join_network.layout import SLOTS
 from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
+from triplewire.http.openapi.resource_schemas import NARROWING_VALUES
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.matching.prepared_queries import PreparedQueries
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, Unsupported
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.sparql.algebra import Dataset
 from triplewire.sparql.conjunctions import Bind
 from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.sparql.syntax.lexer import SourceText, Token, unsupported
-from triplewire.sparql.syntax.windows import duration_microseconds
+from triplewire.sparql.syntax.queries import QUERY_BYTES
+from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS, duration_microseconds
 from triplewire.sparql.traversal import pattern_variables
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import Registry
@@ -38,7 +40,7 @@ QUERY_FIELDS = ("query", "name", *UNBOUNDED_FIELDS, *WINDOWED_FIELDS, "into")
 
 _BAG, _SET = "bag", "set"
 _SECOND = 1_000_000
-_SECONDS_MOST = limits.QUERY_WINDOW_DAYS * 86_400
+_SECONDS_MOST = QUERY_WINDOW_DAYS * 86_400
 _SPAN_MOST = 2**53
 _NUMBERS = ("within", "span", "lateness")
 
@@ -114,15 +116,15 @@ def _parse_number(text: str) -> object:
 def _parse_text(given: object) -> str:
     if not isinstance(given, str) or not given.strip():
         raise InvalidField("query", "query must hold the text of a query, in SPARQL or, with windows, in RSP-QL")
-    if len(given) * 4 > limits.QUERY_BYTES and len(given.encode(errors="replace")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if len(given) * 4 > QUERY_BYTES and len(given.encode(errors="replace")) > QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
     return given
 
 
 def _parse_name(given: object) -> str | None:
     if given is None:
         return None
-    most = limits.HEADER_CHARACTERS
+    most = HEADER_CHARACTERS
     if not isinstance(given, str) or not given or len(given) > most or not given.isprintable():
         raise InvalidField("name", f"name is printable text of 1 to {most} characters, not {given!r}")
     return given
@@ -144,8 +146,8 @@ def _parse_streams(given: object) -> tuple[str, ...] | None:
     named = [given] if isinstance(given, str) else given
     if not isinstance(named, list) or not named:
         raise InvalidField("streams", f"streams must be a list of names, not {given!r}")
-    if len(named) > limits.NARROWING_VALUES:
-        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {limits.NARROWING_VALUES}")
+    if len(named) > NARROWING_VALUES:
+        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {NARROWING_VALUES}")
     return tuple(sorted({_parse_stream("streams", each) for each in named}))
 
 

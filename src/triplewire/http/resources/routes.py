@@ -11,13 +11,13 @@ from typing import Any
 
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import documents
 from triplewire.http.resources.bodies import JSON, json_response, parse_page_size, read_body_within, read_json
 from triplewire.http.resources.explain import SubscriptionExplainer
-from triplewire.http.resources.ontologies import OntologyManager, format_ontology
+from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, OntologyManager, format_ontology
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.matching.results import format_timestamp
@@ -139,7 +139,7 @@ class _OntologyRoutes:
     async def load(self, request: web.Request) -> web.Response:
         """In place of what had the name, if anything had."""
         syntax = find_syntax(request.headers.get("Content-Type"))
-        name, body = request.match_info["name"], await read_body_within(request, "the ontology", limits.ONTOLOGY_BYTES)
+        name, body = request.match_info["name"], await read_body_within(request, "the ontology", ONTOLOGY_BYTES)
         loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
         return json_response(documents.ontology_document(loaded), headers={"Location": f"/ontologies/{name}"})
 
@@ -196,7 +196,7 @@ class _TemplateRoutes:
 
 
 async def _read_json(request: web.Request) -> object:
-    return await read_json(request, limits.SUBSCRIPTION_BODY_BYTES, (JSON, documents.MEDIA_TYPE))
+    return await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, documents.MEDIA_TYPE))
 
 
 def _is_dry_run(request: web.Request) -> bool:

@@ -15,7 +15,12 @@ from typing import Any
 
 import orjson
 
-from triplewire.config import limits
+from triplewire.http.openapi.resource_schemas import (
+    HOOK_ATTEMPTS_MOST,
+    LEASE_SECONDS_LEAST,
+    LEASE_SECONDS_MOST,
+    NARROWING_VALUES,
+)
 from triplewire.matching import filters
 from triplewire.matching.event_history import EventReader, find_position
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
@@ -23,7 +28,9 @@ from triplewire.model import START, Kind, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import Names
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security.webhooks import AllowedNetworks, check_secret, new_secret, parse_target
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import NARROWING
 from triplewire.storage.webhooks import SecretStore
@@ -93,8 +100,8 @@ def _parse_secret(given: object) -> str:
 def _parse_attempts(given: object) -> int | None:
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= limits.HOOK_ATTEMPTS_MOST:
-        raise InvalidField("webhook", f"attempts must be a whole number from 1 to {limits.HOOK_ATTEMPTS_MOST}")
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= HOOK_ATTEMPTS_MOST:
+        raise InvalidField("webhook", f"attempts must be a whole number from 1 to {HOOK_ATTEMPTS_MOST}")
     return given
 
 
@@ -152,7 +159,7 @@ class BackfillStarts:
         if position > head:
             raise InvalidField(
                 "from",
-                f"from must be a position that there is, up to {format_position(head)}, not {format_position(position)}",
+                f"from must be a position up to {format_position(head)}, not {format_position(position)}",
             )
         return position
 
@@ -287,7 +294,7 @@ def _parse_instance(value: Mapping[str, Any]) -> TemplateInstance | None:
 
 
 def _parse_ttl(value: Mapping[str, Any]) -> float | None:
-    given, least, most = value.get("ttl"), limits.LEASE_SECONDS_LEAST, limits.LEASE_SECONDS_MOST
+    given, least, most = value.get("ttl"), LEASE_SECONDS_LEAST, LEASE_SECONDS_MOST
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not least <= given <= most:
@@ -320,8 +327,8 @@ def _parse_sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
     if not isinstance(text, str) or not text.strip():
         others = ", ".join(("filter", "filters", "template", *NARROWING))
         raise InvalidField("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
-    if len(text) * 4 > limits.QUERY_BYTES and len(text.encode(errors="replace")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if len(text) * 4 > QUERY_BYTES and len(text.encode(errors="replace")) > QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
     return text
 
 
@@ -343,18 +350,16 @@ def _parse_names(field: str, given: object) -> str | tuple[str, ...]:
         return _parse_name(field, given)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
         raise InvalidField(field, f"{field} must be a text or a list of some, not {given!r}")
-    if len(given) > limits.NARROWING_VALUES:
-        raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {limits.NARROWING_VALUES}")
+    if len(given) > NARROWING_VALUES:
+        raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {NARROWING_VALUES}")
     return tuple(sorted({_parse_name(field, each) for each in given}))
 
 
 def _parse_name(field: str, text: str) -> str:
     if field == "stream":
         return _parse_stream(text)
-    if not text or len(text) > limits.HEADER_CHARACTERS or not text.isprintable():
-        raise InvalidField(
-            field, f"{field} is printable text of 1 to {limits.HEADER_CHARACTERS} characters, not {text!r}"
-        )
+    if not text or len(text) > HEADER_CHARACTERS or not text.isprintable():
+        raise InvalidField(field, f"{field} is printable text of 1 to {HEADER_CHARACTERS} characters, not {text!r}")
     return text
 
 

@@ -17,8 +17,9 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
-from triplewire.config import limits
+from triplewire.http.openapi import resource_schemas
 from triplewire.http.resources.bodies import ResourcePage, list_page
+from triplewire.http.resources.documents import BULK_LINES
 from triplewire.http.resources.ontologies import SubscriptionEntailment, query_asked_by
 from triplewire.http.resources.subscription_requests import (
     BackfillStarts,
@@ -27,7 +28,7 @@ from triplewire.http.resources.subscription_requests import (
     WebhookRegistrar,
 )
 from triplewire.http.resources.templates import TemplateManager, fill_values
-from triplewire.matching.canonical_form import ConstantSymmetries
+from triplewire.matching.canonical_form import REMEMBERED_SKELETONS, ConstantSymmetries
 from triplewire.matching.prepared_queries import PreparedShapes
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import LiftedShape, Shape
@@ -223,7 +224,7 @@ class SubscriptionVisibility:
 
     def _all(self) -> Iterator[Subscription]:
         after: int = START
-        while changes := self._registry.list(SUBSCRIPTION, after=after, limit=limits.BULK_LINES):
+        while changes := self._registry.list(SUBSCRIPTION, after=after, limit=BULK_LINES):
             yield from map(subscription_from_change, changes)
             after = changes[-1].position
 
@@ -294,7 +295,7 @@ class SubscriptionManager:
         return _fill_template(wish, wish.instance, _find_template(wish.instance, self.templates.find))
 
     def begins(self, wish: SubscriptionRequest) -> int | None:
-        """The first position of the past that is asked for, if any is. Raises InvalidField for what lies in the future."""
+        """The first position of history that is asked for, if any is. Raises InvalidField for a position to come."""
         if wish.begins is None:
             return None
         if self._beginnings is None:
@@ -310,7 +311,7 @@ class SubscriptionManager:
         return found
 
     def page(
-        self, after: int = START, limit: int = limits.PAGE, by: Principal = EVERYONE
+        self, after: int = START, limit: int = resource_schemas.PAGE, by: Principal = EVERYONE
     ) -> ResourcePage[Subscription]:
         """Those made after a position, as far as they are there for who asks."""
         own = None if by.may(Verb.ADMIN) else subscriptions_owned_by(by.name)
@@ -381,7 +382,7 @@ class SubscriptionManager:
                 yield SHAPE, key, shape.to_value()
 
     def _remember(self, shapes: Mapping[str, Shape]) -> None:
-        if len(self._shapes) > limits.REMEMBERED_SKELETONS:
+        if len(self._shapes) > REMEMBERED_SKELETONS:
             self._shapes = set()
         self._shapes |= shapes.keys()
 

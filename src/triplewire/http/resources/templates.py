@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from triplewire.config import limits
 from triplewire.matching.prepared_queries import substitute_terms
 from triplewire.matching.shapes import lift
 from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, InvalidField, NotFound, TriplewireError
 from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_literal
 from triplewire.sparql import Family, family_of, parse_query
 from triplewire.sparql.syntax.lexer import SourceText
-from triplewire.sparql.syntax.queries import parse_term
+from triplewire.sparql.syntax.queries import QUERY_BYTES, parse_term
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import (
     TEMPLATE,
@@ -104,7 +103,7 @@ class TemplateManager:
     def put(self, name: str, value: object) -> QueryTemplate:
         """In place of what had the name; instances that were made of that stay as they are.
 
-        Raises InvalidField for a field that does not fit, SparqlSyntax or Unsupported for a text that no instance could have.
+        Raises InvalidField for a wrong field, SparqlSyntax or Unsupported for a text that no instance could have.
         """
         drafted = _parse_template(check_template_name(name), value)
         (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
@@ -128,7 +127,7 @@ class TemplateManager:
 
 
 def fill_values(template: QueryTemplate, values: Mapping[str, Any]) -> TemplateValues:
-    """The terms of an instance, by parameter, in order. Raises InvalidField for a value that is missing, unknown or no term
+    """The terms of an instance, by parameter, in order. Raises InvalidField for a missing or unknown value, or no term
     of its type."""
     for name in values:
         if name not in template.parameters:
@@ -156,8 +155,8 @@ def _parse_template(name: str, value: object) -> QueryTemplate:
     text = value.get("sparql")
     if not isinstance(text, str) or not text.strip():
         raise InvalidField("sparql", "sparql must hold the text of a query with $parameters")
-    if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the query", limits.QUERY_BYTES)
+    if len(text.encode(errors="replace")) > QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
     template = QueryTemplate(name, text, _parse_parameters(text, value.get("parameters")))
     _check_instantiable(template)
     return template

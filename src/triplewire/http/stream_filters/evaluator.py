@@ -14,14 +14,13 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
-from typing import Protocol
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.http.formats.notifications import MatchSelector, find_positions
 from triplewire.http.ports import ThreadPool
@@ -43,6 +42,23 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.security import visibility_name
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
+SIEVES: Final = 1_024
+"""Different sieves through which an edge tells streams at the same time, however many listen through each: at some
+20 µs for each and a pass, a pass takes 20 ms at worst, but for queries."""
+
+SIEVE_CPU_SECONDS: Final = 0.5
+"""CPU time of one query of a sieve on one pass of events, for which all who listen through sieves wait. Who asks for
+more is told so and cut off; a subscription can ask it."""
+
+SIEVE_EVENT_SECONDS: Final = 0.05
+"""CPU time of such a query on one event that is looked at alone. Of an event that is not decided then, only that is
+told."""
+
+SIEVE_READY_SECONDS: Final = 90.0
+"""How long a listener waits for the index of such queries when nobody had one before: a second is usual, a minute where
+the compiled code has to be made first."""
+
+
 # Asks: the queries of all sieves in one index, with the two tiers that decide subscriptions.
 #
 # The index knows an order of its own: queries come and go at positions of it, and the events of a pass take the next
@@ -50,7 +66,7 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 #
 # Nothing of it is there until the first query comes; an edge starts without the compiled code.
 
-_PATIENCE = CpuBudget(limits.SIEVE_CPU_SECONDS, pair=limits.SIEVE_EVENT_SECONDS, whole=limits.SIEVE_CPU_SECONDS)
+_PATIENCE = CpuBudget(SIEVE_CPU_SECONDS, pair=SIEVE_EVENT_SECONDS, whole=SIEVE_CPU_SECONDS)
 _GARBAGE = 4_096
 """Changes of queries that are gone, above which the index is begun anew: it takes 0.1 s."""
 
@@ -149,8 +165,8 @@ class AskIndex:
                 matches = matcher.match(entries.set_column(0, MATCHES.field("position"), positions))
                 spent = matcher.spent()
             except BudgetExhausted as error:
-                matches, spent = None, {**matcher.spent(), error.shape: limits.SIEVE_CPU_SECONDS}
-            self._give_up({shape for shape, seconds in spent.items() if seconds >= limits.SIEVE_CPU_SECONDS})
+                matches, spent = None, {**matcher.spent(), error.shape: SIEVE_CPU_SECONDS}
+            self._give_up({shape for shape, seconds in spent.items() if seconds >= SIEVE_CPU_SECONDS})
             if matches is not None:
                 return matches
 
@@ -281,7 +297,7 @@ PluginStates = Mapping[StreamView, PluginFilter]
 """The filters of the deployment that taps have, with what they remember."""
 
 _TOO_MUCH = (
-    f"the query takes more than {limits.SIEVE_CPU_SECONDS:g} s of CPU time on a pass of events; ask for less, "
+    f"the query takes more than {SIEVE_CPU_SECONDS:g} s of CPU time on a pass of events; ask for less, "
     "or make a subscription of it"
 )
 
@@ -305,7 +321,7 @@ class FilterEvaluator:
         metrics: Metrics,
         filters: PluginFilters | None = None,
         asks: AskIndex | None = None,
-        most: int = limits.SIEVES,
+        most: int = SIEVES,
         workers: ThreadPool | None = None,
     ) -> None:
         self._metrics = metrics
@@ -384,7 +400,7 @@ class FilterEvaluator:
 
     async def _load(self) -> None:
         try:
-            async with asyncio.timeout(limits.SIEVE_READY_SECONDS):
+            async with asyncio.timeout(SIEVE_READY_SECONDS):
                 await self._loaders.run(self._asks.load)
         except TimeoutError:
             raise Unavailable("the index of queries is being made ready; try again in a minute") from None

@@ -11,14 +11,20 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Final
 
-from triplewire.config import limits
+from triplewire.http.openapi.stream_operations import SIEVE_VALUES
 from triplewire.matching.canonical_form import ConstantSymmetries
 from triplewire.matching.prepared_queries import build_query, lift_request
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import LiftedShape
 from triplewire.model.errors import BadRequest, SparqlSyntax
+from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security.visibility import Visibility
+
+FILTER_PARAMETERS: Final = 16
+"""Parameters of a deployment's filter in one address."""
+
 
 # ```
 # GET /streams/s?source=…&application=…&vocabulary=…&ask=…&filter=…&filter.name=…
@@ -27,7 +33,7 @@ from triplewire.security.visibility import Visibility
 # They are values: two that ask for the same are equal, so that they are one key of a room and are evaluated once,
 # however many listen.
 
-FILTER_PARAMETERS = ("source", "application", "vocabulary", "ask", "filter")
+_PARAMETER_NAMES = ("source", "application", "vocabulary", "ask", "filter")
 """The parameters of an address that make up a sieve."""
 
 
@@ -126,27 +132,27 @@ def parse_stream_filter(query: Iterable[tuple[str, str]]) -> StreamFilter | None
 
 def _check_name(name: str) -> None:
     """A parameter that is nearly one of ours would otherwise let everything through, unnoticed."""
-    if name in FILTER_PARAMETERS or name.startswith(_PREFIX):
+    if name in _PARAMETER_NAMES or name.startswith(_PREFIX):
         return
     small = name.lower()
-    for other in FILTER_PARAMETERS:
+    for other in _PARAMETER_NAMES:
         if small.startswith(other) or (len(small) >= _SIMILAR_LETTERS and other.startswith(small)):
-            known = f"{', '.join(FILTER_PARAMETERS)}, and {_PREFIX}… for what a filter takes"
+            known = f"{', '.join(_PARAMETER_NAMES)}, and {_PREFIX}… for what a filter takes"
             raise BadRequest(f"there is no parameter {name}; what is told of a stream is said with {known}")
 
 
 def _parse_values(name: str, given: Sequence[str]) -> tuple[str, ...]:
     """Each once, in order: who lists the same ones asks the same."""
-    if len(given) > limits.SIEVE_VALUES:
-        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {limits.SIEVE_VALUES}")
+    if len(given) > SIEVE_VALUES:
+        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {SIEVE_VALUES}")
     for text in given:
         _check_text(name, text)
     return tuple(sorted(set(given)))
 
 
 def _check_text(name: str, text: str) -> None:
-    if not text or len(text) > limits.HEADER_CHARACTERS or not text.isprintable():
-        accepted = f"printable text of 1 to {limits.HEADER_CHARACTERS} characters"
+    if not text or len(text) > HEADER_CHARACTERS or not text.isprintable():
+        accepted = f"printable text of 1 to {HEADER_CHARACTERS} characters"
         raise BadRequest(f"the parameter {name} is {accepted}, not {text!r}")
 
 
@@ -158,8 +164,8 @@ def _check_iri_prefix(text: str) -> str:
 
 
 def _parse_asks(given: Sequence[str]) -> tuple[AskFilter, ...]:
-    if len(given) > limits.SIEVE_VALUES:
-        raise BadRequest(f"the parameter ask is given {len(given)} times, over the limit of {limits.SIEVE_VALUES}")
+    if len(given) > SIEVE_VALUES:
+        raise BadRequest(f"the parameter ask is given {len(given)} times, over the limit of {SIEVE_VALUES}")
     found = {_parse_ask(text): None for text in given}
     return tuple(sorted(found, key=lambda each: (each.shape, each.constants)))
 
@@ -194,8 +200,8 @@ def _parse_plugin_call(given: Given) -> PluginCall | None:
 
 def _parse_plugin_parameters(given: Given) -> tuple[tuple[str, str], ...]:
     names = sorted(name for name in given if name.startswith(_PREFIX))
-    if len(names) > limits.FILTER_PARAMETERS:
-        raise BadRequest(f"there are {len(names)} parameters {_PREFIX}…, over the limit of {limits.FILTER_PARAMETERS}")
+    if len(names) > FILTER_PARAMETERS:
+        raise BadRequest(f"there are {len(names)} parameters {_PREFIX}…, over the limit of {FILTER_PARAMETERS}")
     return tuple((name.removeprefix(_PREFIX), _single(name, given[name])) for name in names)
 
 

@@ -15,19 +15,23 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.http.stream_filters.parameters import PluginCall, StreamView
 from triplewire.model.errors import BadRequest, TriplewireError, Unavailable
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER
 from triplewire.model.terms import RDF_TYPE
+
+CHANGED_SUBJECTS: Final = 100_000
+"""Subjects of which the filter `changed` remembers the values, those that were told of last: at worst 50 MB for short
+terms. One that is forgotten counts as new."""
+
 
 # Quads of a batch of events as a table, for filters that look into events.
 
@@ -265,12 +269,12 @@ class ChangedFilter:
     remembered.
     """
 
-    def __init__(self, property: str, most: str = str(limits.CHANGED_SUBJECTS)) -> None:
+    def __init__(self, property: str, most: str = str(CHANGED_SUBJECTS)) -> None:
         if ":" not in property:
             raise ValueError(f"property must be an IRI, written out, not {property!r}")
         self._predicate = f"<{property.removeprefix('<').removesuffix('>')}>"
-        if not most.isdecimal() or not 1 <= int(most) <= limits.CHANGED_SUBJECTS:
-            raise ValueError(f"most must be a number from 1 to {limits.CHANGED_SUBJECTS}, not {most!r}")
+        if not most.isdecimal() or not 1 <= int(most) <= CHANGED_SUBJECTS:
+            raise ValueError(f"most must be a number from 1 to {CHANGED_SUBJECTS}, not {most!r}")
         self._most = int(most)
         self._last: OrderedDict[str, frozenset[str]] = OrderedDict()
 

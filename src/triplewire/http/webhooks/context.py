@@ -12,19 +12,28 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import HEADER, TraceParent, Tracer, parse_parents
 from triplewire.http.delivery.topics import Subscribable
 from triplewire.http.ports import EdgeLog, ThreadPool
-from triplewire.http.webhooks.calls import ConcurrencyLimit, OutboundCaller, RetrySchedule
+from triplewire.http.webhooks.calls import (
+    HOOK_PAUSE_FIRST,
+    HOOK_SECONDS,
+    ConcurrencyLimit,
+    OutboundCaller,
+    RetrySchedule,
+)
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
 from triplewire.security.webhooks import AllowedNetworks
 from triplewire.storage.memory import MemoryWebhookStore
 from triplewire.storage.webhooks import DeadLetter, ProgressStore, Webhook, WebhookProgress, WebhookStore
+
+HOOK_LOOK_SECONDS: Final = 0.25
+"""Between two looks at which hooks there are, and whose turn it is to deliver: that long a new one waits at most."""
+
 
 # Notes: how far hooks are, written down for many at once.
 
@@ -69,7 +78,7 @@ class DeliveryProgress:
                 await self.flush()
             except TriplewireError as error:
                 logger.warning("how far hooks are could not be noted, and will be: %s", error)
-                await self._sleep(limits.HOOK_PAUSE_FIRST)
+                await self._sleep(HOOK_PAUSE_FIRST)
                 self._bell.set()
 
     async def flush(self) -> None:
@@ -131,9 +140,9 @@ class OutboundOptions:
     networks: AllowedNetworks = field(default_factory=AllowedNetworks)
     schedule: RetrySchedule = field(default_factory=RetrySchedule)
     sleep: Sleep = asyncio.sleep
-    seconds: float = limits.HOOK_SECONDS
+    seconds: float = HOOK_SECONDS
     """How long a call may take."""
-    look: float = limits.HOOK_LOOK_SECONDS
+    look: float = HOOK_LOOK_SECONDS
     """Between two looks at which hooks there are."""
 
 

@@ -4,14 +4,13 @@ accept. Any edge answers for all webhooks, whichever delivers them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from triplewire.config import limits
 from triplewire.http.auth import caller
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import resource_schemas, serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.matching.results import format_timestamp
 from triplewire.model import END, START, format_position, parse_position
@@ -30,6 +29,11 @@ from triplewire.storage.webhooks import (
     WebhookStore,
     webhook_from_change,
 )
+
+HOOK_LETTERS: Final = 10_000
+"""Messages of one hook that are parked, some 100 bytes each. Where there are as many, the next is not parked but tried
+for as long as it takes."""
+
 
 JSON = "application/json"
 
@@ -88,7 +92,7 @@ class DeadLetters:
         """All that are there now, or those at the positions that are named."""
         id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
         if positions is None:
-            found = await self._workers.run(self._books.letters, id, START, limits.HOOK_LETTERS)
+            found = await self._workers.run(self._books.letters, id, START, HOOK_LETTERS)
             positions = [each.position for each in found]
         await self._workers.run(self._books.remove, id, positions)
         return web.Response(status=204)
@@ -137,7 +141,7 @@ def _letter_document(letter: DeadLetter) -> dict[str, Any]:
 
 
 async def _read_positions(request: web.Request) -> list[int] | None:
-    """The positions that a body names; None where it names none. Raises BadRequest, InvalidField or UnknownMediaType."""
+    """The positions that a body names; None without any. Raises BadRequest, InvalidField or UnknownMediaType."""
     body = await request.read()
     if not body:
         return None
@@ -155,17 +159,17 @@ async def _read_positions(request: web.Request) -> list[int] | None:
 def _parse_positions(named: object) -> list[int] | None:
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise InvalidField("positions", "positions must be a list of some, such as 000000000000002a")
-    if len(named) > limits.PAGE:
+    if len(named) > resource_schemas.PAGE:
         raise InvalidField(
-            "positions", f"{len(named)} positions are too many at once; name at most {limits.PAGE}, or none"
+            "positions", f"{len(named)} positions are too many at once; name at most {resource_schemas.PAGE}, or none"
         )
     return [parse_position(each) for each in named] or None
 
 
 def _page_size(request: web.Request) -> int:
-    text = request.query.get("limit", str(limits.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= limits.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {limits.PAGE}, not {text!r}")
+    text = request.query.get("limit", str(resource_schemas.PAGE))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= resource_schemas.PAGE:
+        raise BadRequest(f"limit must be a number from 1 to {resource_schemas.PAGE}, not {text!r}")
     return int(text)
 
 

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.http.webhooks.context import DeliveryContext
 from triplewire.http.webhooks.deliverer import Deliverer
 from triplewire.model import START
@@ -24,6 +24,11 @@ from triplewire.storage.webhooks import (
     webhook_from_change,
     webhook_to_value,
 )
+
+HOOK_NOTE_SECONDS: Final = 30.0
+"""Between two notes of how far hooks are to which nothing was delivered, so that what they have not missed is not taken
+for lost when the log lets it go."""
+
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +137,7 @@ class Scheduler:
 
     def _rest(self) -> None:
         now = self._office.clock.ticks()
-        if now - self._noted >= limits.HOOK_NOTE_SECONDS:
+        if now - self._noted >= HOOK_NOTE_SECONDS:
             self._noted = now
             for courier, _ in tuple(self._couriers.values()):
                 courier.rest()

@@ -6,13 +6,16 @@ A value without a free element takes one whose value can move on to another (aug
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from triplewire.config import limits
 from triplewire.kernels.compiler import compiled
+
+BAG_LATE_ROWS: Final = 500
+"""Subscriptions with bags that are looked at for every event before they are sorted in, which costs as much as all."""
+
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -215,7 +218,7 @@ class Postings:
 
     def with_rows(self, added: Int32) -> Postings:
         rows = np.concatenate([self.rows, added])
-        if len(rows) - self._sorted > max(limits.BAG_LATE_ROWS, len(rows) // 20):
+        if len(rows) - self._sorted > max(BAG_LATE_ROWS, len(rows) // 20):
             return Postings(rows)
         return Postings(rows, self._sorted, self._lists)
 

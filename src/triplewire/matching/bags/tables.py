@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, BagTest, read_batch, split_clauses
 from triplewire.matching.bags.pairing import Int64, Partners, Postings, SubscriptionRows, match_pairs
 from triplewire.matching.evaluator import Evaluator
@@ -28,6 +28,11 @@ from triplewire.model import ENTRIES, Kind, Subscription
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Var
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
+
+BAG_PAIRS: Final = 4_000_000
+"""Values of a batch times constants of bags that are held against each other at once where most of them may be in the
+relation, as with `!=`: some 100 MB."""
+
 
 # Relations: which values of a batch are in which relation with which constants, each pair looked at once.
 #
@@ -112,7 +117,7 @@ class ValueRelations:
     def _portions(self, condition: Expression, values: Int64, texts: pa.Array) -> Iterator[tuple[Int64, pa.Array]]:
         """As many values at once as cannot have too many partners."""
         few = isinstance(condition, Apply) and condition.op in _FEW
-        most = len(values) if few else limits.BAG_PAIRS // max(1, len(self._known[condition]))
+        most = len(values) if few else BAG_PAIRS // max(1, len(self._known[condition]))
         for start in range(0, max(1, len(values)), max(1, most)):
             yield values[start : start + max(1, most)], texts.slice(start, max(1, most))
 
@@ -284,7 +289,7 @@ class BagTable:
         events, rows = given.values.events, len(self._since)
         every = events * rows
         cost = every if best is None else min(every, best.cost(partners, self._postings))
-        step = max(1, events * limits.BAG_PAIRS // max(1, cost))
+        step = max(1, events * BAG_PAIRS // max(1, cost))
         for first in range(0, events, step):
             some = np.arange(first, min(events, first + step))
             if best is None or cost == every:

@@ -13,13 +13,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from triplewire.config.limits import INDEX_FILE_BYTES
 from triplewire.kernels.compiler import Int8, Int32, Int64, Records, compiled
 from triplewire.model.errors import StorageFull
+
+INDEX_FILE_BYTES: Final = 16 * 1024**3
+"""Each file of the index of subscriptions. It is mapped at this length and reserved as it grows; a hundred bytes and
+more are in the largest for each subscription, so that they hold some 80 million."""
+
 
 # A file is mapped as long as it may ever get, so that a mapping never has to grow while somebody reads it. The file
 # itself is only as long as the blocks that are reserved for it: who copies a directory must not copy gigabytes of

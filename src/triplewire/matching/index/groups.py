@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config.limits import SOLUTIONS
 from triplewire.kernels.compiler import Flags, Int32, Int64, Records
 from triplewire.matching.index.arrays import (
     MATCH_ROW,
@@ -35,6 +34,7 @@ from triplewire.matching.index.memberships import Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS
 from triplewire.matching.index.relations import build_relations
 from triplewire.matching.index.store import IndexGenerations, ProgramAddition
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES
 from triplewire.sparql import parse_query

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from triplewire.config.limits import SINGLE_STEPS, SOLUTIONS
 from triplewire.matching.interpreter.modifiers import Terms, tabulate_solutions
 from triplewire.matching.interpreter.operators import OperatorCompiler
 from triplewire.matching.interpreter.patterns import match_conjunction
@@ -28,6 +27,7 @@ from triplewire.matching.interpreter.runs import (
     RowLayout,
 )
 from triplewire.matching.interpreter.values import Undecided
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.model import MATCHES, Subscription
 from triplewire.model.events import MATCHED_COLUMNS
@@ -37,6 +37,11 @@ from triplewire.sparql.algebra import Select
 from triplewire.sparql.compiler.scans import STREAM_PREDICATE
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.traversal import find_parameters
+
+SINGLE_STEPS: Final = 20_000
+"""Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:
+about 10 ms, which is what planning would take. What is not decided then is for the evaluator."""
+
 
 # What is not known of a shape shows when it is made (`single_of` gives None), what is not known of a pair when that is
 # looked at (`solve` gives None). Nothing is guessed: both are then for the evaluator.

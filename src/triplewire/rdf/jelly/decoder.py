@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 from pyjelly import jelly
@@ -17,9 +17,13 @@ from pyjelly.parse.decode import (
     options_from_frame,
 )
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import XSD_STRING, literal
+from triplewire.rdf.checks import EXPANDED_BYTES
+
+JELLY_ENTRY_CHARACTERS: Final = 4 * 1024
+"""One text in a table of Jelly. Three tables of 4,096 are kept while a stream comes: at worst 50 MB."""
+
 
 _FLAT = (
     jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED,
@@ -67,8 +71,8 @@ def _check_entries(frame: jelly.RdfStreamFrame) -> None:
     """What is kept for as long as the stream lasts must be small."""
     for row in frame.rows:
         kind = row.WhichOneof("row")
-        if kind in _ENTRIES and len(getattr(row, kind).value) > limits.JELLY_ENTRY_CHARACTERS:
-            raise BodyTooLarge("an entry in a table of Jelly", limits.JELLY_ENTRY_CHARACTERS)
+        if kind in _ENTRIES and len(getattr(row, kind).value) > JELLY_ENTRY_CHARACTERS:
+            raise BodyTooLarge("an entry in a table of Jelly", JELLY_ENTRY_CHARACTERS)
 
 
 class _Lines(Adapter):  # type: ignore[misc]
@@ -114,8 +118,8 @@ class _Lines(Adapter):  # type: ignore[misc]
 
     def _counted(self, text: str) -> str:
         self.size += len(text)
-        if self.size > limits.EXPANDED_BYTES:
-            raise BodyTooLarge("what a frame of Jelly says", limits.EXPANDED_BYTES)
+        if self.size > EXPANDED_BYTES:
+            raise BodyTooLarge("what a frame of Jelly says", EXPANDED_BYTES)
         return text
 
 

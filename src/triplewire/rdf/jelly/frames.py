@@ -11,16 +11,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import XSD_STRING, parse_literal
+from triplewire.rdf.checks import EXPANDED_BYTES
 from triplewire.rdf.parser import split_terms
 from triplewire.rdf.splitting import RawItem
 
 if TYPE_CHECKING:
     from triplewire.rdf.jelly.decoder import JellyDecoder
+
+JELLY_FRAME_BYTES: Final = 4 * 1024 * 1024
+"""One frame of Jelly: at worst two million rows of nothing, which take some 150 MB for a moment."""
 
 
 # A reader keeps the tables of terms from frame to frame; here each frame begins them anew, and says every number, so
@@ -208,8 +211,8 @@ class JellySplitter:
         if self._delimited:
             while (frame := self._next()) is not None:
                 yield from self._read(frame)
-        elif len(self._rest) > limits.JELLY_FRAME_BYTES:
-            raise BodyTooLarge("a frame of Jelly", limits.JELLY_FRAME_BYTES)
+        elif len(self._rest) > JELLY_FRAME_BYTES:
+            raise BodyTooLarge("a frame of Jelly", JELLY_FRAME_BYTES)
 
     def end(self) -> Iterator[RawItem]:
         if self._rest and self._delimited:
@@ -230,8 +233,8 @@ class JellySplitter:
             if len(self._rest) >= _LENGTH_BYTES:
                 raise BadRequest("this is no Jelly: the length of a frame has more than 5 bytes")
             return None
-        if size > limits.JELLY_FRAME_BYTES:
-            raise BodyTooLarge("a frame of Jelly", limits.JELLY_FRAME_BYTES)
+        if size > JELLY_FRAME_BYTES:
+            raise BodyTooLarge("a frame of Jelly", JELLY_FRAME_BYTES)
         if len(self._rest) < start + size:
             return None
         frame = bytes(self._rest[start : start + size])
@@ -249,8 +252,8 @@ class JellySplitter:
             return
         self._flat.append(text)
         self._size += len(text)
-        if self._size > limits.EXPANDED_BYTES:
-            raise BodyTooLarge("what the frames of Jelly say", limits.EXPANDED_BYTES)
+        if self._size > EXPANDED_BYTES:
+            raise BodyTooLarge("what the frames of Jelly say", EXPANDED_BYTES)
 
 
 def _make_decoder() -> JellyDecoder:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from triplewire.config import limits
 from triplewire.model import Event, StreamEvent
 from triplewire.model.errors import BadRequest, InputError
 from triplewire.model.terms import TW
-from triplewire.rdf import check_id
+from triplewire.rdf import check_id, parser
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.headers import NO_HEADER_VALUES, HeaderValues, make_headers, parse_headers
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -241,7 +241,7 @@ class _Pending:
     def add(self, run: EventRun) -> None:
         self.quads += _count_quads(run)
         # An event over the limit is refused in the end; what is too much of it need not be kept until then.
-        if self.quads <= limits.EVENT_QUADS:
+        if self.quads <= parser.EVENT_QUADS:
             self.runs.append(run)
 
 
@@ -253,11 +253,11 @@ def _assemble_event(pending: _Pending, override: str | None, after: EventPositio
     id, line, quads = pending.runs[0].id, pending.runs[0].line, pending.quads
     if not quads:
         return ImportFault(line, f"something is said of {id}, but no quad of it follows")
-    if quads > limits.EVENT_QUADS:
-        return ImportFault(line, f"the event {id} has {quads} quads, over the limit of {limits.EVENT_QUADS}")
+    if quads > parser.EVENT_QUADS:
+        return ImportFault(line, f"the event {id} has {quads} quads, over the limit of {parser.EVENT_QUADS}")
     text = "\n".join(each.text for each in pending.runs if each.text)
-    if _size(text) + quads * (_size(id) + 8) > limits.BODY_BYTES - _HEAD:
-        return ImportFault(line, f"the event {id} is larger than the limit of {limits.BODY_BYTES} bytes")
+    if _size(text) + quads * (_size(id) + 8) > BODY_BYTES - _HEAD:
+        return ImportFault(line, f"the event {id} is larger than the limit of {BODY_BYTES} bytes")
     try:
         said = _merge_header_values(pending.runs)
     except BadRequest as error:

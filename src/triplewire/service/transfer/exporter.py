@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, Conflict, StorageFull
 from triplewire.service.transfer.formats import FileEncoding, FileFormat, StateFile
 from triplewire.service.transfer.sinks import ParquetSink, Sink, StreamSink, TextSink, TextWriter
+
+EXPORT_EVENTS: Final = 50_000
+"""Events, or positions, that an export reads at once, and after which it can go on."""
+
 
 # Selections: which events of a lake go out.
 
@@ -139,8 +142,8 @@ def _write_pages(
 ) -> Iterator[ExportProgress]:
     while reached.after < reached.upto:
         # A page reads what lies in a stretch of positions, and not all that comes after.
-        end = min(reached.upto, reached.after + limits.EXPORT_EVENTS)
-        page, after = pages.page(reached.after, end, limits.EXPORT_EVENTS)
+        end = min(reached.upto, reached.after + EXPORT_EVENTS)
+        page, after = pages.page(reached.after, end, EXPORT_EVENTS)
         reached = replace(reached, after=after)
         found = selection.of(page)
         if found.num_rows:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
-from triplewire.config import limits
 from triplewire.model import StreamEvent
 from triplewire.model.errors import Conflict, DuplicateId, InputError, Unavailable
 from triplewire.rdf.headers import extensions_to_json
+from triplewire.service.transfer import readers
 from triplewire.service.transfer.events import (
     FILE_START,
     EventPosition,
@@ -26,6 +26,14 @@ from triplewire.service.transfer.events import (
 )
 from triplewire.service.transfer.formats import FileEncoding, FileFormat, StateFile
 from triplewire.service.transfer.readers import ParquetReader, TextReader
+
+IMPORT_EVENTS: Final = 5_000
+"""Events that an import publishes at once, of at most as many bytes as it reads: a transaction of some 50 ms, after
+which it can go on."""
+
+IMPORT_ATTEMPTS: Final = 5
+"""How often an import publishes the same events before it gives up where the broker does not answer. It waits a second,
+then twice as long each time."""
 
 
 class PublishTarget(Protocol):
@@ -164,7 +172,7 @@ def _batches(found: Iterable[FileEvent | ImportFault]) -> Iterator[ImportBatch]:
             faults.append(each)
             continue
         event = each.addressed.event
-        if taken and (len(taken) >= limits.IMPORT_EVENTS or size > limits.IMPORT_BYTES or event.id in ids):
+        if taken and (len(taken) >= IMPORT_EVENTS or size > readers.IMPORT_BYTES or event.id in ids):
             line = taken[-1].after.line
             yield ImportBatch(taken, [each for each in faults if each.line < line])
             taken, faults, ids, size = [], [each for each in faults if each.line >= line], set(), 0
@@ -176,11 +184,11 @@ def _batches(found: Iterable[FileEvent | ImportFault]) -> Iterator[ImportBatch]:
 
 
 def _publish(broker: PublishTarget, batch: ImportBatch, key: str, wait: Callable[[float], None]) -> None:
-    for attempt in range(limits.IMPORT_ATTEMPTS):
+    for attempt in range(IMPORT_ATTEMPTS):
         try:
             broker.publish_addressed([each.addressed for each in batch.events], key)
         except Unavailable:
-            if attempt == limits.IMPORT_ATTEMPTS - 1:
+            if attempt == IMPORT_ATTEMPTS - 1:
                 raise
             wait(2.0**attempt)
         except (InputError, DuplicateId) as error:

@@ -9,16 +9,16 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, InputError
 from triplewire.rdf import N_QUADS, TRIG
+from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.headers import HeaderValues, check_header, extensions_from_json, extensions_to_json
 from triplewire.rdf.splitting import DocumentPart, canonicalize, find_ends, split_lines, split_statements
 from triplewire.service.transfer.events import (
@@ -31,6 +31,10 @@ from triplewire.service.transfer.events import (
     shift_fault,
     split_runs,
 )
+
+IMPORT_BYTES: Final = 1024 * 1024
+"""What an import reads of a file at once; one event more may begin within it."""
+
 
 _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 _DIRECTIVES = re.compile(rb"(?i)prefix|base|version")
@@ -120,7 +124,7 @@ def _placed(found: Iterable[EventRun], text: bytes, line: int) -> Iterator[Event
 
 def _lines(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
     """The next lines, whole ones unless one is longer than any event."""
-    return file.read(limits.IMPORT_BYTES) + file.readline(limits.BODY_BYTES), rest
+    return file.read(IMPORT_BYTES) + file.readline(BODY_BYTES), rest
 
 
 def _statements(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
@@ -128,13 +132,13 @@ def _statements(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
     the end of the file all that is left. It depends on nothing but where they begin."""
     text, wanted = rest, 0
     while True:
-        wanted += limits.IMPORT_BYTES
+        wanted += IMPORT_BYTES
         text += file.read(max(0, wanted - len(text)))
         if len(text) < wanted:
             return text, b""
         if last := max(find_ends(text, whole=False), default=0):
             return text[:last], text[last:]
-        if wanted > limits.BODY_BYTES:
+        if wanted > BODY_BYTES:
             return text, b""
 
 

@@ -103,7 +103,8 @@ _END = "' <' || event || '> .' || chr(10)"
 
 _QUADS: Mapping[FileFormat, str] = {
     FileFormat.NQUADS: f"replace({_SPACED}, chr(10), {_END}) || {_END}",
-    FileFormat.TRIG: f"'<' || event || '> {{' || chr(10) || '  ' || replace({_SPACED}, chr(10), ' .' || chr(10) || '  ') "
+    FileFormat.TRIG: "'<' || event || '> {' || chr(10) || '  ' || "
+    f"replace({_SPACED}, chr(10), ' .' || chr(10) || '  ') "
     "|| ' .' || chr(10) || '}' || chr(10)",
 }
 

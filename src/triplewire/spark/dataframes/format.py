@@ -25,9 +25,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from triplewire.config import limits
 from triplewire.model import END, START, parse_position
 from triplewire.model.errors import BadRequest
+from triplewire.storage.registry import ontologies
 from triplewire.storage.registry.streams import check_stream_name
 
 
@@ -164,7 +164,7 @@ class ReadOptions:
     upto: int = END
     version: int | None = None
     as_of: datetime | None = None
-    max_events: int = limits.BATCH_EVENTS
+    max_events: int = ontologies.BATCH_EVENTS
     """Positions in one batch of a stream."""
     fail_on_gap: bool = True
     """Whether a stream fails if events that it has not read are gone from the broker's log."""
@@ -190,7 +190,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
         upto=_parse_position(said, "upto", END),
         version=_parse_number(said, "version") if "version" in said else None,
         as_of=_parse_time(said["as_of"]) if "as_of" in said else None,
-        max_events=_parse_number(said, "max_events", 1) if "max_events" in said else limits.BATCH_EVENTS,
+        max_events=_parse_number(said, "max_events", 1) if "max_events" in said else ontologies.BATCH_EVENTS,
         fail_on_gap=_parse_choice(said, "fail_on_gap", "true", ("true", "false")) == "true",
         pushdown=_parse_choice(said, "pushdown", "true", ("true", "false")) == "true",
         token=said.get("token"),

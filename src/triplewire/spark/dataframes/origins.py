@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -34,7 +34,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from triplewire.config import limits
 from triplewire.model import START, format_position, parse_position
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.spark.dataframes.format import QUADS, ReadOptions, ScanRange, arrow_schema, entries_to_events
@@ -45,6 +44,16 @@ from triplewire.storage.registry.streams import check_stream_name
 if TYPE_CHECKING:
     from triplewire.client import Client
     from triplewire.storage.lake.ports import LakeReader, Snapshot
+
+SPARK_PART_BYTES: Final = 16 * 1024 * 1024
+"""Files of the lake that one task of a Spark program reads: some seconds, and at worst about 500 MB for events, which
+are put together in memory."""
+
+SPARK_PART_EVENTS: Final = 50_000
+"""Positions of a broker's log that one task of a Spark program reads: a few pages."""
+
+SPARK_ROWS: Final = 10_000
+"""Rows of one Arrow batch that a task hands to Spark: as many as Spark makes of its own."""
 
 
 # Filters: conditions that Spark hands down, as files that need not be opened and rows that need not leave them.
@@ -210,12 +219,12 @@ class TableOrigin:
             rows = duck.read_parquet(list(part.files)).filter(self._chosen(part))
             if self._options.what == "quads":
                 chosen = rows.select(*map(ColumnExpression, schema.names))
-                yield from (batch.cast(wanted) for batch in chosen.to_arrow_reader(limits.SPARK_ROWS))
+                yield from (batch.cast(wanted) for batch in chosen.to_arrow_reader(SPARK_ROWS))
                 return
             entries = rows.query("rows", _EVENTS if "quads" in schema.names else _HEADS)
             assert entries is not None
             found = entries.to_arrow_table()
-        yield from entries_to_events(_plain_strings(found), schema).to_batches(limits.SPARK_ROWS)
+        yield from entries_to_events(_plain_strings(found), schema).to_batches(SPARK_ROWS)
 
     def _chosen(self, part: ScanRange) -> duckdb.Expression:
         position = ColumnExpression("position")
@@ -263,7 +272,7 @@ def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
     """Neighbours together until they are worth a task."""
     group: list[DataFile] = []
     for each in files:
-        if group and sum(one.size for one in group) + each.size > limits.SPARK_PART_BYTES:
+        if group and sum(one.size for one in group) + each.size > SPARK_PART_BYTES:
             yield group
             group = []
         group.append(each)
@@ -279,7 +288,7 @@ def _cuts(files: Sequence[DataFile], after: int, upto: int) -> list[int]:
     first = max(after, min(each.first for each in files) - 1)
     last = min(upto, max(each.last for each in files))
     size = sum(each.size for each in files)
-    count = max(1, min(last - first, round(size / limits.SPARK_PART_BYTES)))
+    count = max(1, min(last - first, round(size / SPARK_PART_BYTES)))
     return [first + (last - first) * number // count for number in range(count + 1)]
 
 
@@ -321,14 +330,15 @@ class BrokerOrigin:
             earliest = client.page(probe, probe + 1).earliest
         if earliest is not None and after > START and self._options.fail_on_gap:
             raise NotFound(
-                f"events after {format_position(after)} are gone from the log of {self._url}, which begins at {format_position(earliest)}: "
+                f"events after {format_position(after)} are gone from the log of {self._url}, "
+                f"which begins at {format_position(earliest)}: "
                 "read them from its lake (the option path), or go on without them (fail_on_gap false)"
             )
         return min(head, max(after, (earliest or 0) - 1) + most)
 
     def parts(self, after: int, upto: int) -> list[ScanRange]:
         first, last = max(after, self._after), min(upto, self._upto)
-        marks = [*range(first, last, limits.SPARK_PART_EVENTS), last] if first < last else []
+        marks = [*range(first, last, SPARK_PART_EVENTS), last] if first < last else []
         return [ScanRange(begin, end) for begin, end in pairwise(marks)]
 
     def read(self, part: ScanRange, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -341,7 +351,7 @@ class BrokerOrigin:
                     if self._options.what == "quads"
                     else entries_to_events(page.events, schema)
                 )
-                yield from found.to_batches(limits.SPARK_ROWS)
+                yield from found.to_batches(SPARK_ROWS)
                 if page.reached <= after:
                     return
                 after = page.reached

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructType, TimestampNTZType, TimestampType
 
-from triplewire.config import limits
 from triplewire.model import Event, EventHeaders, StreamEvent
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, Unavailable
 from triplewire.spark.dataframes.format import EVENTS, TRIPLE
@@ -24,6 +23,21 @@ from triplewire.storage.registry.streams import check_stream_name
 
 if TYPE_CHECKING:
     from triplewire.client import AsyncClient
+
+SPARK_BODY_EVENTS: Final = 1_000
+"""Events that a task publishes with one request. One that is refused is looked for by halves, in ten steps."""
+
+SPARK_BODY_BYTES: Final = 1024 * 1024
+"""Text of the events of one such request, and what of one event goes over that."""
+
+SPARK_REQUESTS: Final = 8
+"""Such requests of one task that are under way at a time; they share the broker's group commits."""
+
+SPARK_ATTEMPTS: Final = 5
+"""Times that such a request is sent to a broker that is busy or does not answer, within some three seconds."""
+
+SPARK_FAILURES: Final = 20
+"""Refused events that a report names, with the reason; the others it counts."""
 
 
 # Publishers: what a task does with its events. They go to a broker many at a time, and what is refused is told.
@@ -58,7 +72,7 @@ class PublishReport:
             self.quads + other.quads,
             self.bytes + other.bytes,
             self.failures + other.failures,
-            (self.examples + other.examples)[: limits.SPARK_FAILURES],
+            (self.examples + other.examples)[:SPARK_FAILURES],
         )
 
     @classmethod
@@ -114,7 +128,7 @@ class RequestSender:
 
     async def _try(self, events: Sequence[StreamEvent]) -> None:
         key = f"{self.key}/{sha256(repr(events).encode()).hexdigest()}"
-        for attempt in range(1, limits.SPARK_ATTEMPTS):
+        for attempt in range(1, SPARK_ATTEMPTS):
             try:
                 await self.client.publish_addressed(events, key)
                 return
@@ -129,7 +143,7 @@ async def _open_sender(url: str, key: str, token: str | None) -> AsyncIterator[R
     from triplewire.client import AsyncClient
 
     async with AsyncClient(url, token=token) as client:
-        yield RequestSender(client, key, asyncio.Semaphore(limits.SPARK_REQUESTS))
+        yield RequestSender(client, key, asyncio.Semaphore(SPARK_REQUESTS))
 
 
 def split_requests(events: Iterable[StreamEvent]) -> Iterator[list[StreamEvent]]:
@@ -138,7 +152,7 @@ def split_requests(events: Iterable[StreamEvent]) -> Iterator[list[StreamEvent]]
     ids: set[str] = set()
     size = 0
     for each in events:
-        if len(body) == limits.SPARK_BODY_EVENTS or size > limits.SPARK_BODY_BYTES or each.event.id in ids:
+        if len(body) == SPARK_BODY_EVENTS or size > SPARK_BODY_BYTES or each.event.id in ids:
             yield body
             body, ids, size = [], set(), 0
         body.append(each)

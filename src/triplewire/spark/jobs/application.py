@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -22,11 +23,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from triplewire.config import Settings
 from triplewire.config.files import file_lock, prepare_directory
-from triplewire.config.limits import LOG_AGE_SECONDS, LOG_BYTES, PREPARE_SECONDS
 from triplewire.config.logs import JSON
 from triplewire.config.settings import is_orphaned
 from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
 from triplewire.config.tracing import open_tracer
+from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError, Unavailable
@@ -41,6 +42,13 @@ from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.spark.session import start_session
 from triplewire.storage.lake.maintenance import MaintenanceContext
 from triplewire.storage.log.ports import LogRetention
+
+LOG_AGE_SECONDS: Final = 7 * 24 * 3600.0
+"""How long the log keeps events for consumers that resume. The lake keeps them for good."""
+
+LOG_BYTES: Final = 8 * 1024**3
+"""How much event text the log keeps at most."""
+
 
 # Warm-up: what is slow the first time is done before the pipeline says that it is ready.
 

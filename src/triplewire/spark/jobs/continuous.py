@@ -15,14 +15,13 @@ from functools import cache
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from triplewire.config import limits
 from triplewire.config.files import replace_file
 from triplewire.continuous.join_network.join_order import ArrivalRates
 from triplewire.continuous.join_network.kernels import ADDRESSES
@@ -46,6 +45,29 @@ from triplewire.storage.log.ports import Log, Publication
 from triplewire.storage.registry.erasure import pending_erasures
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, newest_renewal
+
+ONGOING_EVENTS: Final = 60_000
+"""Events in one micro-batch of continuous queries. Most of a batch is fixed cost, so that a backlog is taken in large
+bites; a worker needs some 300 bytes for each."""
+
+ONCE_ANSWERS: Final = 2_000_000
+"""Answers of a continuous query with set semantics that are remembered, so that none is told twice: some 200 MB. One
+that has more is suspended."""
+
+REORDER_TIMES: Final = 8
+"""How many times as often triples must come that begin a chain as those of a better one, before the chain is put in
+another order: to do so takes the past in again."""
+
+REORDER_COUNTED: Final = 10_000
+"""Triples that must have been counted before an order is decided again."""
+
+REORDER_POSITIONS: Final = 500_000
+"""Positions of the past that are taken in again at most when a chain is put in another order: some ten seconds."""
+
+ONGOING_TEXT_BYTES: Final = 16 * 1024 * 1024
+"""Text of the events in one micro-batch of continuous queries; one event more may begin within it. What follows from it
+passes through the JVM, some five times as much, which has 640 MB for such things."""
+
 
 # Figures of continuous queries: what stations and places of windows said of themselves.
 
@@ -273,7 +295,7 @@ class ContinuousDriver:
         chronicle = EventHistory(self._work.ports.open_log(), self._work.ports.open_archive())
         after = past.begins - 1
         while after < start:
-            page = chronicle.page(after, start, limits.ONGOING_EVENTS)
+            page = chronicle.page(after, start, ONGOING_EVENTS)
             number, after = next(pages), page.reached
             blocks = list(pack_table(page.entries))
             if not blocks:
@@ -288,7 +310,7 @@ class ContinuousDriver:
         """Decide anew about the structure whose order suits least what comes in, if it is much worse than it could be
         and not too much of the past would have to be taken in again."""
         learner, rates = self._learner, self._learner.rates
-        if turn.batch % REORDER_BATCHES or rates.counts.total() < limits.REORDER_COUNTED:
+        if turn.batch % REORDER_BATCHES or rates.counts.total() < REORDER_COUNTED:
             return
         if any(each.since == turn.upto for each in learner.backward.values()):
             # It has this origin for itself.
@@ -296,10 +318,10 @@ class ContinuousDriver:
         regrets = {
             key: rates.regret(key, learner.structures[key].patterns)
             for key, since in learner.oldest.items()
-            if start - since <= limits.REORDER_POSITIONS and rates.origin(key) <= start
+            if start - since <= REORDER_POSITIONS and rates.origin(key) <= start
         }
         worst = max(regrets, key=regrets.__getitem__, default="")
-        if worst and regrets[worst] > limits.REORDER_TIMES:
+        if worst and regrets[worst] > REORDER_TIMES:
             rates.decide(worst, turn.upto)
             learner.renew()
 
@@ -315,7 +337,7 @@ class ContinuousDriver:
         """Those that hold too much are suspended, and are told so; keys under which too much lies are spread."""
         self._learner.weigh(self._figures.heavy)
         once = self._learner.once
-        crowded = [once[each] for each in memory.crowded(limits.ONCE_ANSWERS) if each in once]
+        crowded = [once[each] for each in memory.crowded(ONCE_ANSWERS) if each in once]
         crowded += self._learner.waiting_at(self._figures.crowded) if self._figures.crowded else []
         self._figures.heavy, self._figures.crowded = set(), set()
         self._suspend(crowded, turn)
@@ -358,7 +380,7 @@ def start_continuous(work: JobContext, course: ContinuousOptions) -> StreamingQu
     checkpoint = Checkpoint(work.checkpoints / CONTINUOUS_JOB)
     outbox = cache(work.ports.open_ongoing)
     after = outbox("").head() or queries[0].position - 1
-    batching = Batching(after, work.cores, limits.ONGOING_EVENTS, limits.ONGOING_TEXT_BYTES)
+    batching = Batching(after, work.cores, ONGOING_EVENTS, ONGOING_TEXT_BYTES)
     streaming = StreamingJob(CONTINUOUS_JOB, checkpoint, batching, course.interval)
     books = ContinuousDriver(work, course)
 

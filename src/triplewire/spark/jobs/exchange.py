@@ -12,13 +12,16 @@ import pickle
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from triplewire.config.limits import BLOCK_BYTES
+BLOCK_BYTES: Final = 8 * 1024 * 1024
+"""Events of such a row, together; one that is larger goes alone."""
+
 
 # Blocks: tables on their way through Spark, thousands of rows as one.
 #

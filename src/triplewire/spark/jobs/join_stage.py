@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.config import limits
 from triplewire.continuous.join_network.builder import to_network_events
 from triplewire.continuous.join_network.kernels import ADDRESSES
 from triplewire.continuous.join_network.layout import ROWS
@@ -34,6 +34,7 @@ from triplewire.continuous.join_network.partition import (
 )
 from triplewire.continuous.planner import NetworkProgram
 from triplewire.continuous.state import BEFORE_ALL, BatchContext, BatchRound, StateChangelog
+from triplewire.http.formats import notifications
 from triplewire.kernels.compiler import Int64
 from triplewire.model import MATCHES
 from triplewire.spark.jobs import exchange
@@ -48,6 +49,10 @@ from triplewire.spark.jobs.exchange import (
     unpack_blocks,
 )
 from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, drop_other_generations, freeze_heap, hide_pandas
+
+HEAVY_ROWS: Final = 20_000
+"""Triples under one key, such as all of one class, from which on they are spread over all stations."""
+
 
 LIVE_ROUNDS = 10**9
 """Rounds in which new events are taken in have numbers above this."""
@@ -184,8 +189,8 @@ def _join_rows(task: JoinTask, moment: BatchRound, number: int, rows: pa.Table) 
         sum(each.size for each in stores),
         sum(each.bytes for each in stores),
         np.bincount(np.maximum(taken.kept["address"].to_numpy(), 0), minlength=ADDRESSES),
-        station.crowded(limits.ONGOING_ROWS),
-        station.heavy(limits.HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
+        station.crowded(notifications.ONGOING_ROWS),
+        station.heavy(HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
     )
     matches = program.speech.matches(taken.answers)
     return [

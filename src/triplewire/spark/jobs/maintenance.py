@@ -17,13 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import SparkContext
 
-from triplewire.config import limits
+from triplewire.config.settings import TRAVEL_HOURS
+from triplewire.http.server import FAREWELL_SECONDS
 from triplewire.model import Erasure
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Conflict, TriplewireError
@@ -55,11 +56,31 @@ from triplewire.storage.registry.erasure import (
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal, request_renewal
 
+HOUSE_SECONDS: Final = 2.0
+"""Between two looks of the housekeeper at the lake: as often as it grows by a few files."""
+
+HOUSE_PAUSE_SECONDS: Final = 30.0
+"""What the housekeeper waits when something failed, as with a full disk, before it tries again."""
+
+RETAIN_SECONDS: Final = 3_600.0
+"""Between two looks at what is too old, at least: each that finds something begins every reader's copy anew."""
+
+CHECKPOINT_COMMITS: Final = 100
+"""Commits of the lake after which its state is written down: who opens it reads so many at most, in some 20 ms."""
+
+VACUUM_SECONDS: Final = 3_600.0
+"""Between two times that what nobody reads goes from the disk."""
+
+LEFTOVER_SECONDS: Final = 600.0
+"""From when on a data file of the lake without an end, that nobody has written to, counts as left behind by a crash. A
+task writes its file within seconds."""
+
+
 # The eraser: goes through the steps of every erasure that was asked for, until no byte is left.
 #
 # ```
 # asked at p ──▶ all queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ state ──▶ history ──▶ …
-#                what was read before p is written by now          each is done again where nobody wrote down that it was
+#                what was read before p is written by now         each is done again where nobody wrote down that it was
 # ```
 
 logger = logging.getLogger(__name__)
@@ -194,7 +215,7 @@ class Eraser:
     def _dropped(self, path: Path, receipt: ErasureReceipt) -> bool:
         """Delete a file without an end if nobody writes it any more."""
         # What is written now was read after everything that was asked for before it was passed.
-        oldest = max(receipt.requested, self.began, self.clock.now() - limits.LEFTOVER_SECONDS * _MICRO)
+        oldest = max(receipt.requested, self.began, self.clock.now() - LEFTOVER_SECONDS * _MICRO)
         if path.stat().st_mtime * _MICRO >= oldest:
             return False
         path.unlink()
@@ -238,7 +259,7 @@ class MaintenanceRules:
 
     retention: LakeRetention = field(default_factory=LakeRetention)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
-    hours: int = limits.TRAVEL_HOURS
+    hours: int = TRAVEL_HOURS
 
 
 class LakeMaintenance:
@@ -292,7 +313,7 @@ class LakeMaintenance:
 
     def _retain(self) -> None:
         shortest = self._rules.retention.shortest
-        interval = max(limits.RETAIN_SECONDS, (shortest or 0.0) / 24)
+        interval = max(RETAIN_SECONDS, (shortest or 0.0) / 24)
         if self._clock.ticks() - self._retained < interval:
             return
         self._retained = self._clock.ticks()
@@ -304,11 +325,11 @@ class LakeMaintenance:
 
     def _write_down(self) -> None:
         version = self._house.lake.files().version
-        if version - self._checkpoint >= limits.CHECKPOINT_COMMITS:
+        if version - self._checkpoint >= CHECKPOINT_COMMITS:
             self._checkpoint = checkpoint(self._house.table, self._rules.hours) or -1
 
     def _sweep(self) -> None:
-        if self._clock.ticks() - self._swept < limits.VACUUM_SECONDS:
+        if self._clock.ticks() - self._swept < VACUUM_SECONDS:
             return
         self._swept = self._clock.ticks()
         self._progress = MaintenanceProgress("deleting what nobody reads", 0, 0)
@@ -330,16 +351,16 @@ class MaintenanceThread:
         """End what is being done. It is begun again another time; what was not committed was not done."""
         self._stop.set()
         self._context.cancelJobGroup(MAINTENANCE_POOL)
-        self._thread.join(limits.FAREWELL_SECONDS)
+        self._thread.join(FAREWELL_SECONDS)
 
     def _run(self) -> None:
         self._context.setLocalProperty("spark.scheduler.pool", MAINTENANCE_POOL)
         self._context.setJobGroup(MAINTENANCE_POOL, "looks after the lake", interruptOnCancel=True)
-        while not self._stop.wait(limits.HOUSE_SECONDS):
+        while not self._stop.wait(HOUSE_SECONDS):
             try:
                 self._eraser.advance()
                 self._keeper.turn()
             except Exception:
                 if not self._stop.is_set():
                     logger.exception("housekeeping failed; it is tried again")
-                    self._stop.wait(limits.HOUSE_PAUSE_SECONDS)
+                    self._stop.wait(HOUSE_PAUSE_SECONDS)

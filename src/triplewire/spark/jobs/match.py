@@ -25,7 +25,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.config.limits import BATCH_EVENTS
 from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import warm_up
@@ -34,7 +33,7 @@ from triplewire.model import MATCHES
 from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, freeze_heap, hide_pandas
-from triplewire.storage.registry.ontologies import ONTOLOGY
+from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 

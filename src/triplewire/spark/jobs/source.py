@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -20,12 +20,20 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from triplewire.config.limits import BATCH_EVENTS, BATCH_TEXT_BYTES, BLOCK_BYTES, BLOCK_EVENTS
 from triplewire.model import MATCHED_COLUMNS
 from triplewire.model.clock import Clock, SystemClock
-from triplewire.spark.jobs.exchange import BLOCKS, pack_table
+from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table
 from triplewire.spark.jobs.workers import hide_pandas
 from triplewire.storage.log.ports import MeasuredLog
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
+
+BATCH_TEXT_BYTES: Final = 32 * 1024 * 1024
+"""Text of the events in one micro-batch; one event more may begin within it. As a table of quads it is about ten times
+as much."""
+
+BLOCK_EVENTS: Final = 5_000
+"""Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
+
 
 LOG_SOURCE = "triplewire-log"
 

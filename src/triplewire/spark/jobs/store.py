@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.config.limits import FILE_EVENTS, FILE_TEXT_BYTES
 from triplewire.spark.jobs.exchange import unpack_blocks
 from triplewire.spark.jobs.workers import TASK_RESULTS, CpuCosts, charge_cpu, freeze_heap, hide_pandas, pack_results
 from triplewire.storage.lake.data_files import FileWriter
+
+FILE_EVENTS: Final = 10_000
+"""Events of a batch that a worker of `store` makes one file of: 400,000 quads at 40 in an event. It holds them all."""
+
+FILE_TEXT_BYTES: Final = 16 * 1024 * 1024
+"""What of them is taken together, and what of a block goes over that: as tables of quads about ten times as much."""
+
 
 _writers: dict[Path, FileWriter] = {}
 """Of this worker process, by the table's directory."""

@@ -12,14 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
-from triplewire.config import limits
-from triplewire.config.limits import LANE_BATCH_SECONDS, LANE_BATCHES, LANE_EVENT_SECONDS
 from triplewire.config.tracing import Tracer, now_ns, parse_parents
+from triplewire.http import consume
+from triplewire.http.health import TRACED_EVENTS
 from triplewire.model import format_position
 from triplewire.spark.jobs.match import collect_matches, match_blocks, match_slow_lane
 from triplewire.spark.jobs.ports import JobPorts
@@ -30,6 +31,24 @@ from triplewire.storage.lake.ports import CommitBatch
 from triplewire.storage.log.ports import Log
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
+
+STORE_EVENTS: Final = 60_000
+"""Events in one batch of `store` where it is behind: some two seconds. Workers do not hold them all at once."""
+
+STORE_TEXT_BYTES: Final = 96 * 1024 * 1024
+"""Text of the events in such a batch; one event more may begin within it."""
+
+LANE_BATCH_SECONDS: Final = 0.5
+"""CPU time that the evaluator takes for one shape on a batch, for which all others wait, before it counts as
+expensive."""
+
+LANE_EVENT_SECONDS: Final = 0.001
+"""CPU time for one shape and event, on the average of a batch, below which a shape is not expensive: ten times what a
+hundred usual ones take together."""
+
+LANE_BATCHES: Final = 3
+"""Batches in a row in which a shape is expensive before it goes to the slow lane, where it stays."""
+
 
 # Accounts: what each shape costs, batch by batch, and which of them is too expensive to be matched with the others.
 
@@ -91,8 +110,8 @@ class JobContext:
         """Tell the traces of events, where there are any, what was done for them in a batch."""
         if self.traces is None:
             return
-        entries = self.log.read(after, upto, limits.PAGE_EVENTS)
-        found = parse_parents(entries["extensions"].to_pylist(), limits.TRACED_EVENTS)
+        entries = self.log.read(after, upto, consume.PAGE_EVENTS)
+        found = parse_parents(entries["extensions"].to_pylist(), TRACED_EVENTS)
         if found:
             self.traces.batch(
                 name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(upto)}
@@ -164,7 +183,7 @@ def start_store(work: JobContext, interval: float) -> StreamingQuery:
     begins batches at whole intervals alone, and rests in between however much waits."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
     lake = ports.open_lake()
-    batching = Batching(lake.files().upto, work.cores, limits.STORE_EVENTS, limits.STORE_TEXT_BYTES, interval)
+    batching = Batching(lake.files().upto, work.cores, STORE_EVENTS, STORE_TEXT_BYTES, interval)
     streaming = StreamingJob("store", checkpoint, batching, interval=0.0, rest=interval / 4)
 
     def commit(entries: DataFrame, number: int) -> None:

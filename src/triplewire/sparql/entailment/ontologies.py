@@ -11,10 +11,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_literal
+
+ONTOLOGY_PAIRS: Final = 200_000
+"""Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
+
 
 # Hierarchies: names that stand under names; in a hierarchy what is under what is under is under.
 
@@ -79,8 +83,8 @@ def _close_pairs(pairs: Iterable[TermPair]) -> Mapping[str, frozenset[str]]:
     for name in steps:
         found[name] = _reachable(name, steps)
         count += len(found[name])
-        if count > limits.ONTOLOGY_PAIRS:
-            raise InputError(f"the ontology has more than {limits.ONTOLOGY_PAIRS} pairs of names below one another")
+        if count > ONTOLOGY_PAIRS:
+            raise InputError(f"the ontology has more than {ONTOLOGY_PAIRS} pairs of names below one another")
     return found
 
 
@@ -180,8 +184,8 @@ class Ontology:
         for property_, class_ in self._stated(predicate):
             classes = self.sub_classes.above(class_)
             found.update((lower, each) for lower in self.sub_properties.below(property_) for each in classes)
-            if len(found) > limits.ONTOLOGY_PAIRS:
-                raise InputError(f"the ontology has more than {limits.ONTOLOGY_PAIRS} pairs of property and class")
+            if len(found) > ONTOLOGY_PAIRS:
+                raise InputError(f"the ontology has more than {ONTOLOGY_PAIRS} pairs of property and class")
         return TermPairs(frozenset(found))
 
 

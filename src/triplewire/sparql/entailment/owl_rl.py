@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_iri
 from triplewire.sparql.entailment.ontologies import (
@@ -21,6 +21,10 @@ from triplewire.sparql.entailment.ontologies import (
     Triple,
     build_ontology,
 )
+
+CLOSURE_ROWS: Final = 1_000_000
+"""What follows from all ontologies together. Every worker makes it, in some seconds, and holds it: about 150 MB."""
+
 
 # The rules are those of `reasonable`. It lacks some that look at the schema alone, and chains of properties; these are
 # made here, before and around it.
@@ -156,11 +160,11 @@ _NO_FACTS = (RDF_TYPE, f"<{RDFS}", f"<{OWL}")
 def compute_closure(triples: Iterable[Triple]) -> Sequence[ClosureRow]:
     """The rows that these triples and all that follows from them make, each once.
 
-    Raises InputError if there are more than `limits.CLOSURE_ROWS`, or if what they say is too large to be closed.
+    Raises InputError if there are more than `CLOSURE_ROWS`, or if what they say is too large to be closed.
     """
     rows = sorted(set(_rows(infer_triples(triples))))
-    if len(rows) > limits.CLOSURE_ROWS:
-        raise InputError(f"{len(rows)} things follow from the ontologies, over the limit of {limits.CLOSURE_ROWS}")
+    if len(rows) > CLOSURE_ROWS:
+        raise InputError(f"{len(rows)} things follow from the ontologies, over the limit of {CLOSURE_ROWS}")
     return rows
 
 

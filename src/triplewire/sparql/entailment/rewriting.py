@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from itertools import count
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.algebra import (
@@ -41,6 +41,11 @@ from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
 from triplewire.sparql.paths import evaluate_path, translate_path
 from triplewire.sparql.traversal import bound_variables, transform_operators
+
+ENTAILMENT_ROWS: Final = 20_000
+"""Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2 MB, which
+take about four seconds to write."""
+
 
 Row = tuple[str, ...]
 
@@ -220,9 +225,9 @@ def _rows(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _check(rows: tuple[Row, ...] | frozenset[Row]) -> None:
-    if len(rows) > limits.ENTAILMENT_ROWS:
+    if len(rows) > ENTAILMENT_ROWS:
         raise QueryLimit(
-            f"a pattern meets {len(rows)} rows of the ontology, over the limit of {limits.ENTAILMENT_ROWS}; "
+            f"a pattern meets {len(rows)} rows of the ontology, over the limit of {ENTAILMENT_ROWS}; "
             "name a class or a property in it, or load a smaller ontology"
         )
 

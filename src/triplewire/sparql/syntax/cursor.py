@@ -11,12 +11,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from triplewire.config import limits
 from triplewire.model.errors import SparqlSyntax, TextPosition, Unsupported
 from triplewire.sparql.algebra import Aggregate, Expression, Node, Operator, Var
 from triplewire.sparql.syntax.lexer import SourceSpan, SourceText, Token
+
+QUERY_NESTING: Final = 64
+"""Levels of a query: groups, operators and expressions inside one another. Parser and compiler follow them by calls,
+at most some ten for each; a thousand overflow the stack."""
+
+EXPRESSION_TERMS: Final = 10_000
+"""Variables, constants and calls in the expressions of one query. Each may become a kilobyte of SQL."""
+
 
 # Scopes: an operator with the variables that it makes visible.
 
@@ -128,7 +135,7 @@ class Cursor:
     @contextmanager
     def nested(self) -> Iterator[None]:
         """One level deeper; too deep is refused at the token that would be."""
-        if self._depth >= limits.QUERY_NESTING:
+        if self._depth >= QUERY_NESTING:
             raise self._too_deep()
         self._depth += 1
         yield
@@ -140,7 +147,7 @@ class Cursor:
         Chains lean to the left, so a tree may be high where the text is not nested.
         """
         height = 1 + max((self._heights[id(each)][1] for each in below if id(each) in self._heights), default=0)
-        if height > limits.QUERY_NESTING:
+        if height > QUERY_NESTING:
             raise self._too_deep()
         # keeping the object keeps its number from being given to another
         self._heights[id(made)] = made, height
@@ -148,7 +155,7 @@ class Cursor:
 
     def count_term(self) -> None:
         """One more variable, constant or call in an expression, or in the place of one."""
-        self.count("terms in expressions", limits.EXPRESSION_TERMS)
+        self.count("terms in expressions", EXPRESSION_TERMS)
 
     def count(self, what: str, limit: int, more: int = 1, token: Token | None = None) -> None:
         """Some more of what a query may have only so many of."""
@@ -216,7 +223,7 @@ class Cursor:
         )
 
     def _too_deep(self) -> Unsupported:
-        return self.unsupported(f"nesting deeper than {limits.QUERY_NESTING}")
+        return self.unsupported(f"nesting deeper than {QUERY_NESTING}")
 
     def _check(self) -> None:
         if self.token.kind == "bad":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.sparql.algebra import (
     Basic,
     Expression,
@@ -34,6 +34,10 @@ from triplewire.sparql.syntax.terms import (
     skip_triple,
 )
 from triplewire.sparql.syntax.windows import parse_window_use
+
+QUERY_GROUPS: Final = 4_096
+"""Groups in braces of one query, branches of UNION among them. Each may become a sub-query of its own."""
+
 
 # VALUES: solutions that a query states.
 
@@ -91,7 +95,7 @@ _EXPECTED = "a triple pattern, OPTIONAL, FILTER, GRAPH, another element of a gro
 def parse_group(cursor: Cursor) -> ScopedOperator:
     """A group in braces, or a sub-query in them."""
     opening = cursor.expect("{")
-    cursor.count("groups", limits.QUERY_GROUPS, token=opening)
+    cursor.count("groups", QUERY_GROUPS, token=opening)
     outside, cursor.aggregates = cursor.aggregates, None
     with cursor.nested():
         found = _subquery(cursor) if cursor.at("SELECT") else GroupParser(cursor).group()

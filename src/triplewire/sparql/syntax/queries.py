@@ -1,13 +1,13 @@
 """Grammar of whole queries: the prologue, the four query forms and the dataset clause; also of one term by itself.
 
-Parsed queries up to `limits.REMEMBERED_QUERY_CHARACTERS` are cached.
+Parsed queries up to `REMEMBERED_QUERY_CHARACTERS` are cached.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
-from triplewire.config import limits
 from triplewire.model.errors import BodyTooLarge
 from triplewire.sparql.algebra import Basic, Const, Dataset, Node, Pattern, Query, Var
 from triplewire.sparql.syntax.cursor import Cursor, GrammarRules, ScopedOperator, visible_names
@@ -31,6 +31,13 @@ from triplewire.sparql.syntax.terms import (
 )
 from triplewire.sparql.syntax.windows import parse_window_declaration
 
+QUERY_BYTES: Final = 1024 * 1024
+"""SPARQL text. As much, of which only VALUES can be, takes the parser about three seconds."""
+
+REMEMBERED_QUERY_CHARACTERS: Final = 16 * 1024
+"""A query whose algebra is remembered, 512 of them: longer ones would fill memory and are seldom asked twice."""
+
+
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 _NOTHING = ScopedOperator(Basic(), (), Basic())
 
@@ -41,15 +48,15 @@ def parse_query(text: str, base: str | None = None) -> Query:
     Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that we do not run, both with the
     place, and BodyTooLarge over the limit.
     """
-    if len(text) <= limits.REMEMBERED_QUERY_CHARACTERS:
+    if len(text) <= REMEMBERED_QUERY_CHARACTERS:
         return _parse_cached(text, base)
     check_length(text)
     return _parse(text, base)
 
 
 def check_length(text: str) -> None:
-    if len(text.encode(errors="replace")) > limits.QUERY_BYTES:
-        raise BodyTooLarge("the SPARQL text", limits.QUERY_BYTES)
+    if len(text.encode(errors="replace")) > QUERY_BYTES:
+        raise BodyTooLarge("the SPARQL text", QUERY_BYTES)
 
 
 @lru_cache(maxsize=512)

@@ -7,10 +7,10 @@ starts with `_:`, which no query text can project or use in a filter.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import pyoxigraph as ox
 
-from triplewire.config import limits
 from triplewire.model.terms import RDF, TW, XSD
 from triplewire.sparql.algebra import (
     Chain,
@@ -28,6 +28,10 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.lexer import Token
+
+PATTERNS: Final = 256
+"""Triple patterns and steps of paths of one query. Each is a self-join of the quads table."""
+
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SHORT = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
@@ -306,7 +310,7 @@ class TripleParser:
         found = self._node("an object")
         self.found.insert(index, _triple(subject, verb, found))
         weight = 1 if isinstance(verb, Var | Const) else count_path_steps(verb)
-        self._cursor.count("triple patterns", limits.PATTERNS, weight, token)
+        self._cursor.count("triple patterns", PATTERNS, weight, token)
         while self._cursor.at("{|", "~"):
             self._annotation()
 
@@ -371,7 +375,7 @@ class TripleParser:
             cell = following
 
     def _rest(self, cell: Var, following: Node) -> None:
-        self._cursor.count("triple patterns", limits.PATTERNS)
+        self._cursor.count("triple patterns", PATTERNS)
         self.found.append(Pattern(cell, RDF_REST, following))
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from triplewire.config import limits
 from triplewire.model.events import STREAM_NAME
 from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations, WindowKind
 from triplewire.sparql.syntax.lexer import Token
 from triplewire.sparql.syntax.terms import at_iri, parse_iri_text
+
+QUERY_WINDOWS: Final = 16
+"""Windows of one continuous query. Each is kept, and whenever one closes the query is asked of all."""
+
+QUERY_WINDOW_DAYS: Final = 366
+"""The range of a window of time, its step, or the gap that ends a session. What it holds has a limit of its own."""
+
+QUERY_WINDOW_TRIPLES: Final = 1_000_000
+"""The range of a window that counts triples, or its step: at worst some 300 MB are kept."""
+
+STREAM_NAME_CHARACTERS: Final = 128
+"""A stream's name; it stands in every stored quad and in metrics labels."""
+
 
 # Durations: how long a window is, as XSD writes it (`PT10M`) or short (`10m`).
 
@@ -36,8 +48,8 @@ def parse_duration(cursor: Cursor, what: str) -> int:
         raise cursor.wrong(f"a {what} above zero", token)
     if found != int(found):
         raise cursor.wrong(f"a {what} of whole microseconds", token)
-    if found > limits.QUERY_WINDOW_DAYS * _UNITS["d"]:
-        raise cursor.unsupported(f"a {what} of more than {limits.QUERY_WINDOW_DAYS} days", token)
+    if found > QUERY_WINDOW_DAYS * _UNITS["d"]:
+        raise cursor.unsupported(f"a {what} of more than {QUERY_WINDOW_DAYS} days", token)
     return int(found)
 
 
@@ -49,8 +61,8 @@ def parse_triple_count(cursor: Cursor, what: str) -> int:
     digits = text.lstrip("0")
     if not digits or digits.startswith("-"):
         raise cursor.wrong(f"a {what} above zero", token)
-    if len(digits) > _LONGEST_NUMBER or int(digits) > limits.QUERY_WINDOW_TRIPLES:
-        raise cursor.unsupported(f"a {what} of more than {limits.QUERY_WINDOW_TRIPLES} triples", token)
+    if len(digits) > _LONGEST_NUMBER or int(digits) > QUERY_WINDOW_TRIPLES:
+        raise cursor.unsupported(f"a {what} of more than {QUERY_WINDOW_TRIPLES} triples", token)
     return int(digits)
 
 
@@ -86,7 +98,7 @@ Measure: TypeAlias = Callable[[Cursor, str], int]
 def parse_window_declaration(cursor: Cursor, windows: WindowDeclarations) -> None:
     """A window, from the word WINDOW on: `WINDOW <w> ON <stream> [RANGE PT10M STEP PT1M]`."""
     opening = cursor.expect("WINDOW")
-    cursor.count("windows", limits.QUERY_WINDOWS, token=opening)
+    cursor.count("windows", QUERY_WINDOWS, token=opening)
     token = cursor.token
     name = _window_name(cursor)
     if name in windows.declared:
@@ -119,7 +131,7 @@ def parse_stream_name(cursor: Cursor) -> str:
     token = cursor.token
     text = _as_written(cursor) if token.kind == "iri" else _expanded(cursor, "the name of a stream as an IRI")
     found = _STREAM.fullmatch(text)
-    if found is None or len(found[1]) > limits.STREAM_NAME_CHARACTERS:
+    if found is None or len(found[1]) > STREAM_NAME_CHARACTERS:
         raise cursor.wrong("a stream, as `<home>` or `<http://…/streams/home>`", token)
     return found[1]
 

@@ -9,13 +9,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from triplewire.config import limits
 from triplewire.model.errors import InputError
 from triplewire.storage.lake.keys import find_transformation
 from triplewire.storage.lake.splits import DIMENSION_CHOICES, RULES
 from triplewire.storage.lake.zones import ALL_KEYS, KeyInterval
+
+ZONES: Final = 128
+"""Zones of the lake at most. More would tell a question with a constant more, one about an hour less: a zone has fewer
+files then, of which each is a longer stretch of time. A compaction writes a file for each."""
+
+ZONE_QUADS: Final = 32_768
+"""Quads under which a zone is not split: a few files, which take some ten milliseconds to read."""
+
 
 # Criteria: by what the load of a zone is measured, and when it is too much or too little.
 
@@ -113,7 +120,7 @@ class BalanceSettings:
     strategy: str = "relative"
     """`static`: the most loaded zone is split until there are `zones`. `absolute`: a zone is held against fixed
     `estimates`. `relative`: against the mean, to which zones that are not made yet count as empty."""
-    zones: int = limits.ZONES
+    zones: int = ZONES
     """How many there are at most."""
     criteria: tuple[LoadCriterion, ...] = (LoadCriterion(),)
     estimates: tuple[float, ...] = ()
@@ -124,7 +131,7 @@ class BalanceSettings:
     """Cut in `turn`, or the `best` one."""
     transformation: str = "none"
     """The order of terms, for a new map: `none`, `prefix`, `reversed`."""
-    smallest: int = limits.ZONE_QUADS
+    smallest: int = ZONE_QUADS
     """No zone with fewer quads is split, and none is thought to need fewer."""
     space: KeyInterval = ALL_KEYS
     """The bounds of all keys, for the middle of zones that have none."""

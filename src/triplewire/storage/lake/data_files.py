@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -23,9 +23,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from triplewire.config.files import sync
-from triplewire.config.limits import RANGE_CHARACTERS
 from triplewire.storage.lake.ports import ColumnRange, DataFile, Value
 from triplewire.storage.lake.rows import INSTANT, TermFacets, quad_rows
+
+RANGE_CHARACTERS: Final = 192
+"""Of the least and the greatest text of a column, in the account that the lake's table gives of a file: IRIs tell
+themselves apart late. At worst some 8 kB for each file, which every reader of the table holds."""
+
 
 # Ranges: the least and the greatest value of each column of a file, by which readers pass it over.
 

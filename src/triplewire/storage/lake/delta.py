@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import orjson
@@ -22,7 +22,6 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from triplewire.config import limits
 from triplewire.config.files import sync
 from triplewire.model import START
 from triplewire.model.errors import Conflict, NotFound, StorageFull
@@ -35,6 +34,11 @@ from triplewire.storage.lake.data_files import (
     format_statistics,
 )
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
+
+FLOORS: Final = 1_000
+"""Streams that lose events to retention at once of which it is noted how far: each is a line in the table's log for
+good. Of more of them it is noted together."""
+
 
 # Commits: from one version of the table to the next, by what the entries of its log say.
 #
@@ -319,7 +323,7 @@ def _floors(floors: Mapping[str, int]) -> dict[str, int]:
     """The marks of what streams lost. Marks stay in the table's log for good, so that there are not too many."""
     if not floors:
         return {}
-    named = floors if len(floors) <= limits.FLOORS else {OTHERS: max(floors.values())}
+    named = floors if len(floors) <= FLOORS else {OTHERS: max(floors.values())}
     return {FLOOR: max(floors.values()), **{_floor(stream): position for stream, position in named.items()}}
 
 

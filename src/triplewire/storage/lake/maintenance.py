@@ -14,17 +14,35 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from triplewire.config import limits
 from triplewire.config.files import file_lock
 from triplewire.sparql import to_sql
 from triplewire.storage.lake.data_files import FileWriter, parquet_relation, quote_literal
 from triplewire.storage.lake.ports import DataFile, Lake, Snapshot, TableChange
 from triplewire.storage.lake.zones import ZoneLayout, ZoneLayoutStore, zone_expression
+
+FRESH_FILES: Final = 64
+"""Fresh files of the lake from which on they are sorted into zones: a query reads all of them, some 20 ms."""
+
+COMPACTED_QUADS: Final = 1_000_000
+"""Quads that are sorted into zones at once. They are in the memory of a worker then: some 400 MB."""
+
+TASK_QUADS: Final = 100_000
+"""Quads that one task of the housekeeping sorts, about: half a second, for which other tasks may wait."""
+
+FILES_WANTED: Final = 2_000
+"""Files that hold the whole lake, about: fewer tell a query less of where it must look, more take longer to list."""
+
+FILE_QUADS: Final = 2_048
+"""Quads of a file of a small lake. Fewer would take more bytes each."""
+
+SMALL_FILES: Final = 32
+"""Files of one zone that are smaller than they should be and still do not become one, because their sizes differ."""
+
 
 # Rewrites: the rows of some files of the table, written into others.
 
@@ -172,7 +190,7 @@ def _sort(house: MaintenanceContext, upto: int) -> int:
     zones = house.zones(snapshot)
     paths, rows = tuple(each.path for each in files), file_rows(snapshot)
     assigned = to_sql(zone_expression(zones), "duckdb")
-    parts = max(house.tasks, count_quads(files) // limits.TASK_QUADS)
+    parts = max(house.tasks, count_quads(files) // TASK_QUADS)
     rewrites = [
         FileRewrite(paths, rows, some, assigned) for some in spread_items([each.id for each in zones.zones], parts)
     ]
@@ -195,7 +213,7 @@ def _merge(house: MaintenanceContext) -> int:
 
 def file_rows(snapshot: Snapshot) -> int:
     """How many quads a file should have: two thousand files of them hold the table."""
-    return max(limits.FILE_QUADS, count_quads(snapshot.files) // limits.FILES_WANTED)
+    return max(FILE_QUADS, count_quads(snapshot.files) // FILES_WANTED)
 
 
 def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
@@ -206,14 +224,14 @@ def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
 def is_compaction_due(snapshot: Snapshot) -> bool:
     """Are there so many small files that compaction pays?"""
     waiting = fresh_files(snapshot)
-    return len(waiting) >= limits.FRESH_FILES or count_quads(waiting) >= limits.COMPACTED_QUADS
+    return len(waiting) >= FRESH_FILES or count_quads(waiting) >= COMPACTED_QUADS
 
 
 def sortable_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
     """The oldest fresh files, as many as go into their zones at once."""
     taken: list[DataFile] = []
     for each in fresh_files(snapshot):
-        if taken and count_quads(taken) + each.rows > limits.COMPACTED_QUADS:
+        if taken and count_quads(taken) + each.rows > COMPACTED_QUADS:
             break
         taken.append(each)
     return tuple(taken)
@@ -237,7 +255,7 @@ def group_by_zone(snapshot: Snapshot) -> dict[str, list[DataFile]]:
 
 def _groups(files: Sequence[DataFile], wanted: int) -> Iterator[tuple[DataFile, ...]]:
     small = sum(each.rows < wanted for each in files)
-    for tier, group in groupby(files, lambda each: _tier(each.rows, wanted, crowded=small > limits.SMALL_FILES)):
+    for tier, group in groupby(files, lambda each: _tier(each.rows, wanted, crowded=small > SMALL_FILES)):
         if tier is not None:
             yield from _fill_files(tuple(group), wanted)
 

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.sparql import to_sql
 from triplewire.storage.lake.balance import BalanceSettings, LoadVerdict, ZoneLoad, estimate_loads, judge_load
 from triplewire.storage.lake.data_files import connect_duckdb, parquet_relation
@@ -36,6 +35,13 @@ from triplewire.storage.lake.splits import (
 )
 from triplewire.storage.lake.survey import measure_load
 from triplewire.storage.lake.zones import SPACE, TreeCut, Zone, ZoneLayout, ZoneTree, list_zones, zone_expression
+
+SAMPLED_FILES: Final = 8
+"""Files of a zone that are looked into to decide where it is cut: they are spread over time, and take some 20 ms."""
+
+ZONE_SAMPLE: Final = 100_000
+"""Quads that are looked at to decide where zones are cut: about 60 MB while that lasts, and some seconds."""
+
 
 # Steps: what is done to a zone map, and what that means for the rows of the table.
 
@@ -393,7 +399,7 @@ def sample_zones(house: MaintenanceContext, snapshot: Snapshot, zones: ZoneLayou
     """Points of each zone, in the order of the map, taken from files that are spread over time."""
     total = max(1, count_quads(snapshot.files))
     looks = [
-        _SampledFiles(zone, _choose_spread(files), max(1, limits.ZONE_SAMPLE * count_quads(files) // total))
+        _SampledFiles(zone, _choose_spread(files), max(1, ZONE_SAMPLE * count_quads(files) // total))
         for zone, files in group_by_zone(snapshot).items()
     ]
     found = house.run(partial(_read_points, house.table), looks) if looks else []
@@ -401,7 +407,7 @@ def sample_zones(house: MaintenanceContext, snapshot: Snapshot, zones: ZoneLayou
 
 
 def _choose_spread(files: Sequence[DataFile]) -> tuple[str, ...]:
-    step = max(1, len(files) // limits.SAMPLED_FILES)
+    step = max(1, len(files) // SAMPLED_FILES)
     return tuple(each.path for each in files[::step])
 
 

@@ -13,13 +13,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from triplewire.config import limits
 from triplewire.storage.lake.keys import DIMENSIONS, QuadPoint
 from triplewire.storage.lake.zones import ALL_KEYS, KeyInterval, Zone
+
+CENTROID_CHARACTERS: Final = 96
+"""How many of a key's first characters count for a mean of keys. Most IRIs are shorter."""
+
 
 # Samples: some of the points of zones, each of which stands for a part of its zone's load.
 #
@@ -148,7 +152,7 @@ def interval_middle(side: KeyInterval, space: KeyInterval) -> str | None:
 
 def weighted_mean(keys: Sequence[str], weights: npt.ArrayLike, side: KeyInterval) -> str | None:
     """The mean of keys, as far as their first characters tell. None if it is no bound inside the interval."""
-    width = limits.CENTROID_CHARACTERS
+    width = CENTROID_CHARACTERS
     digits = np.array(keys, dtype=f"U{width}").view(np.uint32).reshape(len(keys), width)
     # In whole thousandths, so that sums are exact however long they grow.
     parts = np.maximum(1, np.rint(np.asarray(weights) * 1_000)).astype(np.int64)

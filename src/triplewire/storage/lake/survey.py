@@ -202,7 +202,8 @@ def _draw_zone(found: LakeSurvey, zone: str, area: Rectangle) -> str:
     at = f'x="{area.x + 4:.1f}" y="{area.y + 12:.1f}" font-size="10" fill="#1f2328"'
     label = f"<text {at}>{escape(zone)} {ratio:.2f}×</text>" if named else ""
     return (
-        f'<g><title>{escape(title)}\n{escape(describe_zone(found.zones[zone]))}</title><rect x="{area.x:.1f}" y="{area.y:.1f}" '
+        f"<g><title>{escape(title)}\n{escape(describe_zone(found.zones[zone]))}</title>"
+        f'<rect x="{area.x:.1f}" y="{area.y:.1f}" '
         f'width="{area.width:.1f}" height="{area.height:.1f}" fill="{_shade(ratio)}"/>{label}</g>'
     )
 

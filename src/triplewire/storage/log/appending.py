@@ -19,9 +19,13 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.model import ENTRIES, Event
 from triplewire.storage.log.ports import AppendResult, Publication
+
+NAMES_RUN: Final = 2**20
+"""Ids given by publishers that are sorted in memory together, to find those that come again: at worst some 200 ms for
+which publishers wait. All of the log are in memory, 16 bytes each: some 200 MB for 8 GiB of small events."""
+
 
 # Names: whether an event of an id is in a stream already, for a few microseconds.
 #
@@ -77,8 +81,8 @@ class DeduplicationIndex:
         places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
         hashes, positions = np.concatenate(found), np.concatenate(places)
         there = np.flatnonzero(hashes != NO_HASH)
-        for start in range(0, len(there), limits.NAMES_RUN):
-            rows = there[start : start + limits.NAMES_RUN]
+        for start in range(0, len(there), NAMES_RUN):
+            rows = there[start : start + NAMES_RUN]
             self._runs.append(_sort_run(hashes[rows], positions[rows]))
             while len(self._runs) > 1 and self._may_merge(*self._runs[-2:]):
                 self._runs[-2:] = [_merge_runs(*self._runs[-2:])]
@@ -95,7 +99,7 @@ class DeduplicationIndex:
     @staticmethod
     def _may_merge(older: HashRun, newer: HashRun) -> bool:
         sizes = len(older.hashes), len(newer.hashes)
-        return sizes[0] < 2 * sizes[1] and sum(sizes) <= limits.NAMES_RUN
+        return sizes[0] < 2 * sizes[1] and sum(sizes) <= NAMES_RUN
 
 
 def _sort_run(hashes: Hashes, positions: npt.NDArray[np.int64]) -> HashRun:

@@ -10,11 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import Condition, Thread
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from triplewire.config import limits
 from triplewire.model.errors import Unavailable
 from triplewire.storage.log.ports import Log, Publication
+
+COMMIT_EVENTS: Final = 20_000
+"""Events in one transaction of the log. With events of 1 kB, 20 MB of write-ahead log at once."""
+
+COMMIT_QUEUE: Final = 1_024
+"""Publishes that wait for their commit. Above it a publisher is told 503 and to try again."""
+
+COMMIT_QUEUE_BYTES: Final = 128 * 1024 * 1024
+"""Text of the publishes that wait for their commit: their count alone would allow 16 GiB of large bodies."""
+
 
 CommitResult: TypeAlias = list[Sequence[int]] | BaseException
 """What became of the publications of one publisher: their positions, or why nothing is stored."""
@@ -52,9 +61,9 @@ class GroupCommit:
         self,
         log: Log,
         *,
-        queue: int = limits.COMMIT_QUEUE,
-        queue_bytes: int = limits.COMMIT_QUEUE_BYTES,
-        group: int = limits.COMMIT_EVENTS,
+        queue: int = COMMIT_QUEUE,
+        queue_bytes: int = COMMIT_QUEUE_BYTES,
+        group: int = COMMIT_EVENTS,
     ) -> None:
         """At most `queue` publications of `queue_bytes` of text wait; one transaction takes up to `group` events."""
         self.counts = CommitCounts()

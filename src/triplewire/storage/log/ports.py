@@ -14,12 +14,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.model import Erasure, Event
+
+LEAF_EVENTS: Final = 500
+"""Events of a stream that are one page of its history: read and written in some 20 ms, and some 300 kB of text. Who
+follows a stream by its pages reads the newest again and again, half full on average."""
+
+LEAF_BYTES: Final = 1024 * 1024
+"""Text of events from which on such a page is full; the last of them may go over it."""
+
+LEAF_GAP: Final = 64
+"""Positions of other streams between two events of a page, from which on they are not read with it: 32,000 at worst in
+one page, some 50 ms. What is noted of a gap are 16 bytes or so, for at least as many events."""
+
 
 # Leaves: what was published to a stream, in parts of bounded size whose ends never move.
 #
@@ -62,7 +73,7 @@ class Segment:
 
     @property
     def full(self) -> bool:
-        return self.events >= limits.LEAF_EVENTS or self.size >= limits.LEAF_BYTES
+        return self.events >= LEAF_EVENTS or self.size >= LEAF_BYTES
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ def extend_volume(
 def _fill_segment(leaf: Segment, arrival: AppendedEvent, rest: Iterable[AppendedEvent], received: int) -> Segment:
     """The leaf with an event, and with those of the rest that fit."""
     stretches, events, size = [*leaf.stretches], leaf.events, leaf.size
-    most, heaviest, gap = limits.LEAF_EVENTS, limits.LEAF_BYTES, limits.LEAF_GAP
+    most, heaviest, gap = LEAF_EVENTS, LEAF_BYTES, LEAF_GAP
     position, weight = arrival
     first, last = stretches.pop() if stretches else (position, position)
     while True:

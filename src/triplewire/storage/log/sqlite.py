@@ -11,12 +11,11 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
 
-from triplewire.config import limits
 from triplewire.model import START, Erasure, ErasureScope
 from triplewire.model.clock import Clock
 from triplewire.model.erasure import LOSSES, apply_erasures, compute_losses, find_affected
@@ -36,6 +35,17 @@ from triplewire.storage.log.appending import (
     unpack_hashes,
 )
 from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publication, Segment, StreamVolume, extend_volume
+
+TRIM_EVENTS: Final = 1_000
+"""Log entries that one transaction drops. Appends wait for it: some 10 ms with events of 1 kB."""
+
+ERASE_EVENTS: Final = 10_000
+"""Positions of the log that are looked through at once for what is to be erased: under 100 ms with events of 1 kB, and
+what of them goes is one transaction, for which appends wait."""
+
+RETROSPECT_POSITIONS: Final = 100_000
+"""Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
+
 
 # Bindings: leaves and volumes of streams in a SQLite file, written with the events that they hold.
 
@@ -230,7 +240,7 @@ class SqliteLog:
     def find(self, event: str, stream: str | None = None) -> int | None:
         """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
         with self._database.reading() as connection:
-            oldest = sqlite.newest_position(connection) - limits.RETROSPECT_POSITIONS
+            oldest = sqlite.newest_position(connection) - RETROSPECT_POSITIONS
             found = connection.execute(_FIND, {"oldest": oldest, "event": event, "stream": stream}).fetchone()
         return None if found is None else int(found[0])
 
@@ -304,8 +314,8 @@ class SqliteLog:
         """Entries in which the name of what is erased occurs, some positions at a time: nobody waits for the whole."""
         asked = {"name": erasure.name, "term": iri(erasure.name)}
         last = min(erasure.position - 1, self.head())
-        for after in range(self.begin() - 1, last, limits.ERASE_EVENTS):
-            upto = min(after + limits.ERASE_EVENTS, last)
+        for after in range(self.begin() - 1, last, ERASE_EVENTS):
+            upto = min(after + ERASE_EVENTS, last)
             with self._database.reading() as connection:
                 cursor = connection.execute(_NAMED[erasure.scope], {**asked, "after": after, "upto": upto})
                 yield appending.entries_table(iter(partial(cursor.fetchmany, _PAGE), []))
@@ -321,7 +331,7 @@ class SqliteLog:
         with self._database.reading() as connection:
             (total,) = connection.execute(_TOTAL).fetchone() or (0,)
             first = total - size if size is not None else -1
-            rows = connection.execute(_OLDEST, (before, limits.TRIM_EVENTS))
+            rows = connection.execute(_OLDEST, (before, TRIM_EVENTS))
             gone = [row[0] for row in takewhile(lambda row: row[1] < oldest or row[2] < first, rows)]
             rows.close()
         if not gone:

@@ -12,13 +12,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.model import START, Subscription
 from triplewire.model.errors import BadRequest
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import read_original
+
+BATCH_EVENTS: Final = 20_000
+"""Events in one micro-batch. Bounds a worker's memory to about 100 MB, a batch to a few seconds."""
+
 
 ONTOLOGY = "ontology"
 ONTOLOGIES_VERSION = "ontologies"
@@ -61,8 +65,8 @@ def ontology_from_change(change: RegistryChange) -> LoadedOntology:
 
 def check_ontology_name(text: str) -> str:
     """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > limits.STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"an ontology's name has at most {limits.STREAM_NAME_CHARACTERS} characters, not {len(text)}")
+    if len(text) > STREAM_NAME_CHARACTERS:
+        raise BadRequest(f"an ontology's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
     if not _NAME.fullmatch(text):
         raise BadRequest(f"{text!r} is no ontology's name: letters, digits and . _ ~ - are, a letter or digit first")
     return text
@@ -111,12 +115,12 @@ def present_intervals(registry: Registry, versions: Sequence[Subscription], upto
 
 def _ontology_changes(registry: Registry, made: int, upto: int) -> list[RegistryChange]:
     """What became of ontologies since a subscription was made, or was about to be, without their text."""
-    after, newest = max(START, made - limits.BATCH_EVENTS), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
+    after, newest = max(START, made - BATCH_EVENTS), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
     if newest is None or newest.position <= after:
         return []
     found = []
-    for start in range(after, upto, limits.BATCH_EVENTS):
-        changes = registry.changes(start, min(upto, start + limits.BATCH_EVENTS))
+    for start in range(after, upto, BATCH_EVENTS):
+        changes = registry.changes(start, min(upto, start + BATCH_EVENTS))
         found += [_without_text(each) for each in changes if each.kind == ONTOLOGY]
     return found
 

@@ -11,17 +11,20 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
-from triplewire.config import limits
 from triplewire.model import START
 from triplewire.model.errors import NotFound
 from triplewire.security import Policy, parse_policy
 from triplewire.security.tokens import AccessToken
 from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import Registry, RegistryChange
+
+REMEMBERED_SIGHTS: Final = 4_096
+"""What owners of subscriptions see, as it is remembered: a policy has some dozens of roles; at worst 100 MB."""
+
 
 # Each version is put at a position, and holds for events from there on until the next. It names the position of the
 # one before, so that the way back does not lead through all other changes.
@@ -215,7 +218,7 @@ class TokenCache:
 VISIBILITY = "sight"
 
 
-@lru_cache(maxsize=limits.REMEMBERED_SIGHTS)
+@lru_cache(maxsize=REMEMBERED_SIGHTS)
 def visibility_name(sight: Visibility) -> str:
     """The same for equal ones, in every process and at every time."""
     return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
@@ -237,7 +240,7 @@ class VisibilityStore:
             change = self._registry.get(VISIBILITY, name)
             if change is None or change.value is None:
                 raise NotFound(f"the sight {name} is not in the registry")
-            if len(self._known) >= limits.REMEMBERED_SIGHTS:
+            if len(self._known) >= REMEMBERED_SIGHTS:
                 self._known = {}
             found = self._known[name] = Visibility.from_json(change.value)
         return found

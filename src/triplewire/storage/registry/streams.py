@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from triplewire.config import limits
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.model.events import STREAM_NAME
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 SHAPES = "shapes"
@@ -136,8 +136,8 @@ def description_from_value(value: Mapping[str, Any]) -> StreamDescription:
 
 def check_stream_name(text: str) -> str:
     """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > limits.STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"a stream's name has at most {limits.STREAM_NAME_CHARACTERS} characters, not {len(text)}")
+    if len(text) > STREAM_NAME_CHARACTERS:
+        raise BadRequest(f"a stream's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
     if not STREAM_NAME.fullmatch(text):
         raise BadRequest(f"{text!r} is no stream's name: letters, digits and . _ ~ - are, a letter or digit first")
     return text

@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
-from triplewire.config import limits
 from triplewire.model import Kind, Subscription
 from triplewire.model.errors import BadRequest
 from triplewire.model.subscriptions import (
@@ -24,7 +23,12 @@ from triplewire.model.subscriptions import (
     TimeDomain,
     query_to_value,
 )
+from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import Registry, RegistryChange
+
+VERSIONS: Final = 64
+"""Versions of a subscription, one for each change to an ontology, of which the notifications can still be asked for."""
+
 
 SUBSCRIPTION = "subscription"
 SHAPE = "shape"
@@ -100,7 +104,7 @@ def revise_subscription(
     subscription: Subscription, shape: str, constants: tuple[str, ...], sight: str | None = None
 ) -> Subscription:
     """Its next version, which begins where it is stored, and shows what is in a sight."""
-    earlier = (*subscription.earlier, subscription.since)[-limits.VERSIONS :]
+    earlier = (*subscription.earlier, subscription.since)[-VERSIONS:]
     asked = replace(subscription, shape=shape, constants=constants, sight=sight)
     return replace(asked, earlier=earlier, first=subscription.made)
 
@@ -234,8 +238,8 @@ def template_from_change(change: RegistryChange) -> QueryTemplate:
 
 def check_template_name(text: str) -> str:
     """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > limits.STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"a template's name has at most {limits.STREAM_NAME_CHARACTERS} characters, not {len(text)}")
+    if len(text) > STREAM_NAME_CHARACTERS:
+        raise BadRequest(f"a template's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
     if not _NAME.fullmatch(text):
         raise BadRequest(f"{text!r} is no template's name: letters, digits and . _ ~ - are, a letter or digit first")
     return text
