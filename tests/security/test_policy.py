@@ -9,7 +9,7 @@ from triplewire.model.terms import RDF_TYPE
 from triplewire.security.policy import HEADER_PREDICATES, parse_policy, publish_permit_of, visibility_of
 from triplewire.security.principals import EVERYONE, Principal, Verb
 from triplewire.security.visibility import NONE_VISIBLE, PatternSet, Visibility
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES as HEADER_PREDICATES_scans
+from triplewire.sparql.algebra import HEADER_PREDICATES as HEADER_PREDICATES_scans
 
 WARD = """
 [default]

@@ -40,8 +40,7 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, explode, needs_exact_comparison, to_sql
-from triplewire.sparql.algebra import Const
-from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.algebra import Const, header_column
 from triplewire.sparql.compiler.subscriptions import required_patterns
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 from triplewire.sparql.dialects.duckdb import register_functions

@@ -30,8 +30,7 @@ from triplewire.sparql import (
     params_with_facets,
     to_sql,
 )
-from triplewire.sparql.algebra import Bag, Basic, Reach, Union
-from triplewire.sparql.compiler.scans import STREAM_PREDICATE, header_column
+from triplewire.sparql.algebra import STREAM_PREDICATE, Bag, Basic, Reach, Union, header_column
 from triplewire.sparql.sql import Sql, equal, text
 
 SOLUTIONS: Final = 10_000

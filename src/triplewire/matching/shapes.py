@@ -32,8 +32,7 @@ from triplewire.sparql import (
     family_of,
     to_conjunction,
 )
-from triplewire.sparql.algebra import VOLATILE, Dataset, Service
-from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.algebra import STREAM_PREDICATE, VOLATILE, Dataset, Service
 from triplewire.sparql.construct import construct_to_select
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 from triplewire.sparql.traversal import iterate_parts, map_leaves, pattern_variables, replace_in_pattern, replace_nodes

@@ -25,8 +25,7 @@ from triplewire.matching.index.arrays import text_buffers
 from triplewire.matching.shape_requests import EventSelector, restrict_query
 from triplewire.security.visibility import EVERYTHING, TRIPLE_TERM, Visibility
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, to_conjunction
-from triplewire.sparql.algebra import Filter, Select
-from triplewire.sparql.compiler.scans import header_column
+from triplewire.sparql.algebra import Filter, Select, header_column
 from triplewire.sparql.construct import construct_to_select
 
 _NOWHERE = EventSelector(stream=("",))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from triplewire.model.terms import TW
+
 
 class Family(StrEnum):
     """The kinds of term that operators tell apart. A literal whose text its datatype does not allow is OTHER."""
@@ -105,6 +107,25 @@ class Pattern:
     predicate: Node
     object: Node
     graph: Node | None = None
+
+
+STREAM_PREDICATE = Const(f"<{TW}stream>")
+HEADER_PREDICATES: dict[str, tuple[str, int]] = {
+    STREAM_PREDICATE.term: ("stream", -1),
+    f"<{TW}source>": ("source", -2),
+    f"<{TW}application>": ("application", -3),
+    f"<{TW}time>": ("time", -4),
+    f"<{TW}received>": ("received", -5),
+}
+"""Predicates whose triples are not stored but derived from an event's headers: the header's column, and the number
+that represents the triple in a solution, where stored quads have their own."""
+
+
+def header_column(pattern: Pattern) -> tuple[str, int] | None:
+    """Return column and number of a pattern over a header; None for other patterns. Inside GRAPH triples are stored."""
+    if pattern.graph is not None or not isinstance(pattern.predicate, Const):
+        return None
+    return HEADER_PREDICATES.get(pattern.predicate.term)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Literal, NoReturn
 
 from triplewire.model.terms import is_iri
 from triplewire.sparql.algebra import (
+    HEADER_PREDICATES,
     UNBOUND,
     VOLATILE,
     Aggregate,
@@ -51,7 +52,6 @@ from triplewire.sparql.algebra import (
     Var,
     Window,
 )
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.rspql import Registration

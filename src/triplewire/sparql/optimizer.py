@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from triplewire.model.terms import is_iri
 from triplewire.sparql.algebra import (
+    HEADER_PREDICATES,
     VOLATILE,
     Apply,
     Basic,
@@ -36,7 +37,6 @@ from triplewire.sparql.algebra import (
     Var,
     Window,
 )
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.paths import expand_paths
 from triplewire.sparql.statistics import OptimizerContext, Statistics
 from triplewire.sparql.traversal import (

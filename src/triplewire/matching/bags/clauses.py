@@ -22,11 +22,10 @@ from triplewire.matching.bags.pairing import ClauseValues, Int64
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import RDF, literal
 from triplewire.sparql import Apply, Const, Expression, Param, Pattern, Query, Var, to_sql
-from triplewire.sparql.algebra import Bag, Basic, Filter, Join, Operator
+from triplewire.sparql.algebra import HEADER_PREDICATES, Bag, Basic, Filter, Join, Operator
 from triplewire.sparql.compiler.bags import define_members
 from triplewire.sparql.compiler.contexts import QueryBuild, with_shared_relations
 from triplewire.sparql.compiler.operators import compile_operator
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.traversal import iterate_parts
 
 # A filter is a conjunction of constraints that share nothing, so each can be decided by itself: some value of the

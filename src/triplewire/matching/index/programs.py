@@ -14,8 +14,7 @@ from enum import IntEnum
 from triplewire.matching.index.relations import RELATION_NUMBERS
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
-from triplewire.sparql.algebra import Family
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.algebra import HEADER_PREDICATES, Family
 
 # A program is the patterns of a conjunction, slot by slot, and its filters as code for a small machine that works on
 # true, false, error and not decided. One comparison with a constant may be left out of the code: it becomes the

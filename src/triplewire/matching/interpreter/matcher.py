@@ -33,8 +33,7 @@ from triplewire.model import MATCHES, Subscription
 from triplewire.model.events import MATCHED_COLUMNS
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, Query
-from triplewire.sparql.algebra import Select
-from triplewire.sparql.compiler.scans import STREAM_PREDICATE
+from triplewire.sparql.algebra import STREAM_PREDICATE, Select
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.traversal import find_parameters
 

@@ -24,8 +24,7 @@ from triplewire.matching.interpreter.runs import (
 )
 from triplewire.model.terms import RDF
 from triplewire.sparql import Conjunction
-from triplewire.sparql.algebra import Bag, Const, Operator, Pattern, Reach, Repeat
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.algebra import HEADER_PREDICATES, Bag, Const, Operator, Pattern, Reach, Repeat
 from triplewire.sparql.paths import evaluate_path
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 

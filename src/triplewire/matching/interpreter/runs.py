@@ -14,8 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from triplewire.matching.interpreter.values import TermValue, Undecided, term_text
 from triplewire.model.terms import XSD
-from triplewire.sparql.algebra import Const, Expression, Extend, Group, Node, Param, Var
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
+from triplewire.sparql.algebra import HEADER_PREDICATES, Const, Expression, Extend, Group, Node, Param, Var
 from triplewire.sparql.traversal import iterate_parts
 
 # Events as they are looked at one by one: taken apart once, for all subscriptions.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from triplewire.sparql.algebra import (
+    HEADER_PREDICATES,
     Apply,
     Basic,
     Const,
@@ -43,7 +44,6 @@ from triplewire.sparql.compiler.relations import (
     column_type,
     render_distinct,
 )
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm, parse_constant
 from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, HeaderText, HeaderTime, Value, facet_of
 from triplewire.sparql.paths import translate_path

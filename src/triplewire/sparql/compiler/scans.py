@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from triplewire.model.terms import TW
-from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Var
+from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Var, header_column
 from triplewire.sparql.compiler.expressions import ExpressionScope, parameter_value
 from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm, parse_constant
 from triplewire.sparql.compiler.values import ANY, HeaderText, HeaderTime, Value
 from triplewire.sparql.conjunctions import Conjunction
 from triplewire.sparql.sql import Sql, column, equal, every, present, text
-
-STREAM_PREDICATE = Const(f"<{TW}stream>")
-HEADER_PREDICATES: dict[str, tuple[str, int]] = {
-    STREAM_PREDICATE.term: ("stream", -1),
-    f"<{TW}source>": ("source", -2),
-    f"<{TW}application>": ("application", -3),
-    f"<{TW}time>": ("time", -4),
-    f"<{TW}received>": ("received", -5),
-}
-"""Predicates whose triples are not stored but made of an event's headers: the column, and the number that stands
-for the quad in a solution."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +44,6 @@ class Scan:
     def _header_value(self, header: str) -> Value:
         sql = column(self.alias, header)
         return HeaderTime(sql) if header in ("time", "received") else HeaderText(sql)
-
-
-def header_column(pattern: Pattern) -> tuple[str, int] | None:
-    """The column and number of a virtual pattern. Inside GRAPH all triples are stored ones."""
-    if pattern.graph is not None or not isinstance(pattern.predicate, Const):
-        return None
-    return HEADER_PREDICATES.get(pattern.predicate.term)
 
 
 def bind_scans(scans: list[Scan]) -> tuple[ExpressionScope, list[Sql]]:

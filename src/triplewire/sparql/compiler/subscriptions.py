@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from triplewire.sparql.algebra import (
+    STREAM_PREDICATE,
     Apply,
     Bag,
     Basic,
@@ -35,6 +36,7 @@ from triplewire.sparql.algebra import (
     Query,
     Select,
     Var,
+    header_column,
 )
 from triplewire.sparql.compiler.contexts import Context, EvaluationFrame, QueryBuild, with_shared_relations
 from triplewire.sparql.compiler.expressions import CONSTANTS_ALIAS, ExpressionScope, parameter_value
@@ -52,7 +54,7 @@ from triplewire.sparql.compiler.relations import (
     render_select,
     text_column,
 )
-from triplewire.sparql.compiler.scans import STREAM_PREDICATE, Scan, bind_scans, filter_conditions, header_column
+from triplewire.sparql.compiler.scans import Scan, bind_scans, filter_conditions
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.compiler.values import HeaderTime, Value
 from triplewire.sparql.conjunctions import Conjunction

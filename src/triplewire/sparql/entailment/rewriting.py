@@ -15,6 +15,7 @@ from typing import Final
 from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import RDF_TYPE
 from triplewire.sparql.algebra import (
+    HEADER_PREDICATES,
     Apply,
     Basic,
     Chain,
@@ -37,7 +38,6 @@ from triplewire.sparql.algebra import (
     Values,
     Var,
 )
-from triplewire.sparql.compiler.scans import HEADER_PREDICATES
 from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
 from triplewire.sparql.paths import evaluate_path, translate_path
 from triplewire.sparql.traversal import bound_variables, transform_operators
