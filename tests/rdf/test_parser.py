@@ -13,7 +13,7 @@ import pytest
 from triplewire import rdf
 from triplewire.model import EventHeaders, errors
 from triplewire.rdf import N_QUADS, TRIG, TURTLE, decode, find_syntax, parser
-from triplewire.rdf.jelly.decoder import EXPANDED_BYTES
+from triplewire.rdf.checks import EXPANDED_BYTES
 
 CASES = Path(__file__).parent / "cases"
 
