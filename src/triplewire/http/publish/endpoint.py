@@ -16,7 +16,6 @@ from aiohttp.hdrs import CONTENT_TYPE
 from triplewire.config.metrics import Metrics
 from triplewire.http.auth import caller
 from triplewire.http.delivery.events import VisibilityCache
-from triplewire.http.delivery.requests import PublishRequest, parse_addressed_request, parse_publish_request
 from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.ports import CommitQueue, ThreadPool
 from triplewire.http.problems import MEDIA_TYPE, to_response
@@ -30,6 +29,7 @@ from triplewire.http.publish.items import (
     pair_results,
     read_items,
 )
+from triplewire.http.publish.requests import PublishRequest, parse_addressed_request, parse_publish_request
 from triplewire.model import Event, format_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, MalformedRdf, ShapeViolation

@@ -20,12 +20,12 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from triplewire.http.auth import caller
 from triplewire.http.cors import Origins
-from triplewire.http.delivery.requests import parse_event_headers
 from triplewire.http.delivery.writer import LISTENER_SECONDS
 from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.publish.decompression import read_pieces
 from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
 from triplewire.http.publish.items import EventIds, ItemReader, ItemResult, PublishItem
+from triplewire.http.publish.requests import parse_event_headers
 from triplewire.http.rate_limits import UNBOUNDED_BODY, pace_upload
 from triplewire.model import EventHeaders
 from triplewire.model.errors import InputError, TriplewireError, Unavailable
