@@ -1,5 +1,5 @@
-"""The formats that answers come in, one module each: from record batches of terms to pieces of text."""
+"""Result formats: from record batches of terms to text in JSON, XML, CSV, TSV or an RDF syntax."""
 
-from triplewire.history.formats.negotiation import FORMATS, ResultFormat, choose_format, list_formats
+from triplewire.history.formats.negotiation import FORMATS, ResultFormat, choose_format
 
-__all__ = ["FORMATS", "ResultFormat", "choose_format", "list_formats"]
+__all__ = ["FORMATS", "ResultFormat", "choose_format"]

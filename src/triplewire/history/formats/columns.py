@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""Terms that are formatted at once; a formatter needs about eight times as much for a moment."""
+"""Terms formatted at once. A formatter needs about eight times as much for a moment."""
 
 GATHER_SECONDS: Final = 0.02
-"""What an engine finds in this time goes out together; who waits for the first row does not notice it."""
+"""Rows found within this time are formatted together; too short to delay a first row noticeably."""
 
 BATCH_ROWS: Final = 8_192
-"""Solutions that an engine hands over at once: the first of them leave when so many are known, or all."""
+"""Solutions per batch of an engine: the first batch leaves when it is full or the answer is complete."""
 
 
 TermColumn: TypeAlias = pa.BinaryArray
@@ -39,8 +39,8 @@ class TermKind(Enum):
     TRIPLE = "triple"
 
 
-Writers = Mapping[TermKind, Callable[[TermColumn], TermColumn]]
-"""For each kind, what makes cells of terms that are all of it."""
+CellWriters = Mapping[TermKind, Callable[[TermColumn], TermColumn]]
+"""A function for each kind, from a column of terms of that kind to a column of cells."""
 
 _END = 2**31 - 1
 
@@ -59,8 +59,10 @@ def _binary(column: pa.Array) -> TermColumn:
 def split_batches(
     batches: Iterable[pa.RecordBatch], now: Callable[[], float] = time.monotonic
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are small enough to be formatted at once, and none of them empty. To format a
-    batch costs the same for one row as for hundreds, so that what comes in one moment goes out together."""
+    """Regroup rows into batches that are small enough to format at once, none of them empty.
+
+    Formatting a batch costs the same for one row as for hundreds, so that small batches in quick succession are joined.
+    """
     waiting = list[pa.RecordBatch]()
     since = now()
     for batch in batches:
@@ -82,20 +84,20 @@ def _halve(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _halve(batch.slice(middle))
 
 
-def write_cells(terms: TermColumn, writers: Writers) -> TermColumn:
-    """A cell for each term, by its kind; null where the term is."""
-    alike = _common_kind(terms)
-    if alike is not None:
-        return writers[alike](terms)
-    made = pa.nulls(len(terms), pa.binary())
+def write_cells(terms: TermColumn, writers: CellWriters) -> TermColumn:
+    """Return a cell for each term, written by its kind; null for a null."""
+    common = _common_kind(terms)
+    if common is not None:
+        return writers[common](terms)
+    cells = pa.nulls(len(terms), pa.binary())
     for kind, mask in _masks(terms):
         if pc.any(mask).as_py():
-            made = pc.replace_with_mask(made, mask, writers[kind](terms.filter(mask)))
-    return made
+            cells = pc.replace_with_mask(cells, mask, writers[kind](terms.filter(mask)))
+    return cells
 
 
 def _common_kind(terms: TermColumn) -> TermKind | None:
-    """The kind of all terms, where it is one of the two that most columns are of throughout."""
+    """Return IRI or TYPED if all terms are of that kind, as in most columns; else None."""
     if terms.null_count or not len(terms):
         return None
     first = terms[0].as_py()
@@ -126,12 +128,11 @@ def _ends(terms: TermColumn, text: str) -> pa.BooleanArray:
 
 
 def strip_delimiters(terms: TermColumn) -> TermColumn:
-    """What stands between the first and the last character: an address, or the body of a plain literal."""
+    """Drop the first and the last character: of an IRI, or of a plain literal, whose body stays escaped."""
     return pc.binary_slice(terms, 1, -1)
 
 
 def drop_prefix(texts: TermColumn, count: int) -> TermColumn:
-    """All but the first bytes: of a blank node, its label."""
     return pc.binary_slice(texts, count, _END)
 
 
@@ -148,15 +149,15 @@ def split_tagged(terms: TermColumn) -> tuple[TermColumn, TermColumn]:
 
 
 def _split_literal(terms: TermColumn) -> tuple[TermColumn, TermColumn]:
-    """What stands before the last quotation mark, without the first, and what stands behind it."""
+    """Split at the last quotation mark; the first one goes."""
     halves = pc.split_pattern(terms, '"', max_splits=1, reverse=True)
     return drop_prefix(pc.list_element(halves, 0), 1), pc.list_element(halves, 1)
 
 
 def split_triples(terms: TermColumn) -> list[TermColumn]:
     """Subjects, predicates and objects of triple terms."""
-    found = pc.extract_regex(terms, _TRIPLE)
-    return [found.field(name) for name in ("subject", "predicate", "object")]
+    parts = pc.extract_regex(terms, _TRIPLE)
+    return [parts.field(name) for name in ("subject", "predicate", "object")]
 
 
 def unescape(bodies: TermColumn) -> TermColumn:
@@ -165,12 +166,12 @@ def unescape(bodies: TermColumn) -> TermColumn:
     if not pc.any(mask).as_py():
         return bodies
     text = join_texts(bodies.filter(mask), b'","')
-    found = pa.array(orjson.loads(b'["' + text + b'"]'), pa.string())
-    return pc.replace_with_mask(bodies, mask, found.view(pa.binary()))
+    plain = pa.array(orjson.loads(b'["' + text + b'"]'), pa.string())
+    return pc.replace_with_mask(bodies, mask, plain.view(pa.binary()))
 
 
 def concatenate(*parts: TermColumn | bytes) -> TermColumn:
-    """Columns and constants, side by side."""
+    """Join columns and constants row by row."""
     return pc.binary_join_element_wise(*(_scalar(part) for part in parts), _scalar(b""))
 
 
@@ -186,17 +187,18 @@ def join_columns(columns: list[TermColumn], separator: bytes, count: int) -> Ter
 
 
 def join_texts(texts: TermColumn, separator: bytes) -> bytes:
-    """All texts of a column as one."""
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return bytes(pc.binary_join(whole, _scalar(separator))[0].as_buffer())
 
 
 def stream_document(head: bytes, bodies: Iterable[bytes], tail: bytes, separator: bytes = b"") -> Iterator[bytes]:
-    """Head, bodies and tail, with the separator between bodies. The head goes out with the first body: until then
-    an error can still be told as an error."""
-    before = head
+    """Yield head, bodies and tail, with the separator between bodies.
+
+    The head leaves with the first body: an error before that still becomes an error response.
+    """
+    prefix = head
     begun = False
     for body in bodies:
-        yield before + body
-        before, begun = separator, True
+        yield prefix + body
+        prefix, begun = separator, True
     yield tail if begun else head + tail
