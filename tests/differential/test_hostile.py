@@ -16,7 +16,8 @@ from tests.differential.hostile import queries
 from tests.storage.lake.test_delta import entries
 from triplewire.config import Settings
 from triplewire.config.settings import to_environment
-from triplewire.history.pool import QueryWorkerPool, WorkerCommand
+from triplewire.config.workers import WorkerCommand
+from triplewire.history.pool import QueryWorkerPool
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model import Event
 from triplewire.model.errors import BodyTooLarge, QueryLimit, SparqlSyntax, Unsupported

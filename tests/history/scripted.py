@@ -12,10 +12,10 @@ from threading import Event as Flag
 
 import pyarrow as pa
 
+from triplewire.config.workers import WorkerCommand
 from triplewire.history.engines import QueryProfile, time_limit_error
 from triplewire.history.executor import HistoryExecutor
 from triplewire.history.formats.columns import BATCH_ROWS
-from triplewire.history.pool import WorkerCommand
 from triplewire.history.pruning import ScannedFiles
 from triplewire.history.requests import QueryLimits
 from triplewire.history.worker import QueryWorker, limit_resources
@@ -35,8 +35,8 @@ def query(marker: str) -> str:
 
 def launch(counter: Path | None = None) -> WorkerCommand:
     """`counter` is a file that grows by a byte for each batch that is made."""
-    root = str(Path(__file__).parents[2])
-    environment: Mapping[str, str] = {"PYTHONPATH": root, "COUNTER": str(counter or os.devnull)}
+    path = os.pathsep.join((str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")))
+    environment: Mapping[str, str] = {"PYTHONPATH": path, "COUNTER": str(counter or os.devnull)}
     return WorkerCommand((sys.executable, "-m", "tests.history.scripted"), environment)
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.history import scripted
 from tests.history.scripted import query
-from triplewire.history.pool import QueryAnswer, QueryWorkerPool, WorkerCommand
-from triplewire.history.protocol import CHUNK_BYTES
+from triplewire.config.workers import CHUNK_BYTES, WorkerCommand
+from triplewire.history.pool import QueryAnswer, QueryWorkerPool
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model.errors import BadRequest, QueryLimit, SparqlSyntax, TriplewireError, Unavailable
 

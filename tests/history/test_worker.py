@@ -14,7 +14,8 @@ import pytest
 from tests.storage.lake.test_delta import entries
 from triplewire.config import Settings
 from triplewire.config.settings import to_environment
-from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
+from triplewire.config.workers import WorkerCommand
+from triplewire.history.pool import HistoryService, QueryWorkerPool
 from triplewire.history.requests import HistoryRequest, QueryLimits
 from triplewire.model.errors import AnswerTooLarge, InputError, QueryLimit
 from triplewire.storage.lake.data_files import FileWriter

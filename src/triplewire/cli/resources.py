@@ -267,10 +267,10 @@ def check_shapes(
     from triplewire.rdf.shacl_worker import ShapeValidator
 
     judge, wrong = ShapeValidator(), 0
-    judge.learn("shapes", parse_shapes(shapes.read_bytes(), find_file_syntax(shapes.name)))
+    judge.load("shapes", parse_shapes(shapes.read_bytes(), find_file_syntax(shapes.name)))
     for file in files:
         for event in decode(file.read_bytes(), find_file_syntax(file.name)):
-            found = judge.judge("shapes", event.text)
+            found = judge.validate("shapes", event.text)
             wrong += found is not None
             results = [] if found is None else found["results"]
             if json:

@@ -14,18 +14,17 @@ from typing import Final
 
 import orjson
 
-from triplewire.history import protocol
+from triplewire.config.workers import FrameKind, encode_error_frame, encode_frame, encode_json_frame, read_frame
 from triplewire.history.engines import Deadline, WrongEngine, memory_limit_error
 from triplewire.history.executor import HistoryExecutor
-from triplewire.history.protocol import FrameKind, encode_frame, encode_json_frame, read_frame
 from triplewire.history.requests import HistoryRequest
 from triplewire.model.errors import QueryLimit, TriplewireError
 
 QUERY_PROCESS_BYTES: Final = 768 * 1024 * 1024
-"""What a query's process may have beside that: code, stacks of threads, the answer's formatting."""
+"""Memory of a query process beside that of the query: code, stacks of threads, formatting of the answer."""
 
 PREPARE_SECONDS: Final = 5.0
-"""How often a process of queries that has nothing to do looks whether there is anything new in the lake."""
+"""How often an idle query process looks for new files in the lake."""
 
 
 logger = logging.getLogger(__name__)
@@ -36,11 +35,10 @@ def _exit() -> None:
 
 
 class QueryWorker:
-    """Answers until the other side is gone. It listens while it works: a query can be cancelled at any point."""
+    """Answers queries until the edge has gone. It listens while it works: a query can be cancelled at any point."""
 
     def __init__(self, connection: socket.socket, history: HistoryExecutor, gone: Callable[[], None] = _exit) -> None:
-        """`gone` is called, from another thread, when nobody holds the other end any more. Nothing is worth being
-        finished then."""
+        """`gone` is called, from another thread, when the edge has closed its end: then no work is worth finishing."""
         self._connection = connection
         self._history = history
         self._gone = gone
@@ -56,7 +54,7 @@ class QueryWorker:
             self._answer(*query)
 
     def _next(self) -> tuple[int, HistoryRequest] | None:
-        """The next query. Until it comes, what is new in the lake is made ready, a file at a time."""
+        """Return the next query; until it comes, index new files of the lake, one at a time."""
         while True:
             try:
                 return self._queries.get(timeout=0 if self._prepare() else PREPARE_SECONDS)
@@ -64,31 +62,31 @@ class QueryWorker:
                 continue
 
     def _prepare(self) -> bool:
-        """Queries are answered without it, too, so that what goes wrong with it is not the end."""
+        """Index one new file. Queries are answered without it, too, so that a failure is only logged."""
         try:
             return self._history.prepare()
         except Exception:
-            logger.exception("what is new in the lake could not be made ready")
+            logger.exception("new files of the lake could not be indexed")
             return False
 
     def _listen(self) -> None:
         try:
             source = self._connection.makefile("rb")
-            while (heard := read_frame(source)) is not None:
-                self._hear(*heard)
+            while (frame := read_frame(source)) is not None:
+                self._handle(*frame)
         finally:
             self._queries.put(None)
             self._gone()
 
-    def _hear(self, kind: FrameKind, payload: bytes) -> None:
+    def _handle(self, kind: FrameKind, payload: bytes) -> None:
         document = orjson.loads(payload)
-        if kind is FrameKind.QUERY:
+        if kind is FrameKind.REQUEST:
             self._queries.put((document["number"], HistoryRequest.from_json(document["request"])))
         elif kind is FrameKind.CANCEL:
             self._cancel(document["number"])
 
     def _cancel(self, number: int) -> None:
-        """Of a query that runs, or that is yet to begin; one that has ended is left alone."""
+        """Cancel the query if it runs or is still queued."""
         with self._lock:
             self._cancelled = number
             if self._running is not None and self._running[0] == number:
@@ -97,7 +95,7 @@ class QueryWorker:
     def _answer(self, number: int, request: HistoryRequest) -> None:
         with self._history.alarm(request) as alarm:
             self._begin(number, alarm)
-            last = self._outcome(request, alarm)
+            last = self._run_query(request, alarm)
             with self._lock:
                 self._running = None
         self._send(last)
@@ -108,29 +106,25 @@ class QueryWorker:
             if self._cancelled == number:
                 alarm.ring()
 
-    def _outcome(self, request: HistoryRequest, alarm: Deadline) -> bytes:
-        """Sends the answer, and gives the frame that ends it."""
+    def _run_query(self, request: HistoryRequest, alarm: Deadline) -> bytes:
+        """Send the answer and return the frame that ends it."""
         try:
             self._stream(request, alarm)
             return encode_frame(FrameKind.END)
         except WrongEngine:
-            return encode_frame(FrameKind.MOVE)
+            return encode_frame(FrameKind.WRONG_ENGINE)
         except TriplewireError as error:
-            return encode_json_frame(FrameKind.ERROR, protocol.error_to_json(error))
+            return encode_error_frame(error)
         except MemoryError:
-            return encode_json_frame(
-                FrameKind.ERROR, protocol.error_to_json(memory_limit_error(self._history.bounds.memory))
-            )
+            return encode_error_frame(memory_limit_error(self._history.bounds.memory))
         except RecursionError:
-            too_deep = QueryLimit("the query is nested too deeply; take it apart")
-            return encode_json_frame(FrameKind.ERROR, protocol.error_to_json(too_deep))
+            return encode_error_frame(QueryLimit("the query is nested too deeply; split it"))
         except Exception:
             logger.exception("a query failed: %s", request.text[:1_000])
-            unforeseen = TriplewireError("the query failed in a way that nobody foresaw; the log of the edge says more")
-            return encode_json_frame(FrameKind.ERROR, protocol.error_to_json(unforeseen))
+            return encode_error_frame(TriplewireError("the query failed unexpectedly; the log of the edge says more"))
 
     def _stream(self, request: HistoryRequest, alarm: Deadline) -> None:
-        """The head goes out with the first of the answer: until then an error can be told as an error."""
+        """Send the head with the first chunk: an error before that still becomes an error response."""
         answer = self._history.answer(request, alarm)
         head = encode_json_frame(FrameKind.HEAD, {"content_type": answer.content_type})
         for chunk in answer.chunks:
@@ -148,26 +142,24 @@ class QueryWorker:
             raise
 
 
-# Confines: what the operating system lets a process of queries have, whatever runs in it.
-
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _NICENESS = 5
 
 
 def parse_size(text: str) -> int:
-    """How many bytes `2GB` or `512 MiB` are. Raises ValueError."""
+    """Return the bytes of a size such as `2GB` or `512 MiB`. Raises ValueError."""
     found = _SIZE.fullmatch(text)
     if not found:
-        raise ValueError(f"{text!r} is no size; write it as 2GB or 512MiB")
+        raise ValueError(f"{text!r} is not a size; write it as 2GB or 512MiB")
     power = " kmgt".index(found[2].lower() or " ")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def limit_resources(memory: str) -> None:
-    """Hold this process to the memory of a query and of its own, and let the edge go before it.
+    """Limit the memory of this process to that of a query and its own, and lower its priority below the edge's.
 
-    DuckDB keeps to its own limit; this holds everything else too. It counts what can be written to, not what is
-    mapped: libraries are large.
+    DuckDB keeps to its own limit; this limit holds for everything else, too. It counts writable memory, not mapped
+    files: libraries are large.
     """
     most = parse_size(memory) + QUERY_PROCESS_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

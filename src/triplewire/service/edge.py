@@ -25,8 +25,9 @@ from triplewire.config.metrics import Metrics
 from triplewire.config.settings import is_orphaned, to_environment
 from triplewire.config.status import read_heartbeat
 from triplewire.config.tracing import open_tracer
+from triplewire.config.workers import WorkerCommand
 from triplewire.history.dataset_statistics import StatisticsFile, dataset_statistics
-from triplewire.history.pool import HistoryService, QueryWorkerPool, WorkerCommand
+from triplewire.history.pool import HistoryService, QueryWorkerPool
 from triplewire.history.requests import QueryLimits
 from triplewire.http.app import EDGE, EdgeParts, application
 from triplewire.http.audit import AuditMiddleware

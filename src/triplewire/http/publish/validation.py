@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from triplewire.history.pool import WORKER_START_SECONDS
+from triplewire.config.workers import FrameKind, WorkerCommand, WorkerProcess, decode_error
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.publish.items import PublishItem, split_items
 from triplewire.http.resources.bodies import json_response
@@ -34,7 +33,6 @@ from triplewire.model.errors import (
 )
 from triplewire.model.events import parse_payload
 from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate, to_ntriples
-from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.rdf.shacl import parse_shapes
 from triplewire.rdf.shacl_worker import SHAPES_BYTES
@@ -52,102 +50,74 @@ SHAPES_WAITING: Final = 64
 """Bodies that wait to be judged, of at most `BODY_BYTES` each."""
 
 
-# Judges: the process that knows the validator, as the event loop sees it.
-
 ShaclVerdict = dict[str, Any] | None
-"""What an event does wrong; None for one that conforms."""
-VALIDATOR_COMMAND = (sys.executable, "-m", "triplewire.rdf.shacl_worker")
+"""The violations of an event; None for one that conforms."""
+VALIDATOR_COMMAND = WorkerCommand((sys.executable, "-m", "triplewire.rdf.shacl_worker"))
 
 
 class ShaclValidator:
-    """One process, which begins with the first question and begins anew after it was killed. Questions are answered in
-    the order in which they come, so that events stay in theirs."""
+    """One worker process, started with the first request and again after it was killed.
 
-    def __init__(self, seconds: float = SHAPES_SECONDS, command: Sequence[str] = VALIDATOR_COMMAND) -> None:
+    Requests are answered in order, so that events stay in theirs.
+    """
+
+    def __init__(self, seconds: float = SHAPES_SECONDS, command: WorkerCommand = VALIDATOR_COMMAND) -> None:
+        """`seconds` limits one request."""
         self.seconds = seconds
-        """For one question."""
         self._command = command
-        self._process: Process | None = None
-        self._taught: set[str] = set()
-        self._turn = asyncio.Lock()
+        self._process: WorkerProcess | None = None
+        self._loaded: set[str] = set()
+        self._lock = asyncio.Lock()
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        return self._process is not None and self._process.alive
 
     async def check(self, shapes: str) -> None:
-        """Raises InputError for shapes that make no sense, Unavailable if that is not found out in time."""
-        await self._asked({"key": "", "shapes": shapes, "events": []})
+        """Raises InputError for shapes that are not valid, Unavailable if validation takes too long."""
+        await self._ask("", shapes, [])
 
     async def judge(self, key: str, shapes: str, events: Sequence[str]) -> list[ShaclVerdict]:
-        """Of events' texts, by shapes that have a key of their own. Raises Unavailable where it takes too long."""
-        found: list[ShaclVerdict] = []
+        """Validate the texts of events against shapes, which have a key of their own. Raises Unavailable."""
+        verdicts: list[ShaclVerdict] = []
         for start in range(0, len(events), SHAPES_EVENTS):
-            some = events[start : start + SHAPES_EVENTS]
-            found += (await self._asked({"key": key, "shapes": shapes, "events": some}))["verdicts"]
-        return found
+            verdicts += await self._ask(key, shapes, events[start : start + SHAPES_EVENTS])
+        return verdicts
 
     async def close(self) -> None:
-        await self._end()
-
-    async def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
-        async with self._turn:
-            return await self._answered(question)
-
-    async def _answered(self, question: dict[str, Any]) -> dict[str, Any]:
-        key = question["key"]
-        try:
-            process = await self._started()
-            taught = key in self._taught
-            self._taught.add(key)
-            _send(process, {**question, "shapes": None} if taught and key else question)
-            async with asyncio.timeout(self.seconds):
-                answer = await _receive(process)
-        except (OSError, EOFError, TimeoutError):
-            await self._end()
-            raise Unavailable(f"the shapes were not decided within {self.seconds:g} s; simpler ones may be") from None
-        except BaseException:
-            await asyncio.shield(self._end())  # its answer would be taken for another's
-            raise
-        if "error" in answer:
-            self._taught.discard(key)
-            raise InputError(answer["error"])
-        return answer
-
-    async def _started(self) -> Process:
-        if self._process is not None and self.running:
-            return self._process
-        self._taught = set()
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=PIPE, start_new_session=True, limit=BODY_BYTES
-        )
-        async with asyncio.timeout(WORKER_START_SECONDS):
-            await _receive(self._process)
-        return self._process
-
-    async def _end(self) -> None:
-        """Kill it, and wait until it is gone."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.returncode is None:
-            process.kill()
-        if process.stdin is not None:
-            process.stdin.close()
-        await process.communicate()
+        if process is not None:
+            await process.end()
 
+    async def _ask(self, key: str, shapes: str, events: Sequence[str]) -> list[ShaclVerdict]:
+        async with self._lock:
+            try:
+                process = await self._start()
+                known = bool(key) and key in self._loaded
+                self._loaded.add(key)
+                request = {"key": key, "shapes": None if known else shapes, "events": events}
+                process.send(FrameKind.REQUEST, request)
+                async with asyncio.timeout(self.seconds):
+                    kind, payload = await process.receive()
+            except (OSError, EOFError, TimeoutError):
+                await self.close()
+                late = f"validation against the shapes took more than {self.seconds:g} s; use simpler ones"
+                raise Unavailable(late) from None
+            except BaseException:
+                await asyncio.shield(self.close())  # its answer would be taken for another's
+                raise
+        if kind is FrameKind.ERROR:
+            self._loaded.discard(key)
+            raise decode_error(payload)
+        verdicts: list[ShaclVerdict] = orjson.loads(payload)["verdicts"]
+        return verdicts
 
-def _send(process: Process, told: dict[str, Any]) -> None:
-    assert process.stdin is not None
-    data = orjson.dumps(told)
-    process.stdin.write(len(data).to_bytes(4) + data)
-
-
-async def _receive(process: Process) -> dict[str, Any]:
-    assert process.stdout is not None
-    size = int.from_bytes(await process.stdout.readexactly(4))
-    found: dict[str, Any] = orjson.loads(await process.stdout.readexactly(size))
-    return found
+    async def _start(self) -> WorkerProcess:
+        if self._process is None or not self.running:
+            await self.close()
+            self._loaded = set()
+            self._process = await WorkerProcess.start(self._command)
+        return self._process
 
 
 SHAPES_HEADER = "Shapes"

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import orjson
 from aiohttp import web
 
-from triplewire.history.protocol import CHUNK_BYTES
+from triplewire.config.workers import CHUNK_BYTES
 from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.problems import describe_error
 from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start
