@@ -1,14 +1,16 @@
-"""Clocks are injected: code that needs the time is given a `Clock`, and tests give a `ManualClock`."""
+"""Time: clocks, which are injected (tests give a `ManualClock`), and the back-off between attempts."""
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time in microseconds since the epoch (wall) and in seconds of an arbitrary start (ticks)."""
+    """Wall time in microseconds since the epoch, and monotonic time in seconds since an arbitrary start."""
 
     def now(self) -> int:
         """Wall-clock microseconds since 1970-01-01T00:00:00Z. May jump in either direction."""
@@ -19,7 +21,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class SystemClock:
-    """The machine's clocks. One is as good as another, and equal to it."""
+    """The machine's clocks. All instances are equal."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000
@@ -29,7 +31,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves when told to; a test sets it forward, back, or lets it jump."""
+    """A clock for tests: it moves only by `advance` and `jump`."""
 
     def __init__(self, now: int = 1_700_000_000_000_000) -> None:
         self._now = now
@@ -46,5 +48,23 @@ class ManualClock:
         self._now += int(seconds * 1_000_000)
 
     def jump(self, microseconds: int) -> None:
-        """The wall clock is set; the monotonic one does not notice."""
+        """Set the wall clock; the monotonic clock stays."""
         self._now += microseconds
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Exponential back-off with jitter: pauses that double with every failure in a row."""
+
+    first: float
+    """Seconds after the first failure."""
+    longest: float = float("inf")
+    jitter: float = 0.5
+    """The share of a pause that chance may take off, so that not all clients come back at once; 0 is none."""
+    chance: Callable[[], float] = random.random
+    """A number from 0 to 1; tests give a constant."""
+
+    def seconds(self, failures: int) -> float:
+        """The pause after so many failures in a row, from 1 on."""
+        whole: float = min(self.longest, self.first * 2 ** min(failures - 1, 30))
+        return whole * (1 - self.jitter * (1 - self.chance()))

@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import logging
 import urllib.request
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from triplewire.model.cache import BoundedCache
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, Unauthenticated, Unavailable
 from triplewire.security.principals import Grant, Principal, Verb, stream_pattern_of
@@ -88,7 +88,7 @@ class KeySet:
         self._rules = rules
         self._clock = clock
         self._keys: dict[str | None, PublicKey] = {}
-        self._verified: OrderedDict[bytes, Principal] = OrderedDict()
+        self._verified: BoundedCache[bytes, Principal] = BoundedCache(VERIFIED_TOKENS)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -107,10 +107,7 @@ class KeySet:
         found = self._verified.get(sign) or self._verify(text)
         if found.expires is not None and found.expires + self._rules.leeway <= self._clock.now() / 1_000_000:
             raise _refusal("it has expired")
-        self._verified[sign] = found
-        self._verified.move_to_end(sign)
-        if len(self._verified) > VERIFIED_TOKENS:
-            self._verified.popitem(last=False)
+        self._verified.put(sign, found)
         return found
 
     def _verify(self, text: str) -> Principal:
