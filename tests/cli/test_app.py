@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+import pytest
 from typer.testing import CliRunner
 
-from triplewire.cli.app import app
+from triplewire.cli.app import app, check_option_names
+from triplewire.model.errors import BadRequest
 
 
 def test_it_says_which_version_it_is() -> None:
     told = CliRunner().invoke(app, ["--version"])
     assert (told.exit_code, told.stdout) == (0, f"triplewire {version('triplewire')}\n")
+
+
+def test_an_old_name_of_an_option_is_refused_with_the_new_one() -> None:
+    check_option_names(["export", "--new=3"], {"--old": "--new"})
+    with pytest.raises(BadRequest, match="the option --old is named --new now"):
+        check_option_names(["export", "--old=3"], {"--old": "--new"})
+
+
+def test_an_old_name_of_a_setting_is_refused_with_the_new_one() -> None:
+    refused = CliRunner().invoke(app, ["edge"], env={"TRIPLEWIRE_DOOR": "open", "COLUMNS": "200"})
+    assert refused.exit_code == 2
+    assert "TRIPLEWIRE_DOOR is named TRIPLEWIRE_AUTH now" in refused.output

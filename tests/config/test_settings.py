@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.config import Settings
-from triplewire.config.settings import PREFIX
+from triplewire.config.settings import PREFIX, RENAMED_SETTINGS
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
@@ -39,3 +39,12 @@ def test_all_files_lie_below_the_data_directory_and_none_twice() -> None:
 @pytest.mark.parametrize(("host", "url"), [("127.0.0.1", "http://localhost:99"), ("10.0.0.1", "http://10.0.0.1:99")])
 def test_the_address_is_one_that_a_person_can_open(host: str, url: str) -> None:
     assert Settings(host=host, port=99).url == url
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED_SETTINGS.items())
+def test_an_old_name_is_refused_with_the_new_one(old: str, new: str) -> None:
+    names = {field.name for field in fields(Settings)}
+    assert new in names
+    assert old not in names
+    with pytest.raises(ValueError, match=f"TRIPLEWIRE_{old.upper()} is named TRIPLEWIRE_{new.upper()} now"):
+        Settings.from_environment({PREFIX + old.upper(): "1"})

@@ -86,7 +86,7 @@ def open_slow(settings: Settings, point: str, run: str) -> DeadlyOutbox:
 
 
 def open_ongoing(settings: Settings, point: str, run: str) -> DeadlyOutbox:
-    return DeadlyOutbox(SqliteOutbox(settings.ongoing_outbox, run), point, "ongoing")
+    return DeadlyOutbox(SqliteOutbox(settings.continuous_outbox, run), point, "ongoing")
 
 
 @dataclass

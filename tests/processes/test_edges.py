@@ -42,7 +42,7 @@ class Fleet:
         self.edges = EdgePool(settings, self.clock, self.read)
 
     def read(self) -> list[EdgeStatus]:
-        found = read_statuses(self.settings.standings, SystemClock())
+        found = read_statuses(self.settings.edge_statuses, SystemClock())
         if self.taken is None:
             return found
         return [replace(each, listeners={"streams": round(self.taken * each.seats)}) for each in found]
@@ -133,7 +133,7 @@ async def test_edges_come_are_replaced_and_go_and_nobody_loses_anything(tmp_path
 
 async def restarted(at: Fleet) -> None:
     """As `triplewire restart` does it, where this process is `triplewire up`."""
-    write_heartbeat(at.settings.supervision, SystemClock(), "ready")
+    write_heartbeat(at.settings.supervisor_heartbeat, SystemClock(), "ready")
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, at.edges.restart)
     restart = RollingRestart.begun(at.settings)
     assert restart.before == at.pids()

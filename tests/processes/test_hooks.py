@@ -49,7 +49,7 @@ def match(outbox: SqliteOutbox, positions: Sequence[int], since: int) -> None:
 async def story(folder: Path) -> tuple[list[str], list[str]]:
     """The ids that were sent, in order, and those that had to be."""
     first, second = (
-        ChildProcess("edge", Settings(data=folder, port=free_port(), hook_networks=("127.0.0.0/8",)), SystemClock())
+        ChildProcess("edge", Settings(data=folder, port=free_port(), webhook_networks=("127.0.0.0/8",)), SystemClock())
         for _ in range(2)
     )
     async with receiver() as target, started(first), AsyncClient(first.settings.url) as client:

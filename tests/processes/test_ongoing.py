@@ -72,7 +72,7 @@ async def publish(client: AsyncClient, found: list[Published], start: int, stop:
 
 
 async def until_answered(settings: Settings, pipeline: Process, position: int) -> SqliteOutbox:
-    outbox = SqliteOutbox(settings.ongoing_outbox)
+    outbox = SqliteOutbox(settings.continuous_outbox)
     while outbox.head() < position:
         assert pipeline.returncode is None
         await asyncio.sleep(LOOK_SECONDS)
@@ -134,7 +134,7 @@ async def erased_while_it_waited(settings: Settings, client: AsyncClient, pipeli
 def keepers(settings: Settings, term: str) -> list[Path]:
     """The ledgers that have a term."""
     found = []
-    for path in settings.kept.rglob("*.arrow"):
+    for path in settings.continuous_state.rglob("*.arrow"):
         with pa.OSFile(str(path)) as file:
             if term in str(pa.ipc.open_stream(file).read_all().to_pydict()):
                 found.append(path)

@@ -48,7 +48,7 @@ def test_behind_a_proxy_it_is_not_on_this_machine_alone(tmp_path: Path) -> None:
         check_auth(settings)
 
 
-@pytest.mark.parametrize("given", [{"door": "open"}, {"door": "closed"}, JWT])
+@pytest.mark.parametrize("given", [{"auth": "open"}, {"auth": "closed"}, JWT])
 def test_it_starts_where_somebody_said_who_may(tmp_path: Path, given: dict[str, Any]) -> None:
     check_auth(Settings(data=tmp_path, host="0.0.0.0", **given))
 
@@ -68,7 +68,7 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("given", [{"door": "ajar"}, {**JWT, "jwt_audience": ""}, {**JWT, "jwt_issuer": ""}])
+@pytest.mark.parametrize("given", [{"auth": "ajar"}, {**JWT, "jwt_audience": ""}, {**JWT, "jwt_issuer": ""}])
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
     with pytest.raises(BadRequest):
         check_auth(Settings(data=tmp_path, **given))
@@ -87,13 +87,13 @@ def test_nobody_else_reads_the_file_of_the_tokens(tmp_path: Path) -> None:
     ("given", "authenticators", "opens"),
     [
         ({}, 1, True),
-        ({"door": "closed"}, 1, False),
-        ({"door": "open"}, 0, False),
+        ({"auth": "closed"}, 1, False),
+        ({"auth": "open"}, 0, False),
         ({"host": "0.0.0.0"}, 1, False),
         (JWT, 2, False),
     ],
 )
-def test_who_stands_at_the_door(tmp_path: Path, given: dict[str, Any], authenticators: int, opens: bool) -> None:
+def test_authenticators_of_an_edge(tmp_path: Path, given: dict[str, Any], authenticators: int, opens: bool) -> None:
     settings = Settings(data=tmp_path, **given)
     access = open_token_registry(settings, SystemClock())
     entrance = make_auth(settings, access, SystemClock())

@@ -51,7 +51,7 @@ class Session:
     published: int = 0
 
     def __post_init__(self) -> None:
-        self.outbox = SqliteOutbox(self.broker.settings.ongoing_outbox)
+        self.outbox = SqliteOutbox(self.broker.settings.continuous_outbox)
 
     async def register(self, options: Mapping[str, Any]) -> tuple[float, float]:
         """All questions, in bulk. The seconds until they were made, and until the pipeline has learned of all."""

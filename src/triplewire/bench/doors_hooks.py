@@ -113,7 +113,7 @@ class _Publisher:
 def _publisher(ports: Sequence[int]) -> Iterator[_Publisher]:
     """Over an edge that is started for it, with a subscription for each target."""
     with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        settings = Settings(data=Path(directory), host=HOST, port=free_port(), hook_networks=("127.0.0.0/8",))
+        settings = Settings(data=Path(directory), host=HOST, port=free_port(), webhook_networks=("127.0.0.0/8",))
         child = ChildProcess("edge", settings, SystemClock())
         try:
             child.start()

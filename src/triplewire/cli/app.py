@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Optional
@@ -11,8 +12,8 @@ from typing import Annotated, Optional
 import typer
 
 from triplewire.cli import access, bench, erase, lake, query, resources, serve, streams, top, transfer
-from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
-from triplewire.model.errors import InputError, TriplewireError
+from triplewire.config.settings import CACERT, RENAMED_OPTIONS, TOKEN, TOKEN_FILE
+from triplewire.model.errors import BadRequest, InputError, TriplewireError
 
 app = typer.Typer(
     name="triplewire",
@@ -80,10 +81,18 @@ streams.add_simulate_command(app)
 bench.add_to(app)
 
 
+def check_option_names(arguments: Sequence[str], renamed: Mapping[str, str] = RENAMED_OPTIONS) -> None:
+    """Raise BadRequest, with the new name, for an option by its old name."""
+    for option in (each.partition("=")[0] for each in arguments):
+        if option in renamed:
+            raise BadRequest(f"the option {option} is named {renamed[option]} now")
+
+
 def main() -> None:
     """Run the command line. What the user can mend is told in one line, and under it the place in the input; anything
     else is a fault of ours."""
     try:
+        check_option_names(sys.argv[1:])
         app()
     except TriplewireError as error:
         typer.secho(f"triplewire: {error}", fg="red", err=True)

@@ -94,7 +94,7 @@ def retain(
     from triplewire.storage.lake.retention import apply_retention as work
 
     settings = load_settings(data)
-    retention = LakeRetention.parsed(ages or settings.keep, size or settings.keep_bytes)
+    retention = LakeRetention.parsed(ages or settings.retention, size or settings.retention_bytes)
     with _house(data, json=json) as house:
         _tell({"quads": work(house, retention, datetime.now(UTC))}, json=json)
 
@@ -113,7 +113,7 @@ def vacuum(
     from triplewire.storage.lake.maintenance import vacuum as work
 
     settings = load_settings(data)
-    kept = settings.travel_hours if hours is None else hours
+    kept = settings.time_travel_hours if hours is None else hours
     with hold_maintenance_lock(settings.lake.absolute(), wait=True):
         gone = work(settings.lake.absolute(), kept)
         _tell({"files": len(gone), "checkpoint": checkpoint(settings.lake.absolute(), kept)}, json=json)

@@ -69,8 +69,8 @@ def up(
     from triplewire.config.logs import configure_logging
     from triplewire.service.supervisor import Supervisor
 
-    door = _auth_settings(tls_certificate, tls_key, open_)
-    settings = load_settings(data, host, port, edges=edges, log_format=log_format, **door)
+    auth = _auth_settings(tls_certificate, tls_key, open_)
+    settings = load_settings(data, host, port, edges=edges, log_format=log_format, **auth)
     configure_logging(settings.log_format, "up")
     console = Console()
     broker = Supervisor(settings)
@@ -110,7 +110,7 @@ def edge(
 
 
 def _auth_settings(certificate: str | None, key: str | None, open_: bool) -> dict[str, str | None]:
-    return {"tls_certificate": certificate, "tls_key": key, "door": "open" if open_ else None}
+    return {"tls_certificate": certificate, "tls_key": key, "auth": "open" if open_ else None}
 
 
 def pipeline(data: Data = None, log_format: LogFormat = None) -> None:

@@ -17,17 +17,17 @@ from types import ModuleType
 from typing import Any, Final
 
 CLIENT_CONNECTIONS: Final = 1_000
-"""Connections of one client that are in use at a time at one edge, unless it is set: a fifteenth of those that there
-may be, and more than any browser or program opens."""
+"""Connections that one client may have in use at one edge: a fifteenth of those that an edge accepts, and more than any
+browser or program opens."""
 
 CLIENT_REQUESTS: Final = 1_000.0
-"""Requests of one client in a second at one edge, unless it is set: some half of what an edge can publish."""
+"""Requests of one client per second at one edge: about half of what an edge can publish."""
 
 CLIENT_BYTES: Final = 64.0 * 1024 * 1024
-"""Bytes of bodies of one client in a second at one edge, unless it is set: more than an edge can take apart."""
+"""Bytes of request bodies of one client per second at one edge: more than an edge can parse."""
 
 QUERY_SECONDS: Final = 30.0
-"""From the first step of a SPARQL query over history to its last byte: a slow reader holds its process that long."""
+"""Time for a SPARQL query over history, to the last byte of its answer: a slow reader holds a process that long."""
 
 QUERY_MEMORY: Final = "2GB"
 """Memory of one SPARQL query over history. Nothing is spilled to the disk."""
@@ -36,24 +36,38 @@ QUERY_ROWS: Final = 1_000_000
 """Rows in the answer of one SPARQL query over history."""
 
 QUERIES_AT_ONCE: Final = 2
-"""SPARQL queries over history that run at the same time, each in a process of its own; others wait their turn."""
+"""SPARQL queries over history that run at the same time, each in its own process; others wait."""
 
-TRAVEL_HOURS: Final = 24
-"""For how long older versions of the lake can be read, unless set otherwise. A commit a second is 86,400 small files
-of the table's log in a day."""
-
+TIME_TRAVEL_HOURS: Final = 24
+"""Hours for which older versions of the lake can be read. A commit per second is 86,400 small files of the Delta log in
+a day."""
 
 PREFIX = "TRIPLEWIRE_"
 LOG_FORMATS = ("text", "json")
 
 TOKEN, TOKEN_FILE, CACERT = "TRIPLEWIRE_TOKEN", "TRIPLEWIRE_TOKEN_FILE", "TRIPLEWIRE_CACERT"
-"""Where clients look for the token to show, for a file with it, and for one with the certificates to go by. They are no
-settings: a broker needs none of them."""
+"""Variables of clients: the bearer token, a file with it, and a file with the CA certificates to trust. They are not
+settings of a broker."""
+
+RENAMED_SETTINGS: Mapping[str, str] = {
+    "door": "auth",
+    "hook_networks": "webhook_networks",
+    "keep": "retention",
+    "keep_bytes": "retention_bytes",
+    "memory": "replay_cache",
+    "stations": "state_partitions",
+    "travel_hours": "time_travel_hours",
+    "windows": "linger",
+}
+"""Old names of settings with the new ones. An old name is refused: to ignore it would open what it had closed."""
+
+RENAMED_OPTIONS: Mapping[str, str] = {}
+"""Old names of command-line options with the new ones, as they are written: `--old`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where things lie and where the door is. Each field can be set as `TRIPLEWIRE_<FIELD>` in the environment."""
+    """The settings of a broker. Each field can be set as `TRIPLEWIRE_<FIELD>` in the environment, lists with spaces."""
 
     data: Path = Path("triplewire-data")
     host: str = "127.0.0.1"
@@ -61,91 +75,90 @@ class Settings:
     master: str = "local[2]"
     driver_memory: str = "640m"
     match_interval: float = 0.1
-    """Seconds between two looks of the `match` query at an idle log."""
+    """Seconds between two polls of an idle log by the `match` job."""
     store_interval: float = 1.0
-    """Seconds between two looks of the `store` query; each batch becomes a commit of the lake."""
+    """Seconds between two polls by the `store` job; each batch is a commit of the lake."""
     strategy: str = "csbv"
-    """How the state of continuous queries is spread: `csbv` by the values that join, `cqc` by pattern."""
-    stations: int = 0
-    """In how many parts it lies, each of which is one task of a batch; 0 is one for each core."""
+    """How the state of continuous queries is partitioned: `csbv` by join values, `cqc` by pattern."""
+    state_partitions: int = 0
+    """State partitions of continuous queries, each one task of a batch; 0 is one per core."""
     query_processes: int = QUERIES_AT_ONCE
-    """How many SPARQL queries over history run at once, each in a process of its own."""
+    """SPARQL queries over history that run at once, each in its own process."""
     query_seconds: float = QUERY_SECONDS
     query_memory: str = QUERY_MEMORY
     query_rows: int = QUERY_ROWS
     spark_bytes: int = 4 * 1024**3
-    """Above so many bytes of files a query goes to Spark, unless it says otherwise."""
-    keep: tuple[str, ...] = ()
-    """How long the lake keeps events: `30d` those of all streams, `home=12h` those of one. Without, for good."""
-    keep_bytes: int = 0
-    """How many bytes of files the lake keeps, of which the oldest go first; 0 is all."""
-    travel_hours: int = TRAVEL_HOURS
-    """For how many hours older versions of the lake can be read."""
+    """Bytes of files above which a query over history runs on Spark, unless it names an engine."""
+    retention: tuple[str, ...] = ()
+    """Age at which the lake drops events: `30d` in all streams, `home=12h` in one. By default it keeps all."""
+    retention_bytes: int = 0
+    """Bytes of files that the lake keeps; the oldest events are dropped first. 0 keeps all."""
+    time_travel_hours: int = TIME_TRAVEL_HOURS
+    """Hours for which older versions of the lake can be read."""
     balance: tuple[str, ...] = ()
     """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
-    windows: tuple[str, ...] = ()
-    """How many seconds messages may wait for others under load: `0.5` those of all streams, `alerts=0` those of one."""
+    linger: tuple[str, ...] = ()
+    """Seconds that messages may wait to be sent together under load: `0.5` in all streams, `alerts=0` in one."""
     services: tuple[str, ...] = ()
-    """The endpoints that SERVICE may ask; in the environment with spaces between them."""
-    memory: tuple[str, ...] = ()
-    """How much of streams an edge remembers for those who come back: `64MB` of all together, `30s` of each, of one
-    `home=8MB`, `home=10s` or `alerts=0`."""
+    """Endpoints that SERVICE may query."""
+    replay_cache: tuple[str, ...] = ()
+    """Recent events that an edge caches for clients that resume: `64MB` of all streams together, `30s` of each,
+    `home=8MB`, `home=10s` or `alerts=0` of one."""
     origins: tuple[str, ...] = ()
-    """The origins whose pages in a browser may use the edge, such as `https://example.org`; `*` is all."""
+    """Origins whose pages may use the edge from a browser (CORS), such as `https://example.org`; `*` is all."""
     client_connections: int = CLIENT_CONNECTIONS
-    """How many connections of one client an edge has in use at a time, listeners among them; 0 is any number. Clients
-    on the same machine have no limits."""
+    """Connections that one client may have in use at an edge, subscribers included; 0 is no limit. Clients on the same
+    machine have no limits."""
     client_requests: float = CLIENT_REQUESTS
-    """How many requests of one client an edge takes in a second; 0 is any number."""
+    """Requests of one client per second; 0 is no limit."""
     client_bytes: float = CLIENT_BYTES
-    """How many bytes of bodies an edge takes from one client in a second; 0 is any number."""
+    """Bytes of request bodies of one client per second; 0 is no limit."""
     proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies that are believed when they say, by X-Forwarded-For, for whom they ask."""
-    hook_networks: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose X-Forwarded-For is trusted."""
+    webhook_networks: tuple[str, ...] = ()
     """Addresses and networks that webhooks and WebSub may call although they are not public, such as `127.0.0.0/8`."""
-    door: str = "auto"
-    """Who may come in. `auto`: those whom a token or a key knows; and everyone, on an address of this machine alone,
-    until there is a first token. `open`: everyone, on any address. `closed`: those who are known."""
+    auth: str = "auto"
+    """`closed`: clients must authenticate. `open`: everyone may do everything, on any address. `auto`: like `open` on a
+    loopback address until the first token is made, like `closed` otherwise."""
     jwt_keys: str = ""
-    """A file, or an https address, with the public keys (JWKS) by which signed tokens of others (JWT) are checked."""
+    """A file or https address with the public keys (JWKS) that verify JSON Web Tokens."""
     jwt_issuer: str = ""
-    """Whose tokens these are: their `iss`."""
+    """The `iss` that these tokens must have."""
     jwt_audience: str = ""
-    """For whom they must be: their `aud`."""
+    """The `aud` that these tokens must have."""
     jwt_leeway: float = 30.0
-    """By how many seconds clocks may differ."""
+    """Seconds by which clocks may differ."""
     tls_certificate: str = ""
-    """A file with a certificate and its chain (PEM): with it, and its key, the edge speaks TLS alone."""
+    """A file with a certificate and its chain (PEM). With it the edge speaks only TLS."""
     tls_key: str = ""
-    """The file with its key (PEM); by default that of the certificate."""
+    """The file with the private key (PEM); by default that of the certificate."""
     traces: str = ""
-    """Where a collector takes spans by OTLP over HTTP, such as `http://localhost:4318`; without, none are made."""
+    """The OTLP/HTTP endpoint of a collector, such as `http://localhost:4318`; without it there are no spans."""
     trace_ratio: float = 0.01
-    """Which part of publications is traced whose publisher says nothing of a trace: 1 is all, 0 none."""
+    """The share of publications that is traced where the publisher sends no `traceparent`: 1 is all, 0 none."""
     log_format: str = "text"
-    """How processes write their logs: `text`, or `json` for an object on each line."""
+    """The format of logs: `text`, or `json` for one object per line."""
     edges: str = "1"
-    """How many edges `up` starts on one port: a number, `auto` for as many as the load asks for, or `auto:8` for eight
-    of them at most."""
+    """Edges that `up` starts on one port: a number, `auto` for as many as the load needs, or `auto:8` for at most 8."""
     edge: str = ""
-    """The name of an edge among those over one directory; by default its process id."""
+    """The name of an edge among those of one data directory; by default its process id."""
     sockets: tuple[str, ...] = ()
-    """Descriptors of sockets that are listened on already, which an edge takes over instead of opening its own."""
+    """Descriptors of listening sockets that an edge takes over instead of opening its own."""
     supervisor: int = 0
-    """The process that started this one and without which it stops; 0 for one that stands alone."""
+    """The id of the process that started this one; this one stops when that is gone. 0 is none."""
 
     @property
     def log(self) -> Path:
+        """Events and registry."""
         return self.data / "log.db"
 
     @property
     def access(self) -> Path:
-        """Where tokens are kept, as digests."""
+        """The digests of access tokens."""
         return self.data / "access.db"
 
     @property
     def audit(self) -> Path:
-        """Where it is written down who did what."""
         return self.data / "audit"
 
     @property
@@ -157,28 +170,27 @@ class Settings:
         return self.data / "outbox.db"
 
     @property
-    def hooks(self) -> Path:
-        """How far hooks are, what they did not take, and their secrets."""
-        return self.data / "hooks.db"
-
-    @property
     def slow_outbox(self) -> Path:
         return self.data / "outbox-slow.db"
 
     @property
-    def ongoing(self) -> Path:
-        """Where continuous queries have their state."""
-        return self.data / "ongoing"
+    def continuous_outbox(self) -> Path:
+        return self.data / "outbox-continuous.db"
 
     @property
-    def kept(self) -> Path:
-        """What of it was made of events."""
-        return self.ongoing / "state"
+    def webhooks(self) -> Path:
+        """Progress, dead letters and secrets of webhooks."""
+        return self.data / "webhooks.db"
 
     @property
-    def ongoing_outbox(self) -> Path:
-        """The answers of continuous queries."""
-        return self.data / "outbox-ongoing.db"
+    def continuous(self) -> Path:
+        """Plans and state of continuous queries."""
+        return self.data / "continuous"
+
+    @property
+    def continuous_state(self) -> Path:
+        """The part of it that was computed from events."""
+        return self.continuous / "state"
 
     @property
     def lake(self) -> Path:
@@ -186,12 +198,11 @@ class Settings:
 
     @property
     def statistics(self) -> Path:
-        """Where processes of queries write down what they have counted."""
         return self.data / "lake" / "statistics.json"
 
     @property
-    def reads(self) -> Path:
-        """Where processes of queries write down what they have read."""
+    def read_counts(self) -> Path:
+        """Files in which query processes count what they read, by zone."""
         return self.data / "lake" / "reads"
 
     @property
@@ -207,13 +218,12 @@ class Settings:
         return self.data / "pipeline.json"
 
     @property
-    def standings(self) -> Path:
-        """Where each edge tells how it stands."""
+    def edge_statuses(self) -> Path:
+        """A status file of each edge."""
         return self.data / "edges"
 
     @property
-    def supervision(self) -> Path:
-        """Where `up` tells which process it is."""
+    def supervisor_heartbeat(self) -> Path:
         return self.data / "up.json"
 
     @property
@@ -224,7 +234,11 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """The defaults, overridden by what the environment sets. Raises ValueError for a value of the wrong type."""
+        """The defaults, overridden by the environment. Raises ValueError for a value of the wrong type, and for an old
+        name of a setting."""
+        for old, new in RENAMED_SETTINGS.items():
+            if PREFIX + old.upper() in environment:
+                raise ValueError(f"the setting {PREFIX}{old.upper()} is named {PREFIX}{new.upper()} now")
         given: dict[str, Any] = {}
         for field in fields(cls):
             name = PREFIX + field.name.upper()
@@ -250,19 +264,12 @@ def _value(name: str, text: str, kind: Callable[[str], Any]) -> Any:  # noqa: AN
 
 
 def is_orphaned(settings: Settings) -> bool:
-    """Whether the process that watched over this one is gone."""
+    """Whether the supervisor of this process is gone."""
     return settings.supervisor not in (0, os.getppid())
 
 
-# Imports that a process can do without.
-#
-# PyArrow imports pandas, where it is installed, as soon as it sees a Python list, only to ask whether the list is one
-# of its frames. That takes half a second and 50 MB in every process. Spark's driver cannot run without pandas; edges
-# and workers can, and hide it from themselves.
-
-
-class _Hiding(MetaPathFinder):
-    """Says of one package that it is not installed."""
+class _HiddenPackage(MetaPathFinder):
+    """Makes one package look as if it were not installed."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -273,6 +280,6 @@ class _Hiding(MetaPathFinder):
 
 
 def hide(package: str) -> None:
-    """From now on this process cannot import the package. One that was imported already stays."""
-    if not any(isinstance(each, _Hiding) and each.package == package for each in sys.meta_path):
-        sys.meta_path.insert(0, _Hiding(package))
+    """Make importing a package fail in this process. A package that is imported already stays."""
+    if not any(isinstance(each, _HiddenPackage) and each.package == package for each in sys.meta_path):
+        sys.meta_path.insert(0, _HiddenPackage(package))

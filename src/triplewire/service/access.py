@@ -24,11 +24,11 @@ def check_auth(settings: Settings) -> None:
     """Looked at before anything starts. Raises BadRequest where everyone could come in from anywhere though nobody said
     that they may; and for settings that make no sense."""
     load_certificates(settings)
-    if settings.door not in AUTH_CHOICES:
-        raise BadRequest(f"door must be {', '.join(AUTH_CHOICES)}, not {settings.door!r}")
+    if settings.auth not in AUTH_CHOICES:
+        raise BadRequest(f"auth must be {', '.join(AUTH_CHOICES)}, not {settings.auth!r}")
     if settings.jwt_keys and not (settings.jwt_issuer and settings.jwt_audience):
         raise BadRequest("jwt_keys needs jwt_issuer and jwt_audience: else tokens for others would be good here, too")
-    if settings.door == "auto" and not settings.jwt_keys and not is_private(settings) and not has_tokens(settings):
+    if settings.auth == "auto" and not settings.jwt_keys and not is_private(settings) and not has_tokens(settings):
         raise BadRequest(open_edge_message(settings))
 
 

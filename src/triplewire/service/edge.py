@@ -97,9 +97,9 @@ def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
     """As the settings say. Raises BadRequest."""
     ring = TokenCache(access, CommitWatch(settings.access).changed)
     knows = TokenAuthenticator(ring, clock)
-    authenticators = () if settings.door == "open" else (knows, *_jwt_authenticators(settings, clock))
+    authenticators = () if settings.auth == "open" else (knows, *_jwt_authenticators(settings, clock))
     # A door that others reach is never open by itself: it does not start without tokens, and stays as it is.
-    waits = settings.door == "auto" and is_private(settings) and not settings.jwt_keys
+    waits = settings.auth == "auto" and is_private(settings) and not settings.jwt_keys
     clients = ClientAddresses.parsed(settings.proxies)
     return EdgeAuth(
         authenticators,
@@ -172,7 +172,7 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
         closing.callback(outbox.close)
         slow = SqliteOutbox(settings.slow_outbox)
         closing.callback(slow.close)
-        ongoing = SqliteOutbox(settings.ongoing_outbox)
+        ongoing = SqliteOutbox(settings.continuous_outbox)
         closing.callback(ongoing.close)
         lake = DeltaLake(settings.lake)
         archive = LakeEntries(lake, pending=partial(pending_erasures, registry))
@@ -187,7 +187,7 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
         metrics.cpu.watch("log", lambda: commits.counts.cpu)
         metrics.cpu.watch("all", time.process_time)
         chronicle = EventHistory(log, archive)
-        books, networks = SqliteWebhookStore(settings.hooks), AllowedNetworks.parsed(settings.hook_networks)
+        books, networks = SqliteWebhookStore(settings.webhooks), AllowedNetworks.parsed(settings.webhook_networks)
         closing.callback(books.close)
         subscriptions = SubscriptionManager(
             registry,
@@ -219,13 +219,13 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             slow_outbox=slow,
             slow_watch=CommitWatch(settings.slow_outbox),
             ongoing_outbox=ongoing,
-            ongoing_watch=CommitWatch(settings.ongoing_outbox),
+            ongoing_watch=CommitWatch(settings.continuous_outbox),
             heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
             census=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
-            ages=LakeRetention.parsed(settings.keep, settings.keep_bytes).of,
+            ages=LakeRetention.parsed(settings.retention, settings.retention_bytes).of,
             routes=[
                 *registry_routes(subscriptions, OntologyManager(registry), insights),
                 *erasures.erasure_routes(Erasures(registry, clock)),
@@ -237,8 +237,8 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             services=settings.services,
             origins=settings.origins,
             outbound=OutboundOptions(books, networks),
-            windows=LingerTimes.parsed(settings.windows),
-            recall=ReplayCacheConfig.parsed(settings.memory),
+            windows=LingerTimes.parsed(settings.linger),
+            recall=ReplayCacheConfig.parsed(settings.replay_cache),
             metrics=metrics,
             traces=traces,
             identity=load_identity(settings.identity),
@@ -248,7 +248,7 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             guests=entrance.guests,
             witness=entrance.witness,
             place=EdgeLocation(
-                settings.edge or str(os.getpid()), settings.standings, f"{settings.host}:{settings.port}"
+                settings.edge or str(os.getpid()), settings.edge_statuses, f"{settings.host}:{settings.port}"
             ),
             repeaters=settings.data / "repeaters",
         )

@@ -38,8 +38,8 @@ def open_maintenance(table: Path) -> MaintenanceContext:
 
 def maintenance_rules(settings: Settings) -> MaintenanceRules:
     """Raises InputError for settings that make no sense."""
-    retention = LakeRetention.parsed(settings.keep, settings.keep_bytes)
-    return MaintenanceRules(retention, parse_balance(settings.balance), settings.travel_hours)
+    retention = LakeRetention.parsed(settings.retention, settings.retention_bytes)
+    return MaintenanceRules(retention, parse_balance(settings.balance), settings.time_travel_hours)
 
 
 @contextmanager

@@ -255,7 +255,7 @@ class EdgePool:
         many there should be."""
         self._settings = settings
         self._clock = clock
-        self._read = read or partial(read_statuses, settings.standings, clock)
+        self._read = read or partial(read_statuses, settings.edge_statuses, clock)
         self._scale = Autoscaler(EdgeRange.parsed(settings.edges, os.cpu_count() or 1), clock)
         self._berths: list[EdgeSlot] = []
         self._rolling: deque[EdgeSlot] = deque()

@@ -55,7 +55,7 @@ def _tally(settings: Settings) -> ReadCounter:
     from triplewire.model.clock import SystemClock
     from triplewire.storage.lake.read_counts import ReadCounter
 
-    return ReadCounter(settings.reads, SystemClock())
+    return ReadCounter(settings.read_counts, SystemClock())
 
 
 def _ontologies(settings: Settings) -> OntologyTables:

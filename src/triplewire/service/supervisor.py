@@ -46,7 +46,7 @@ class Supervisor:
         prepare_directory(self.settings.data)
         self.edges.start()
         self.pipeline.start()
-        write_heartbeat(self.settings.supervision, self.clock, "ready")
+        write_heartbeat(self.settings.supervisor_heartbeat, self.clock, "ready")
 
     def ready(self) -> bool:
         """Whether all edges and the pipeline of this start have said that they are ready."""
@@ -82,7 +82,7 @@ class Supervisor:
         self.pipeline.ask_to_stop()
         self.edges.stop()
         self.pipeline.wait()
-        self.settings.supervision.unlink(missing_ok=True)
+        self.settings.supervisor_heartbeat.unlink(missing_ok=True)
 
 
 # Restarts: edges that `up` started are replaced one after the other, while clients go on.
@@ -102,8 +102,8 @@ class RollingRestart:
     def begun(cls, settings: Settings) -> RollingRestart:
         """Ask the process that watches over the edges. Raises Unavailable where none does."""
         clock = SystemClock()
-        before = frozenset(each.pid for each in read_statuses(settings.standings, clock))
-        supervisor = read_heartbeat(settings.supervision).pid
+        before = frozenset(each.pid for each in read_statuses(settings.edge_statuses, clock))
+        supervisor = read_heartbeat(settings.supervisor_heartbeat).pid
         try:
             if not supervisor:
                 raise ProcessLookupError
@@ -114,7 +114,7 @@ class RollingRestart:
 
     def done(self) -> bool:
         """Whether others have taken the places of all of them."""
-        found = read_statuses(self.settings.standings, self.clock)
+        found = read_statuses(self.settings.edge_statuses, self.clock)
         return any(each.state == "ready" for each in found) and not self.before & {each.pid for each in found}
 
     def wait(self, seconds: float = RESTART_SECONDS) -> None:

@@ -106,7 +106,7 @@ def path_to(resource: web.AbstractResource) -> str:
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    settings = Settings(data=folder, door="closed")
+    settings = Settings(data=folder, auth="closed")
     with open_edge_parts(settings) as parts:
         app = application(replace(parts, answers=Echo()))
         runner = make_runner(app)

@@ -29,27 +29,27 @@ class Nothing:
         return Said([b'{"head":{"vars":[]},"results":{"bindings":[]}}'])
 
 
-def settings_in(folder: Path, door: str = "open") -> Settings:
+def settings_in(folder: Path, auth: str = "open") -> Settings:
     """Nothing is limited for clients on the same machine, and no pipeline runs. A token that is made closes no door."""
-    return Settings(data=folder, door=door)
+    return Settings(data=folder, auth=auth)
 
 
 @contextmanager
-def composed(folder: Path, door: str = "open") -> Iterator[web.Application]:
+def composed(folder: Path, auth: str = "open") -> Iterator[web.Application]:
     """The application with all its routes. To be used on a loop; processes of queries are not waited for."""
-    with open_edge_parts(settings_in(folder, door)) as parts:
+    with open_edge_parts(settings_in(folder, auth)) as parts:
         clock = SystemClock()
         ready = lambda: Heartbeat("ready", clock.now())  # noqa: E731 - a pipeline that is always well
         yield application(replace(parts, answers=Nothing(), heartbeat=ready))
 
 
 @contextmanager
-def served(folder: Path, door: str = "open") -> Iterator[str]:
+def served(folder: Path, auth: str = "open") -> Iterator[str]:
     """Its address, for clients that block."""
     loop, started, addresses = uvloop.new_event_loop(), asyncio.Event(), list[str]()
 
     async def serve(stop: asyncio.Event) -> None:
-        with composed(folder, door) as app:
+        with composed(folder, auth) as app:
             runner = make_runner(app)
             await runner.setup()
             try:

@@ -191,8 +191,8 @@ class PipelineApplication:
     def _course(self, work: JobContext) -> ContinuousOptions:
         settings = self.settings
         return ContinuousOptions(
-            path=settings.ongoing.absolute(),
-            stations=settings.stations or work.cores,
+            path=settings.continuous.absolute(),
+            stations=settings.state_partitions or work.cores,
             spread=settings.strategy == "csbv",
             interval=settings.match_interval,
         )

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import SparkContext
 
-from triplewire.config.settings import TRAVEL_HOURS
+from triplewire.config.settings import TIME_TRAVEL_HOURS
 from triplewire.http.server import FAREWELL_SECONDS
 from triplewire.model import Erasure
 from triplewire.model.clock import Clock
@@ -259,7 +259,7 @@ class MaintenanceRules:
 
     retention: LakeRetention = field(default_factory=LakeRetention)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
-    hours: int = TRAVEL_HOURS
+    hours: int = TIME_TRAVEL_HOURS
 
 
 class LakeMaintenance:
