@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup run test unit fuzz fuzz-http lint lock clean
+.PHONY: setup run test quick explore unit fuzz fuzz-http lint lock clean
 
 setup: $(STAMP)
 
@@ -35,14 +35,35 @@ $(NODES): tests/http/dialects/package-lock.json
 .PHONY: nodes
 nodes: $(NODES)
 
-# Those that start no process but their own, spread over the cores.
+# The W3C's SPARQL suites, out of rdflib's source distribution; offline their tests are skipped, and the summary says so.
+SUITES := .w3c/.unpacked
+$(SUITES): tests/conformance/suites.txt | $(STAMP)
+	@$(BIN)/python -m tests.conformance.suites .w3c || echo "no W3C suites: their tests are skipped"
+
+.PHONY: w3c
+w3c: $(SUITES)
+
+PYTEST := TRIPLEWIRE_N3=$(CURDIR)/tests/http/dialects $(BIN)/pytest -q
+
+# The tests that need no other process, without the slow ones: while you work.
+quick: $(STAMP)
+	$(PYTEST) -n auto -m "not slow and not spark and not processes"
+
+# The tests that start no process but their own, spread over the cores.
 unit: $(STAMP)
-	TRIPLEWIRE_N3=$(CURDIR)/tests/http/dialects $(BIN)/pytest -q -n auto --durations=10 -m "not spark and not processes"
+	$(PYTEST) -n auto --durations=10 -m "not spark and not processes"
 
 test:
 	$(MAKE) -j 2 lint nodes
+	$(MAKE) w3c
 	$(MAKE) unit
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=10 -m "spark or processes"
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations=10 -m "spark or processes"
+
+# Generated tests with new examples, ten times as many; the seed is printed, `make explore SEED=7` repeats it.
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+explore: $(STAMP)
+	@echo "seed $(SEED)"
+	TRIPLEWIRE_SEED=$(SEED) $(PYTEST) -n auto --hypothesis-profile=explore --hypothesis-seed=$(SEED) -m "generated and not spark and not processes"
 
 # Ten minutes of requests that are made from the OpenAPI document; `make fuzz-http SECONDS=60` for less.
 SECONDS ?= 600

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,10 +19,18 @@ from triplewire.sparql.queries import ensure_recursion_limit
 ensure_recursion_limit()
 
 
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().split())
+"""Files with tests that `make quick` leaves out: it takes a minute without them, several with them."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that are given long come first, so that in the end nobody waits for them alone."""
+    """Mark tests as slow or generated. Files with long timeouts run first, so that no core waits for them at the end."""
     patience: dict[object, float] = {}
     for item in items:
+        if item.nodeid.partition("::")[0] in SLOW:
+            item.add_marker("slow")
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("generated")
         mark = item.get_closest_marker("timeout")
         patience[item.path] = max(patience.get(item.path, 0.0), mark.args[0] if mark and mark.args else 0.0)
     items.sort(key=lambda item: -patience[item.path])
@@ -59,8 +68,7 @@ def compiled() -> None:
     warm_up()
 
 
-# The same examples each time; others with `--hypothesis-profile=others`, and more of the differential ones as
-# docs/testing.md tells.
+# The same examples each time; `make explore` takes new ones.
 settings.register_profile("same", derandomize=True)
-settings.register_profile("others")
+settings.register_profile("explore", max_examples=1_000, print_blob=True)
 settings.load_profile("same")

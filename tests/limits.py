@@ -1,4 +1,4 @@
-"""Every limit: module-level constants that are annotated as `Final`, each beside the code that keeps it."""
+"""Every limit: public module-level constants annotated as `Final`, each beside the code that keeps it."""
 
 from __future__ import annotations
 
@@ -38,4 +38,6 @@ def find_limits() -> Iterator[Limit]:
                 continue
             reason = following.value if isinstance(following, ast.Expr) else None
             text = reason.value if isinstance(reason, ast.Constant) else ""
-            yield Limit(ast.unparse(statement.target), module, str(text))
+            name = ast.unparse(statement.target)
+            if not name.startswith("_"):
+                yield Limit(name, module, str(text))

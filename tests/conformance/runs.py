@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tests.conformance import datasets, results
@@ -40,10 +42,19 @@ def run(case: Case, engine: Engine) -> Outcome:
     return Outcome(case, Verdict.FAILED, _short(reason)) if reason else Outcome(case, Verdict.PASSED)
 
 
+@cache
+def overtaken() -> dict[str, str]:
+    """Tests that later specifications overtook, with their reasons."""
+    found: dict[str, str] = tomllib.loads((Path(__file__).parent / "overtaken.toml").read_text())["overtaken"]
+    return found
+
+
 def unfit(case: Case, engine: Engine) -> str | None:
     """Why the case is not for this engine; None where it is."""
     if case.withdrawn:
         return "the test was withdrawn"
+    if reason := overtaken().get(case.name):
+        return reason
     if case.kind == Kind.UPDATE:
         return "SPARQL Update: events are published, never changed"
     if case.kind == Kind.OTHER:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import pytest
 from tests.conformance.manifests import Kind
 from tests.conformance.runs import Verdict
 from tests.conformance.w3c import gather, put
+from tests.sparql.w3c_suites import MISSING, ROOT
 
 HERE = Path(__file__).parent
-SUITES = Path(os.environ.get("TRIPLEWIRE_W3C") or HERE.parents[2] / "shared" / "w3c")
 
 pytestmark = [
-    pytest.mark.skipif(not SUITES.is_dir(), reason="no suites: TRIPLEWIRE_W3C names no folder, ../shared/w3c is none"),
+    pytest.mark.skipif(not ROOT.is_dir(), reason=MISSING),
     pytest.mark.timeout(1_800),
 ]
 
@@ -34,7 +33,7 @@ def listed(engine: str) -> dict[str, str]:
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
 def test_the_suites(engine: str) -> None:
     """One test for all that a run must show, as a run takes its time."""
-    report = put(gather([SUITES]), engine)
+    report = put(gather([ROOT]), engine)
     failed = {each.case.name: each.reason for each in report.of(Verdict.FAILED)}
     known = listed(engine)
     assert {name: reason for name, reason in failed.items() if name not in known} == {}, "fail, but are not listed"

@@ -1,4 +1,4 @@
-"""The W3C's SPARQL test suites, where they are: beside the repository, or where TRIPLEWIRE_W3C says."""
+"""The W3C's SPARQL test suites, as `make w3c` unpacks them, or in the folder that TRIPLEWIRE_W3C names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyoxigraph as ox
 
-ROOT = Path(os.environ.get("TRIPLEWIRE_W3C") or Path(__file__).parents[2] / ".." / "shared" / "w3c").resolve()
+ROOT = Path(os.environ.get("TRIPLEWIRE_W3C") or Path(__file__).parents[2] / ".w3c").resolve()
+MISSING = "no W3C suites: `make w3c` downloads them, or TRIPLEWIRE_W3C names a folder that has them"
 
 _MANIFEST = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 _TYPE = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
