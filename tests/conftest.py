@@ -24,7 +24,7 @@ SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().split())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow or generated. Files with long timeouts run first, so that no core waits for them at the end."""
+    """Mark slow and generated tests. Files with long timeouts run first, so that no core waits for them at the end."""
     patience: dict[object, float] = {}
     for item in items:
         if item.nodeid.partition("::")[0] in SLOW:

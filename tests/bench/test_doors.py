@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.bench.doors import PARTS
-from triplewire.bench.doors_dialects import made_table
-from triplewire.bench.doors_tellings import TELLINGS
-from triplewire.bench.doors_tokens import tokens
-from triplewire.cli.doors import Part
+from bench.commands import Part
+from bench.doors import PARTS, measure_tokens
+from bench.doors_dialects import WRITERS, make_events
 
 
 def test_the_command_knows_every_part() -> None:
@@ -16,16 +14,16 @@ def test_the_command_knows_every_part() -> None:
 
 
 def test_each_telling_tells_each_event() -> None:
-    table = made_table(3)
-    assert {"webhook", "websub", "mercure", "ldes"} == TELLINGS.keys()
-    for tell in TELLINGS.values():
-        told = b"".join(tell(table)).decode()
+    table = make_events(3)
+    assert {"webhook", "websub", "mercure", "ldes"} == WRITERS.keys()
+    for write in WRITERS.values():
+        told = b"".join(write(table)).decode()
         assert [told.count(f"reading/{number}") > 0 for number in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.processes
 def test_each_of_the_edges_lets_its_visitor_in() -> None:
     """A visitor who is refused ends the run; who is let in without being asked is not measured."""
-    found = tokens(requests=5, rounds=1)
+    found = measure_tokens(requests=5, rounds=1)
     assert set(found["rounds"]) == {"open", "token", "jwt"}
     assert all(len(each) == 1 for each in found["rounds"].values())

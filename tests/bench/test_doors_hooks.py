@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.bench.doors_hooks import webhooks
+from bench.doors_webhooks import measure_webhooks
 
 pytestmark = pytest.mark.processes
 
 
 def test_it_measures_targets_that_answer_beside_some_that_do_not() -> None:
-    told = webhooks(targets=6, hanging=2, events=3, beats=3)
+    told = measure_webhooks(targets=6, hanging=2, events=3, beats=3)
     assert (told["targets"], told["hanging"]) == (6, 2)
     for name in ("well", "some_hang"):
         assert told[name]["rate"] > 0

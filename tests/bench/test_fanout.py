@@ -12,13 +12,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.bench.fanout import Plan, run
-from triplewire.bench.fanout_events import KINDS, MARK
-from triplewire.bench.fanout_figures import Hearing, Sample
-from triplewire.bench.fanout_links import Link
-from triplewire.bench.fanout_nchan import available
-from triplewire.bench.fanout_servers import Manner
-from triplewire.bench.fanout_streams import Stream
+from bench.fanout import FanoutOptions, ListenOptions, find_nchan, run
+from bench.fanout_clients import MessageStream
+from bench.fanout_load import ClientSample, Received
+from bench.fanout_publisher import KINDS, MARK
+from bench.links import Link
 from triplewire.model.errors import Unavailable
 from triplewire.rdf import decode
 from triplewire.rdf.syntaxes import find_syntax
@@ -55,10 +53,10 @@ ANSWERS = {
 @given(sizes=st.lists(st.integers(1, 200), min_size=1, max_size=30))
 @settings(max_examples=30)
 def test_a_stream_is_read_however_it_is_cut(name: str, sizes: list[int]) -> None:
-    answer, stream, at = ANSWERS[name], Stream(), 0
+    answer, stream, at = ANSWERS[name], MessageStream(), 0
     while at < len(answer):
         size = sizes[at % len(sizes)]
-        stream.take(answer[at : at + size])
+        stream.feed(answer[at : at + size])
         at += size
     assert stream.heard == [(n, 1_000 + n) for n in range(20)]
     assert stream.plain == sum(map(len, MESSAGES))
@@ -66,7 +64,7 @@ def test_a_stream_is_read_however_it_is_cut(name: str, sizes: list[int]) -> None
 
 def test_an_answer_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="503"):
-        Stream().take(b"HTTP/1.1 503 Service Unavailable\r\n\r\nfull")
+        MessageStream().feed(b"HTTP/1.1 503 Service Unavailable\r\n\r\nfull")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -79,8 +77,8 @@ def test_an_event_is_one_event_and_tells_its_number(name: str) -> None:
     assert abs(len(body) - 900) <= (0 if name == "observation" else 100)
 
 
-COMPLETE = Sample((300, 11), 300, [5, 6, 7], [1.0, 2.0, 3.0], [100, 200, 300])
-ONE_LESS = Sample((200, 22), 200, [5, 7], [1.0, 9.0], [100, 200])
+COMPLETE = ClientSample((300, 11), 300, [5, 6, 7], [1.0, 2.0, 3.0], [100, 200, 300])
+ONE_LESS = ClientSample((200, 22), 200, [5, 7], [1.0, 9.0], [100, 200])
 
 
 @pytest.mark.parametrize(
@@ -95,25 +93,25 @@ ONE_LESS = Sample((200, 22), 200, [5, 7], [1.0, 9.0], [100, 200])
     ],
 )
 def test_lost_follows_from_the_bytes_of_every_client(digest: tuple[int, int], lost: int, unverified: int) -> None:
-    hearing = Hearing(range(5, 8), [(digest, 10)], [COMPLETE, ONE_LESS])
-    assert hearing.lost == 10 * lost
-    assert hearing.unverified == 10 * unverified
-    assert hearing.delivered == 30 - 10 * lost
+    received = Received(range(5, 8), [(digest, 10)], [COMPLETE, ONE_LESS])
+    assert received.lost == 10 * lost
+    assert received.unverified == 10 * unverified
+    assert received.delivered == 30 - 10 * lost
 
 
 def test_where_nobody_is_complete_everything_unknown_is_lost() -> None:
-    assert Hearing(range(5, 8), [((300, 11), 2)], []).lost == 6
+    assert Received(range(5, 8), [((300, 11), 2)], []).lost == 6
 
 
 def test_a_message_that_came_twice_is_told() -> None:
-    twice = Sample((400, 1), 400, [5, 6, 6, 7], [1.0] * 4, [100, 200, 300, 400])
-    assert Hearing(range(5, 8), [((400, 1), 1)], [twice]).figures()["repeated"] == 1
+    twice = ClientSample((400, 1), 400, [5, 6, 6, 7], [1.0] * 4, [100, 200, 300, 400])
+    assert Received(range(5, 8), [((400, 1), 1)], [twice]).figures()["repeated"] == 1
 
 
 @pytest.mark.processes
 def test_a_fanout_of_twenty_loses_nothing() -> None:
     said: list[str] = []
-    report: dict[str, Any] = run(Plan(20, 50, 0.5, Manner(0.0), warm=0.1), said.append)
+    report: dict[str, Any] = run(FanoutOptions(20, 50, 0.5, ListenOptions(0.0), warm=0.1), said.append)
     assert (report["delivered"], report["lost"], report["unverified"], report["repeated"]) == (500, 0, 0, 0)
     assert report["p50_ms"] <= report["p99_ms"] <= report["most_ms"]
     assert report["bytes_per_delivery"] > 500
@@ -123,17 +121,17 @@ def test_a_fanout_of_twenty_loses_nothing() -> None:
 
 def test_more_clients_than_edges_have_room_for_are_refused_before_anything_starts() -> None:
     with pytest.raises(Unavailable, match="--processes"):
-        run(Plan(40_000, processes=2), lambda text: None)
+        run(FanoutOptions(40_000, processes=2), lambda text: None)
 
 
 def test_a_rival_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="apt install"):
-        available(str(tmp_path))
+        find_nchan(str(tmp_path))
 
 
 def test_a_process_that_ends_says_why() -> None:
     link = Link(
-        "triplewire.bench.fanout_publisher",
+        "bench.fanout_publisher",
         {"kind": "observation", "size": 500, "path": "/", "address": ["127.0.0.1", 1]},
     )
     try:

@@ -10,11 +10,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from triplewire.bench.history_data import QUADS
-from triplewire.bench.hour import Hour, Plan, Sample, compared
-from triplewire.bench.hour_commits import FILES, Commits, day
-from triplewire.bench.hour_plot import svg
-from triplewire.bench.hour_questions import Asked, Asker, Changed, Kept, questions
+from bench.city import QUADS
+from bench.harness import Disagreement
+from bench.hour import (
+    FILES,
+    Commits,
+    HourRun,
+    HourSample,
+    KeptLake,
+    QueryCost,
+    QueryTimer,
+    compare_samples,
+    draw,
+    make_day,
+    write_queries,
+)
 from triplewire.config import Settings
 from triplewire.model.clock import ManualClock
 from triplewire.storage.lake import maintenance
@@ -44,33 +54,33 @@ def test_a_commit_is_the_events_of_a_second_in_two_files(tmp_path: Path) -> None
 
 def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
     table, clock = tmp_path / "quads", ManualClock()
-    asked = questions(day(RATE), RATE)
-    with closing(Commits(table, RATE, clock)) as commits, closing(Asker(DeltaLake(table), table, asked)) as asker:
+    asked = write_queries(make_day(RATE), RATE)
+    with closing(Commits(table, RATE, clock)) as commits, closing(QueryTimer(DeltaLake(table), table, asked)) as asker:
         for _ in range(12):
             found = commits.commit()
         asker.prepare()
-        assert asker.ask()["event"].rows == QUADS
+        assert asker.measure_all()["event"].rows == QUADS
         commits.lake.replace(TableChange(found.files[-2 * FILES :], (), lost=True))
-        with pytest.raises(Changed, match="not what it was"):
-            asker.ask()
+        with pytest.raises(Disagreement, match="not what it was"):
+            asker.measure_all()
 
 
 def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> None:
-    table, asked = tmp_path / "quads", questions(day(RATE), RATE)
+    table, asked = tmp_path / "quads", write_queries(make_day(RATE), RATE)
     with closing(Commits(table, RATE, ManualClock())) as commits:
         for _ in range(12):
             found = commits.commit()
-    with closing(Asker(Kept(found, tmp_path / "kept"), tmp_path / "kept", asked)) as asker:
+    with closing(QueryTimer(KeptLake(found, tmp_path / "kept"), tmp_path / "kept", asked)) as asker:
         for each in found.paths:
             Path(each).unlink()
-        assert asker.ask()["event"].rows == QUADS
+        assert asker.measure_all()["event"].rows == QUADS
 
 
 def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "FRESH_FILES", 16)
     said: list[str] = []
-    with closing(Hour(Plan(1, RATE), Settings(data=tmp_path), run_sequentially, 1)) as hour:
-        report = hour.passed(said.append)
+    with closing(HourRun(1, RATE, Settings(data=tmp_path), run_sequentially, 1)) as hour:
+        report = hour.measure(said.append)
     assert report["quads"] == 60 * RATE * QUADS
     assert report["rows"] == {"sensor": 5, "event": 5 * QUADS, "stretch": 5}
     assert [each["second"] for each in report["samples"]] == [60]
@@ -86,20 +96,20 @@ def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatc
     assert all(each > 0 for opened in report["in_turn"]["opened"].values() for each in opened.values())
     assert last["newest_ms"] > 0
     assert report["disk_bytes"] > last["bytes"] > 0
-    tree = ElementTree.fromstring(svg(report))
+    tree = ElementTree.fromstring(draw(report))
     lines = [each.get("points", "").split() for each in tree.iter() if each.tag.endswith("polyline")]
     assert [len(each) for each in lines] == [1] * 8
 
 
-def sampled(second: int, milliseconds: float, *, busy: bool = False) -> Sample:
-    asked = {"event": Asked(milliseconds, milliseconds / 2, 1.0, 1)}
-    return Sample(second, 1, 1, 1, 1, 1, 1.0, busy, 3 * milliseconds, asked)
+def sampled(second: int, milliseconds: float, *, busy: bool = False) -> HourSample:
+    asked = {"event": QueryCost(milliseconds, milliseconds / 2, 1.0, 1)}
+    return HourSample(second, 1, 1, 1, 1, 1, 1.0, busy, 3 * milliseconds, asked)
 
 
 def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_rests() -> None:
     first = [sampled(60, 2), sampled(80, 4), sampled(100, 70, busy=True), sampled(120, 9), sampled(140, 99)]
     last = [sampled(400, 7), sampled(440, 50, busy=True), sampled(460, 9)]
-    assert compared(first + last) == {
+    assert compare_samples(first + last) == {
         "latency_ms": {
             "after_a_minute": {"event": 4},
             "at_the_end": {"event": 8},
@@ -117,7 +127,7 @@ def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_r
 
 
 def test_a_housekeeper_that_never_rests_is_no_reason_to_compare_nothing() -> None:
-    found = compared([sampled(60, 2), sampled(400, 6, busy=True)])
+    found = compare_samples([sampled(60, 2), sampled(400, 6, busy=True)])
     assert found["ratio"] == {"event": 3.0}
 
 
@@ -128,7 +138,7 @@ def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pyte
         raise OSError("no space left on device")
 
     with (
-        closing(Hour(Plan(1, RATE), Settings(data=tmp_path), broken, 1)) as hour,
+        closing(HourRun(1, RATE, Settings(data=tmp_path), broken, 1)) as hour,
         pytest.raises(OSError, match="no space"),
     ):
-        hour.passed(lambda text: None)
+        hour.measure(lambda text: None)

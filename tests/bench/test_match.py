@@ -14,18 +14,23 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
+from bench.commands import match
+from bench.harness import Disagreement
+from bench.match import check_matches, draw, register, write_events
+from bench.match_oracle import MatchCounter, SampledEvent, count_by_brute_force, measure_parser
+from bench.match_templates import FilledTemplate, Template
+from bench.match_workloads import (
+    CLASSES,
+    DEEP,
+    WORKLOADS,
+    MatchWorkload,
+    choose_workload,
+    find_ancestors,
+    find_workload,
+    write_ontology,
+)
 from tests import oracle
 from tests.matching.filters import reference
-from triplewire.bench.match import Disagreement, agree
-from triplewire.bench.match_classes import CLASSES, DEEP, ontology, upwards
-from triplewire.bench.match_counts import Members, at, matches_of
-from triplewire.bench.match_entries import write
-from triplewire.bench.match_oxigraph import Sampled, brute_force, parse_rate
-from triplewire.bench.match_plot import svg
-from triplewire.bench.match_registry import stand
-from triplewire.bench.match_templates import Question, Template
-from triplewire.bench.match_workloads import WORKLOADS, Workload, choose, usual
-from triplewire.cli.bench import match
 from triplewire.matching.filters import parse_filters
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import lift_request
@@ -44,14 +49,16 @@ SHAPES = {
     "residual": 100,
 }
 
-KNOWLEDGE = reference.Knowledge([(s, p, o) for s, p, o in (line.split("\t") for line in ontology().split("\n"))])
+KNOWLEDGE = reference.Knowledge([(s, p, o) for s, p, o in (line.split("\t") for line in write_ontology().split("\n"))])
 
 
-def sampled(workload: Workload, numbers: range) -> list[Sampled]:
-    return [Sampled(each, stream, f"urn:e:{each}", text) for each in numbers for stream, text in [workload.event(each)]]
+def sampled(workload: MatchWorkload, numbers: range) -> list[SampledEvent]:
+    return [
+        SampledEvent(each, stream, f"urn:e:{each}", text) for each in numbers for stream, text in [workload.event(each)]
+    ]
 
 
-def one_by_one(sample: Sequence[Sampled], asked: Sequence[Question]) -> Counter[int]:
+def one_by_one(sample: Sequence[SampledEvent], asked: Sequence[FilledTemplate]) -> Counter[int]:
     """Each pair as a query of its own."""
     return Counter(
         each.position
@@ -61,7 +68,7 @@ def one_by_one(sample: Sequence[Sampled], asked: Sequence[Question]) -> Counter[
     )
 
 
-def matches(question: Question, event: Event) -> bool:
+def matches(question: FilledTemplate, event: Event) -> bool:
     """Filters as their reference says, which knows the ontology as triples."""
     fields = question.template.fields(question.terms)
     if fields["sparql"] is not None:
@@ -71,17 +78,17 @@ def matches(question: Question, event: Event) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_events_have_five_quads_and_none_is_like_another(name: str) -> None:
-    workload = choose(name, 1_000).workload
+    workload = choose_workload(name, 1_000).workload
     texts = [workload.event(number)[1] for number in range(500)]
     assert {len(text.split("\n")) for text in texts} == {5}
     assert {len(line.split("\t")) for text in texts for line in text.split("\n")} == {3}
     assert len(set(texts)) == 500
-    assert parse_rate(texts[:10]) > 0
+    assert measure_parser(texts[:10]) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_drawn_once_is_drawn_again(name: str) -> None:
-    first, second = choose(name, 500).workload, choose(name, 500).workload
+    first, second = choose_workload(name, 500).workload, choose_workload(name, 500).workload
     assert [first.event(number) for number in range(50)] == [second.event(number) for number in range(50)]
     for number in range(200):
         one, other = first.question(number), second.question(number)
@@ -90,10 +97,10 @@ def test_what_is_drawn_once_is_drawn_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
-    workload = choose(name, 300).workload
+    workload = choose_workload(name, 300).workload
     for number in range(0, 300, 3):
         question = workload.question(number)
-        made = question.subscription("x")
+        made = question.make_subscription("x")
         lifted = lift_request(question.template.asked(question.terms))
         assert (made.shape, made.constants) == (lifted.shape.key, lifted.constants)
         assert made.stream == question.stream
@@ -101,7 +108,7 @@ def test_a_template_filled_in_is_the_text_lifted(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_there_are_as_many_shapes_as_it_says(name: str) -> None:
-    workload = choose(name, 300).workload
+    workload = choose_workload(name, 300).workload
     used = {workload.question(number).template.shape.key for number in range(300)}
     assert used == {template.shape.key for template in workload.templates}
     assert len(used) == SHAPES[name]
@@ -109,31 +116,31 @@ def test_there_are_as_many_shapes_as_it_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_matches_about_as_often_as_it_should(name: str) -> None:
-    chosen = choose(name, 500, 1.0)
+    chosen = choose_workload(name, 500, 1.0)
     events = 60 if name == "residual" else 400
     asked = [chosen.workload.question(number) for number in range(500)]
-    found = brute_force(sampled(chosen.workload, range(events)), asked)
+    found = count_by_brute_force(sampled(chosen.workload, range(events)), asked)
     always = 500 / 20 if name == "everything" else 0
     assert 0.7 < found.total() / events - always < 1.3
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_brute_force_is_each_pair_by_itself(name: str) -> None:
-    workload = choose(name, 300, 2.0).workload
+    workload = choose_workload(name, 300, 2.0).workload
     asked = [workload.question(number) for number in range(300)]
     sample = sampled(workload, range(6))
-    assert brute_force(sample, asked) == one_by_one(sample, asked)
+    assert count_by_brute_force(sample, asked) == one_by_one(sample, asked)
 
 
 def test_matches_follow_the_number_of_subscriptions() -> None:
-    assert choose("paths", 100_000).matches == pytest.approx(0.4)
-    assert choose("paths", 1_000_000).matches == pytest.approx(4)
-    assert choose("distinct", 1_000).matches == choose("distinct", 3_000).matches == 1
+    assert choose_workload("paths", 100_000).matches == pytest.approx(0.4)
+    assert choose_workload("paths", 1_000_000).matches == pytest.approx(4)
+    assert choose_workload("distinct", 1_000).matches == choose_workload("distinct", 3_000).matches == 1
 
 
 def test_a_workload_that_there_is_not() -> None:
     with pytest.raises(Unsupported, match="there are paths, mixed"):
-        choose("nothing", 10)
+        choose_workload("nothing", 10)
 
 
 def test_the_ontology_is_a_tree_of_ten_thousand_classes_eight_deep() -> None:
@@ -141,20 +148,20 @@ def test_the_ontology_is_a_tree_of_ten_thousand_classes_eight_deep() -> None:
     names = above.keys() | set(above.values())
     assert len(names) == CLASSES == 10_000
     assert len(above) == CLASSES - 1
-    depths = [len(upwards(each)) - 1 for each in names]
+    depths = [len(find_ancestors(each)) - 1 for each in names]
     assert max(depths) == DEEP == 8
-    assert all(upwards(lower) == {lower} | upwards(upper) for lower, upper in above.items())
+    assert all(find_ancestors(lower) == {lower} | find_ancestors(upper) for lower, upper in above.items())
 
 
 def test_residual_has_bags_and_regular_expressions_and_aggregates() -> None:
-    texts = " ".join(each.text for each in choose("residual", 10).workload.templates)
+    texts = " ".join(each.text for each in choose_workload("residual", 10).workload.templates)
     for part in ("REGEX", "OPTIONAL", "NOT EXISTS", "MAX(", "AVG(", "#=/>", "#</<"):
         assert part in texts
 
 
 def test_few_have_as_many_matches_as_many() -> None:
     for name in ("classes", "everything"):
-        few, many = choose(name, 1_000, 2.0), choose(name, 10_000, 2.0)
+        few, many = choose_workload(name, 1_000, 2.0), choose_workload(name, 10_000, 2.0)
         assert few.matches == many.matches
         assert {each.shape.key for each in few.workload.templates} == {
             each.shape.key for each in many.workload.templates
@@ -168,41 +175,42 @@ def test_a_slot_that_is_no_constant_is_told() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_stands_in_the_registry_matches_what_it_should(name: str, tmp_path: Path) -> None:
-    standing = stand(choose(name, 200, 2.0), tmp_path / "data")
-    entries = write(standing.chosen.workload, range(100, 140), standing.last, tmp_path / "events", 2)
+    standing = register(choose_workload(name, 200, 2.0), tmp_path / "data")
+    entries = write_events(standing.chosen.workload, range(100, 140), standing.last, tmp_path / "events", 2)
     sample = entries.sample(10)
     assert [each.position for each in sample] == [standing.last + 1 + 4 * number for number in range(10)]
-    assert len(entries.texts(5)) == 5
+    assert len(entries.read_texts(5)) == 5
     matcher = Matcher(standing.ports.open_registry(), tmp_path / "index")
     found = matcher.match(table(sample))
-    right = brute_force(sample, standing.questions())
-    assert {each.position: matches_of(at(found, each.position), standing.members) for each in sample} == {
+    right = count_by_brute_force(sample, standing.questions())
+    assert {each.position: standing.counter.count(found, each.position) for each in sample} == {
         each.position: right[each.position] for each in sample
     }
     assert right.total() > 0
 
 
 def test_the_subscriptions_that_stand_are_those_of_the_registry(tmp_path: Path) -> None:
-    standing = stand(choose("mixed", 250), tmp_path / "data")
+    standing = register(choose_workload("mixed", 250), tmp_path / "data")
     changes = [each for each in standing.ports.open_registry().changes(0, standing.last) if each.kind == "subscription"]
-    assert [each.position for each in changes] == [each.since for each in standing]
-    assert [each.key for each in changes] == [each.id for each in standing[0:250]]
-    assert standing[-1].since == standing.last
+    made = [standing.make_subscription(number) for number in range(len(standing))]
+    assert [each.position for each in changes] == [each.since for each in made]
+    assert [each.key for each in changes] == [each.id for each in made[0:250]]
+    assert made[-1].since == standing.last
 
 
 def test_a_row_of_a_group_counts_for_those_whose_threshold_it_passes() -> None:
-    chosen = choose("ranges", 100, 50.0)
+    chosen = choose_workload("ranges", 100, 50.0)
     question = chosen.workload.question(0)
     asked = [
-        Question(question.template, (f'"{threshold}"^^<http://www.w3.org/2001/XMLSchema#decimal>',))
+        FilledTemplate(question.template, (f'"{threshold}"^^<http://www.w3.org/2001/XMLSchema#decimal>',))
         for threshold in (1, 2, 2, 3)
     ]
-    members = Members.of([each.subscription("x") for each in asked], [question.template.shape])
-    (group,) = members.groups
+    counter = MatchCounter.of([each.make_subscription("x") for each in asked], [question.template.shape])
+    (group,) = counter.groups
 
     def counted(*rows: tuple[int, float]) -> int:
         made = [{"position": at, "group": group, "value": value} for at, value in rows]
-        return matches_of(pa.Table.from_pylist(made, schema=MATCHES), members)
+        return counter.count(pa.Table.from_pylist(made, schema=MATCHES))
 
     assert [counted((7, value)) for value in (0.5, 1.0, 1.5, 2.0, 2.5, 9.0)] == [0, 0, 1, 1, 3, 4]
     assert counted((7, 1.5), (7, 2.5), (8, 9.0)) == 3 + 4
@@ -210,9 +218,9 @@ def test_a_row_of_a_group_counts_for_those_whose_threshold_it_passes() -> None:
 
 
 def test_a_difference_is_told() -> None:
-    agree("urn:e", 3, 3)
+    check_matches("urn:e", 3, 3)
     with pytest.raises(Disagreement, match="urn:e: 2 subscriptions were matched, brute force matches 3"):
-        agree("urn:e", 2, 3)
+        check_matches("urn:e", 2, 3)
 
 
 REPORT: dict[str, Any] = {
@@ -229,11 +237,11 @@ REPORT: dict[str, Any] = {
 
 
 def test_the_picture_has_a_bar_for_each_rate() -> None:
-    tree = ElementTree.fromstring(svg(REPORT))
+    tree = ElementTree.fromstring(draw(REPORT))
     bars = [float(each.get("width", "")) for each in tree.iter() if each.get("height") == "14"]
     assert [round(each / bars[-1], 3) for each in bars] == [0.125, 0.25, 0.5, 0.1, 1.0]
     assert "with 1,000 subscriptions" in "".join(tree.itertext())
-    assert "with" not in "".join(ElementTree.fromstring(svg({**REPORT, "growth": None})).itertext())
+    assert "with" not in "".join(ElementTree.fromstring(draw({**REPORT, "growth": None})).itertext())
 
 
 def test_help_and_page_name_every_workload() -> None:
@@ -241,7 +249,7 @@ def test_help_and_page_name_every_workload() -> None:
     for name, sort in WORKLOADS.items():
         assert f"`{name}`" in (match.__doc__ or "")
         assert f"`{name}`" in page
-        assert usual(name) == sort.usual
+        assert find_workload(name).usual == sort.usual
 
 
 @pytest.mark.processes
@@ -259,7 +267,7 @@ def test_a_small_run() -> None:
     assert done.stderr.count("run ") >= 2
 
 
-def table(sample: Sequence[Sampled]) -> pa.Table:
+def table(sample: Sequence[SampledEvent]) -> pa.Table:
     rows = [
         {
             "position": each.position,

@@ -9,13 +9,19 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from triplewire.bench.sparql import Disagreement, Plan, agree, rows, run
-from triplewire.bench.sparql_compile import compile_ms
-from triplewire.bench.sparql_data import City
-from triplewire.bench.sparql_oxigraph import Oxigraph
-from triplewire.bench.sparql_plot import svg
-from triplewire.bench.sparql_queries import QUESTIONS
-from triplewire.cli.figures import bar, figures
+from bench.city import City
+from bench.harness import Disagreement
+from bench.sparql import (
+    QUERIES,
+    Oxigraph,
+    check_rows,
+    count_rows,
+    draw,
+    make_ratio_bar,
+    make_tables,
+    measure_compiler,
+    run,
+)
 from triplewire.model.terms import RDF_TYPE
 from triplewire.rdf import N_QUADS, decode
 
@@ -23,14 +29,14 @@ from triplewire.rdf import N_QUADS, decode
 @pytest.fixture(scope="module")
 def rival(tmp_path_factory: pytest.TempPathFactory) -> Oxigraph:
     store = Oxigraph(tmp_path_factory.mktemp("rival"))
-    store.load(City(5_000).bodies(100))
+    store.load(City(5_000).write_bodies(100))
     return store
 
 
 @pytest.mark.parametrize("wanted", [1_000, 5_000, 30_000])
 def test_a_city_has_about_as_many_quads_as_were_wished_for(wanted: int) -> None:
     city = City(wanted)
-    hierarchy, *observations = decode(b"".join(city.bodies(100)), N_QUADS)
+    hierarchy, *observations = decode(b"".join(city.write_bodies(100)), N_QUADS)
     assert {len(event.quads) for event in observations} == {5}
     assert len(observations) == city.events
     assert len(hierarchy.quads) + 5 * city.events == city.quads
@@ -39,7 +45,7 @@ def test_a_city_has_about_as_many_quads_as_were_wished_for(wanted: int) -> None:
 
 def test_every_platform_is_in_the_city() -> None:
     city = City(1_000_000)
-    (event,) = decode(city.hierarchy().encode(), N_QUADS)
+    (event,) = decode(city.write_hierarchy().encode(), N_QUADS)
     parts = {quad.subject: quad.object for quad in event.quads}
     assert len(parts) == len(event.quads), "nothing hangs in two places"
     for thing in parts:
@@ -52,32 +58,32 @@ def test_every_platform_is_in_the_city() -> None:
 
 def test_observations_are_of_sensors_that_hang_somewhere() -> None:
     city = City(5_000)
-    events = decode(b"".join(city.bodies(100)), N_QUADS)
+    events = decode(b"".join(city.write_bodies(100)), N_QUADS)
     hung = {quad.subject for quad in events[0].quads}
     assert {event.quads[1].object for event in events[1:]} <= hung
     assert {event.quads[0].predicate for event in events[1:]} == {RDF_TYPE}
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize("question", QUERIES, ids=lambda each: each.name)
 def test_every_query_has_an_answer(rival: Oxigraph, question: Any) -> None:  # noqa: ANN401
-    found = [rows(question, rival.answer(question.text(City(5_000), turn))) for turn in range(5)]
+    found = [count_rows(question, rival.answer(question.text(City(5_000), turn))) for turn in range(5)]
     assert any(found)
 
 
 def test_two_triples_that_are_one_count_once() -> None:
-    (construct,) = [each for each in QUESTIONS if each.of_graph]
-    assert rows(construct, b"<urn:a> <urn:b> <urn:c> .\n" * 2 + b"<urn:a> <urn:b> <urn:d> .\n") == 2
+    (construct,) = [each for each in QUERIES if each.gives_triples]
+    assert count_rows(construct, b"<urn:a> <urn:b> <urn:c> .\n" * 2 + b"<urn:a> <urn:b> <urn:d> .\n") == 2
 
 
 def test_engines_that_disagree_are_told() -> None:
-    agree(QUESTIONS[0], "duckdb", 5, 5)
+    check_rows(QUERIES[0], "duckdb", 5, 5)
     with pytest.raises(Disagreement, match="spark gives 4 rows, pyoxigraph 5"):
-        agree(QUESTIONS[0], "spark", 4, 5)
+        check_rows(QUERIES[0], "spark", 4, 5)
 
 
 def test_every_query_compiles() -> None:
-    found = compile_ms(City(5_000))
-    assert set(found) == {each.name for each in QUESTIONS}
+    found = measure_compiler(City(5_000))
+    assert set(found) == {each.name for each in QUERIES}
     assert all(each["first"] > 0 and each["again"] >= 0 for each in found.values())
 
 
@@ -95,7 +101,7 @@ REPORT: dict[str, Any] = {
 
 
 def test_the_picture_has_a_bar_for_each_time() -> None:
-    tree = ElementTree.fromstring(svg(REPORT))
+    tree = ElementTree.fromstring(draw(REPORT))
     bars = [each for each in tree.iter() if each.tag.endswith("rect") and each.get("height") == "9"]
     assert len(bars) == 5
     widths = [float(each.get("width", "")) for each in bars]
@@ -104,13 +110,13 @@ def test_the_picture_has_a_bar_for_each_time() -> None:
 
 
 def test_the_table_tells_who_is_faster() -> None:
-    assert bar(10.0).plain == " " * 18 + "│██████"
-    assert bar(0.1).plain == "██████".rjust(18) + "│"
-    assert bar(1.0).plain.strip() == "│"
-    assert len(bar(0.0).plain) == 19
+    assert make_ratio_bar(10.0).plain == " " * 18 + "│██████"
+    assert make_ratio_bar(0.1).plain == "██████".rjust(18) + "│"
+    assert make_ratio_bar(1.0).plain.strip() == "│"
+    assert len(make_ratio_bar(0.0).plain) == 19
     console = Console(width=120)
     with console.capture() as captured:
-        console.print(figures(REPORT))
+        console.print(*make_tables(REPORT))
     assert "1,005" in captured.get()
     assert "1.0 ms for one seen before" in captured.get()
 
@@ -118,8 +124,8 @@ def test_the_table_tells_who_is_faster() -> None:
 @pytest.mark.processes
 def test_a_small_run_over_the_real_processes(tmp_path: Path) -> None:
     said: list[str] = []
-    report = run(Plan(quads=5_000, runs=2, spark=False), said.append)
+    report = run(5_000, 2, said.append, spark=False)
     assert report["quads"] == City(5_000).quads
-    assert set(report["queries"]) == {each.name for each in QUESTIONS}
+    assert set(report["queries"]) == {each.name for each in QUERIES}
     assert all(each["duckdb_ms"] > 0 for each in report["queries"].values())
-    assert sum(text.startswith("query ") for text in said) == len(QUESTIONS)
+    assert sum(text.startswith("query ") for text in said) == len(QUERIES)

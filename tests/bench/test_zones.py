@@ -8,21 +8,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from triplewire.bench.zones import Plan, run
-from triplewire.bench.zones_lake import deviation
-from triplewire.bench.zones_plot import svg
-from triplewire.bench.zones_tweets import QUADS, Tweets
+from bench.zones import QUADS, deviation, draw, run, write_tweets
 from triplewire.rdf import N_QUADS, decode
 
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    return run(Plan(600, 16, 100), lambda text: None)
+    return run(600, 16, lambda text: None, batch=100)
 
 
 def test_tweets_are_always_the_same_and_skewed() -> None:
-    events = decode(b"".join(Tweets(500).bodies(60)), N_QUADS)
-    assert b"".join(Tweets(500).bodies(60)) == b"".join(Tweets(500).bodies(500))
+    events = decode(b"".join(write_tweets(500, 60)), N_QUADS)
+    assert b"".join(write_tweets(500, 60)) == b"".join(write_tweets(500, 500))
     assert {len(event.quads) for event in events} == {QUADS}
     creators = Counter(quad.object for event in events for quad in event.quads if "has_creator" in quad.predicate)
     assert creators.most_common(1)[0][1] > 20
@@ -51,6 +48,6 @@ def test_our_rules_are_more_even_than_those_of_the_thesis(report: dict[str, Any]
 
 
 def test_the_picture_has_every_load(report: dict[str, Any]) -> None:
-    picture = ElementTree.fromstring(svg(report))
+    picture = ElementTree.fromstring(draw(report))
     bars = picture.findall("{http://www.w3.org/2000/svg}rect")
     assert len(bars) == 1 + 16 * len(report["experiments"])

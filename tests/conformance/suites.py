@@ -15,8 +15,20 @@ FOLDERS = {
     "sparql11": (
         "sparql11",
         frozenset(
-            "aggregates bind bindings construct exists functions grouping negation project-expression property-path "
-            "subquery syntax-query".split()
+            [
+                "aggregates",
+                "bind",
+                "bindings",
+                "construct",
+                "exists",
+                "functions",
+                "grouping",
+                "negation",
+                "project-expression",
+                "property-path",
+                "subquery",
+                "syntax-query",
+            ]
         ),
     ),
 }

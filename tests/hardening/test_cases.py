@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fuzz import codecs, languages
 
+from fuzz import codecs, languages
 from triplewire.model.errors import InputError
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*"))

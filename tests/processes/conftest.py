@@ -7,8 +7,8 @@ from threading import Event as Flag
 
 import pytest
 
+from bench.processes import free_port
 from tests.config.collectors import Collector, collecting
-from triplewire.bench.broker import free_port
 from triplewire.config import Settings
 from triplewire.service.supervisor import Supervisor
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.processes import free_port
 from tests.processes.hearing import LOOK_SECONDS, hear_all, until_stored
-from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.config.settings import to_environment

@@ -14,7 +14,7 @@ import orjson
 import pytest
 from rich.console import Console
 
-from triplewire.bench.broker import free_port
+from bench.processes import free_port
 from triplewire.cli.top import BrokerWatcher
 from triplewire.client import AsyncClient
 from triplewire.config import Settings

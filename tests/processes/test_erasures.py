@@ -10,10 +10,10 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from bench.processes import free_port
 from tests.processes.hearing import hear_all, until_stored
 from tests.processes.test_crashes import edge, faulty_pipeline
 from tests.storage.lake.traces import traces
-from triplewire.bench.broker import free_port
 from triplewire.cli.app import app
 from triplewire.config import Settings
 from triplewire.testing import event

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 from aiohttp import web
 
+from bench.processes import free_port, wait_listening
 from tests.http.webhooks.scenes import receiver
-from triplewire.bench.broker import free_port
-from triplewire.bench.fanout_servers import wait_listening
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.model import MATCHES, format_position, parse_position

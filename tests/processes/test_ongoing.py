@@ -14,10 +14,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from bench.processes import free_port
 from tests.continuous.oracle import Asked, Key, Published, Triple, expected
 from tests.processes.hearing import LOOK_SECONDS
 from tests.processes.test_crashes import edge, faulty_pipeline
-from triplewire.bench.broker import free_port
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.model import END

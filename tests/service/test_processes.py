@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.bench.broker import free_port
+from bench.processes import free_port
 from triplewire.config import Settings
 from triplewire.config.settings import to_environment
 from triplewire.model.clock import ManualClock

@@ -5,17 +5,15 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from bench.match_templates import FilledTemplate, FilterTemplate, Template
+from bench.match_workloads import BAGS, TEXTS, Skeleton, make_residual, write_key, write_number
 from tests.matching.interpreter import filters
 from tests.matching.interpreter.oracles import batch, evaluated, singly
-from triplewire.bench.match_filters import Filtered
-from triplewire.bench.match_residual import BAGS, TEXTS, residual
-from triplewire.bench.match_skeletons import Skeleton, key_term, number_term
-from triplewire.bench.match_templates import Question, Template
 from triplewire.matching.interpreter.matcher import interpret_shape
 from triplewire.model import Event, Kind
 
-WORKLOAD = residual(10, 10.0)
-KEY, VALUE = key_term(0), number_term(50_000_000)
+WORKLOAD = make_residual(10, 10.0)
+KEY, VALUE = write_key(0), write_number(50_000_000)
 PUBLISHED = [Event(f"http://bench.example/e/{number}", WORKLOAD.event(number)[1]) for number in range(200)]
 EVENTS = batch(PUBLISHED)
 ARRANGEMENTS = 5
@@ -25,7 +23,7 @@ ARRANGEMENTS = 5
 def test_every_pair_is_decided_as_the_evaluator_does(place: int) -> None:
     matched = 0
     for number in range(ARRANGEMENTS):
-        asked = Question(Template(TEXTS[place](Skeleton(number)), plain=False), (KEY, VALUE)).sparql
+        asked = FilledTemplate(Template(TEXTS[place](Skeleton(number)), plain=False), (KEY, VALUE)).sparql
         kind = (Kind.BINDINGS, Kind.SIGNAL)[number % 2]
         found = singly(asked, EVENTS, kind)
         assert found == evaluated(asked, EVENTS, kind)
@@ -38,7 +36,7 @@ def test_so_is_every_pair_with_a_bag(place: int) -> None:
     matched = 0
     for number in range(ARRANGEMENTS):
         template = WORKLOAD.templates[number * (len(TEXTS) + len(BAGS)) + len(TEXTS) + place]
-        assert isinstance(template, Filtered)
+        assert isinstance(template, FilterTemplate)
         found = filters.singly(orjson.loads(template.fields((KEY, VALUE))["filter"]), PUBLISHED)
         assert found == [template.holds((KEY, VALUE), _objects(each)) for each in PUBLISHED]
         matched += found.count(True)

@@ -46,7 +46,11 @@ def read(path: Path) -> str:
     return path.read_bytes().decode()
 
 
-@pytest.mark.parametrize("test", [each for each in TESTS if each.positive and each.name not in SPARQL_10 | UNLISTED], ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test",
+    [each for each in TESTS if each.positive and each.name not in SPARQL_10 | UNLISTED],
+    ids=lambda test: test.name,
+)
 def test_what_must_parse_does(test: Syntax) -> None:
     if test.name in EXAMPLES:
         with pytest.raises(Unsupported, match="function <http://example"):
