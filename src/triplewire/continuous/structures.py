@@ -10,13 +10,14 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from triplewire.sparql import Const, Node, Param, Pattern
+from triplewire.sparql import Pattern
 from triplewire.sparql.conjunctions import RowStep
 from triplewire.sparql.decomposition import split_unbounded
+from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.rspql import Registration
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 
@@ -71,22 +72,9 @@ class LiftedStructure:
 
 def lift_constants(asked: QueryStructure) -> LiftedStructure:
     """Constants as subjects and objects become parameters, equal ones the same."""
-    lifting = _ConstantLifter()
+    lifting = ConstantLifter(shared=True)
     patterns = tuple(lifting.pattern(each) for each in asked.patterns)
     return LiftedStructure(replace(asked, patterns=patterns), tuple(lifting.constants))
-
-
-@dataclass
-class _ConstantLifter:
-    constants: dict[str, int] = field(default_factory=dict)
-
-    def pattern(self, pattern: Pattern) -> Pattern:
-        return Pattern(self.node(pattern.subject), pattern.predicate, self.node(pattern.object))
-
-    def node(self, node: Node) -> Node:
-        if not isinstance(node, Const):
-            return node
-        return Param(self.constants.setdefault(node.term, len(self.constants)))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from triplewire.sparql.compiler.scan_predicates import (
     SqlConstant,
     ValueInterval,
 )
-from triplewire.sparql.compiler.terms import parse_constant
+from triplewire.sparql.constants import parse_constant
 from triplewire.storage.lake.ports import DataFile, Snapshot, Value
 
 ColumnBounds: TypeAlias = tuple[Any, Any]

@@ -22,8 +22,7 @@ from triplewire.history.dataset_statistics import HyperLogLog, StatisticsFile, S
 from triplewire.history.snapshots import SnapshotPortion, SnapshotProgress
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compiler.facets import INTEGERS
-from triplewire.sparql.compiler.terms import SHORT_EXACT
+from triplewire.sparql.constants import INTEGERS, SHORT_EXACT
 from triplewire.sparql.queries import NO_STATISTICS
 from triplewire.sparql.statistics import PredicateKind, Statistics, TripleCounts
 from triplewire.storage.lake.ports import Snapshot

@@ -30,7 +30,8 @@ from triplewire.sparql import (
     to_conjunction,
 )
 from triplewire.sparql.algebra import UNBOUND, Basic, Extend, Filter, Group, Operator, Select, Values
-from triplewire.sparql.traversal import iterate_parts, replace_in_pattern, transform_operators
+from triplewire.sparql.parameters import replace_in_pattern
+from triplewire.sparql.traversal import iterate_parts, transform_operators
 
 REMEMBERED_SKELETONS: Final = 4_096
 """Texts of subscriptions, without their constants, whose shape is remembered: at worst 16 kB of text each, 100 MB."""

@@ -22,20 +22,17 @@ from triplewire.sparql import (
     Apply,
     Conjunction,
     Const,
-    Expression,
-    Family,
     Node,
-    Param,
     Pattern,
     Query,
     Var,
-    family_of,
     to_conjunction,
 )
 from triplewire.sparql.algebra import STREAM_PREDICATE, VOLATILE, Dataset, Service
 from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
-from triplewire.sparql.traversal import iterate_parts, map_leaves, pattern_variables, replace_in_pattern, replace_nodes
+from triplewire.sparql.traversal import iterate_parts, pattern_variables
 
 # Wholes: queries that are more than patterns and filters, on their way to being shapes. They stay as they were
 # written, but for their constants.
@@ -53,32 +50,6 @@ def check_subscribable(query: Query) -> None:
         if isinstance(part, Apply) and part.op in VOLATILE:
             hint = "a match must be the same whenever it is made again"
             raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
-
-
-@dataclass
-class ConstantLifter:
-    """One walk over a query: constants are numbered in the order in which they are met."""
-
-    constants: list[str] = field(default_factory=list)
-
-    def query(self, query: Query) -> Query:
-        return replace_nodes(query, self.node, self.expression)
-
-    def node(self, node: Node) -> Node:
-        return self._numbered(node) if isinstance(node, Const) else node
-
-    def expression(self, expression: Expression) -> Expression:
-        return map_leaves(self._leaf)(expression)
-
-    def _leaf(self, leaf: Expression) -> Expression:
-        """In expressions the family of a constant belongs to the shape: the plan need not ask what it is."""
-        if isinstance(leaf, Const):
-            return self._numbered(leaf, family_of(leaf.term))
-        return self.node(leaf) if isinstance(leaf, Var) else leaf
-
-    def _numbered(self, constant: Const, family: Family | None = None) -> Param:
-        self.constants.append(constant.term)
-        return Param(len(self.constants) - 1, family)
 
 
 # Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the
@@ -161,7 +132,7 @@ def _lift_conjunction(query: Conjunction, *, solutions: bool, stream: str | None
     listens to one stream asks for one pattern more: what it is named."""
     lifting = _RenamingLifter(keep=frozenset(query.projection) if solutions else frozenset())
     named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
-    patterns = tuple(replace_in_pattern(each, lifting.node) for each in _order_patterns((*query.patterns, *named)))
+    patterns = tuple(lifting.pattern(each) for each in _order_patterns((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
     if not solutions:
@@ -180,7 +151,7 @@ def _lift_general(query: Query, *, solutions: bool, stream: str | None) -> Lifte
 
 def _add_template(lifted: LiftedShape, template: tuple[Pattern, ...]) -> LiftedShape:
     lifting = ConstantLifter([*lifted.constants])
-    patterns = tuple(replace_in_pattern(each, lifting.node) for each in template)
+    patterns = tuple(lifting.pattern(each) for each in template)
     return LiftedShape(replace(lifted.shape, template=patterns), tuple(lifting.constants))
 
 

@@ -9,8 +9,9 @@ from triplewire.sparql.compiler.subscriptions import (
     facets_used,
     params_with_facets,
 )
-from triplewire.sparql.compiler.terms import family_of, needs_exact_comparison
+from triplewire.sparql.compiler.terms import needs_exact_comparison
 from triplewire.sparql.conjunctions import Bind, Check, Conjunction, RowStep, UnboundedQuery, to_conjunction
+from triplewire.sparql.constants import family_of
 from triplewire.sparql.decomposition import split_unbounded
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.queries import CompiledQuery, PreparationStep, compile_query

@@ -18,20 +18,22 @@ from typing import Literal
 from sqlglot import exp
 
 from triplewire.model.terms import XSD, literal, parse_literal
-from triplewire.sparql.algebra import Apply, Const, Expression, Node, Query, Var
+from triplewire.sparql.algebra import Apply, Const, Expression, Family, Node, Query, Var
 from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, render_definitions, with_definitions
 from triplewire.sparql.compiler.modifiers import compile_form
 from triplewire.sparql.compiler.operators import compile_operator
 from triplewire.sparql.compiler.scan_analysis import find_scan_predicates
 from triplewire.sparql.compiler.scan_predicates import ScanPredicate
-from triplewire.sparql.compiler.terms import ConstantValue, as_float, parse_constant
+from triplewire.sparql.compiler.terms import ConstantValue
 from triplewire.sparql.compiler.values import Value
+from triplewire.sparql.constants import as_float, parse_constant
 from triplewire.sparql.dialects import Dialect, to_sql
 from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import QUERY_NESTING
 from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
-from triplewire.sparql.traversal import iterate_parts, replace_nodes
+from triplewire.sparql.traversal import iterate_parts
 
 # Structures: what is left of a query when the constants that do not shape its plan are taken out.
 #
@@ -85,8 +87,8 @@ def lift_constants(query: Query) -> LiftedQuery | None:
         return None
     if any(core in written for core in _STAND_IN_CORES):
         return LiftedQuery(query, {})
-    lifting = _Lifting()
-    return LiftedQuery(replace_nodes(query, lifting.node, lifting.expression), lifting.fillings)
+    lifter = _StandInLifter()
+    return LiftedQuery(lifter.query(query), lifter.fillings)
 
 
 def make_template(sql: str, slots: Collection[str]) -> SqlTemplate | None:
@@ -106,33 +108,32 @@ def make_template(sql: str, slots: Collection[str]) -> SqlTemplate | None:
 
 
 @dataclass
-class _Lifting:
-    """One walk over a query. Each constant has a stand-in of its own, in the order in which they are met."""
+class _StandInLifter(ConstantLifter):
+    """Puts a stand-in of its own in place of each constant that does not shape the plan."""
 
     fillings: dict[str, str] = field(default_factory=dict)
-    _count: int = 0
 
     def node(self, node: Node) -> Node:
-        return self._lifted(node) if isinstance(node, Const) and node.term.startswith("<") else node
+        return self.lift(node) if isinstance(node, Const) and node.term.startswith("<") else node
 
     def expression(self, expression: Expression) -> Expression:
-        """Only constants that are compared with a variable are taken out."""
+        """Lift only constants that are compared with a variable."""
         match expression:
             case Apply(op, (Var() as left, Const() as right)) if op in _COMPARISONS:
-                return Apply(op, (left, self._lifted(right)))
+                return Apply(op, (left, self.lift(right)))
             case Apply("&&" | "||" | "!", args):
                 return replace(expression, args=tuple(self.expression(each) for each in args))
         return expression
 
-    def _lifted(self, constant: Const) -> Const:
+    def lift(self, constant: Const, family: Family | None = None) -> Node:
         forms = _forms(constant.term)
-        if forms is None or self._count >= _MOST_SLOTS or set("'\\") & set(constant.term):
+        if forms is None or len(self.constants) >= _MOST_SLOTS or set("'\\") & set(constant.term):
             return constant
-        stand_in = _stand_in(constant.term, self._count)
+        stand_in = _stand_in(constant.term, len(self.constants))
         slots = _forms(stand_in)
         if slots is None:
             return constant
-        self._count += 1
+        self.constants.append(constant.term)
         self.fillings |= zip(slots, forms, strict=True)
         return Const(stand_in)
 

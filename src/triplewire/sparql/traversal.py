@@ -1,8 +1,6 @@
-"""Traversal of the algebra: bottom-up transformation of operators, the variables that a part mentions or binds, and
-parameters.
+"""Traversal of the algebra: bottom-up transformation of operators, and the variables that a part mentions or binds.
 
-Transformations return new values and reach into EXISTS. Parameters are constants that were lifted out of a query, so
-that queries of one shape share one plan.
+Transformations return new values and reach into EXISTS.
 """
 
 from __future__ import annotations
@@ -17,11 +15,9 @@ from triplewire.sparql.algebra import (
     Apply,
     Bag,
     Basic,
-    Const,
     Exists,
     Expression,
     Extend,
-    Family,
     Filter,
     Graph,
     Group,
@@ -31,9 +27,7 @@ from triplewire.sparql.algebra import (
     Node,
     Operator,
     Order,
-    Param,
     Pattern,
-    Query,
     Reach,
     Select,
     Service,
@@ -212,88 +206,3 @@ def _names(*nodes: Node | None) -> VariableNames:
 
 def _all(*parts: Operator | Expression | Aggregate) -> VariableNames:
     return frozenset().union(*(mentioned_variables(each) for each in parts))
-
-
-# Parameters: constants that were lifted out of a query, so that queries of one shape share one plan.
-
-NodeChange: TypeAlias = Callable[[Node], Node]
-ExpressionChange: TypeAlias = Callable[[Expression], Expression]
-
-
-def find_parameters(query: Query) -> dict[int, Family | None]:
-    """The family of each parameter, by its number, in order."""
-    found: dict[int, Family | None] = {}
-
-    def seen(node: Node) -> Node:
-        if isinstance(node, Param):
-            found[node.index] = node.family
-        return node
-
-    replace_nodes(query, seen, map_leaves(lambda leaf: seen(leaf) if isinstance(leaf, Param) else leaf))
-    return dict(sorted(found.items()))
-
-
-_COMPILED = frozenset({"regex", "replace"})
-"""Functions whose patterns stay, because an engine compiles them once for each query."""
-
-NOW = ".now"
-"""The variable that stands for the time at which a query is asked."""
-
-
-def parameter_variable(index: int) -> str:
-    """The variable that stands for a parameter while compiling."""
-    return f".k{index}"
-
-
-def parameters_to_variables(query: Query) -> Query:
-    """The query with a variable in place of each parameter, and of NOW()."""
-
-    def put(node: Node) -> Node:
-        return Var(parameter_variable(node.index)) if isinstance(node, Param) else node
-
-    def put_leaf(leaf: Expression) -> Expression:
-        if isinstance(leaf, Param):
-            return put(leaf)
-        return Var(NOW) if leaf == Apply("now", ()) else leaf
-
-    return replace_nodes(query, put, map_leaves(put_leaf))
-
-
-def replace_nodes(query: Query, node: NodeChange, expression: ExpressionChange) -> Query:
-    """The query with a change to each node of its patterns, but for predicates and ends of paths, and to each of its
-    expressions, in the order in which they are read. What stands inside of EXISTS is changed by itself, before."""
-
-    def change(operator: Operator) -> Operator:
-        match operator:
-            case Basic(patterns):
-                return Basic(tuple(replace_in_pattern(each, node) for each in patterns))
-            case Graph(name, inner):
-                return Graph(node(name), inner)
-        return map_expressions(operator, expression)
-
-    return replace(query, where=transform_operators(query.where, change))
-
-
-def replace_in_pattern(pattern: Pattern, node: NodeChange) -> Pattern:
-    """The pattern with a change to each of its nodes, but for a predicate that is a constant. The graph comes first."""
-    graph = None if pattern.graph is None else node(pattern.graph)
-    predicate = pattern.predicate if isinstance(pattern.predicate, Const) else node(pattern.predicate)
-    return Pattern(node(pattern.subject), predicate, node(pattern.object), graph)
-
-
-def map_leaves(change: ExpressionChange) -> ExpressionChange:
-    """The change to an expression that a change to its leaves makes; NOW() counts as one."""
-
-    def changed(expression: Expression) -> Expression:
-        match expression:
-            case Apply("now", ()):
-                return change(expression)
-            case Apply(op, (first, *rest)) if op in _COMPILED:
-                return Apply(op, (changed(first), *rest))
-            case Apply(op, args):
-                return Apply(op, tuple(changed(each) for each in args))
-            case Exists():
-                return expression
-        return change(expression)
-
-    return changed

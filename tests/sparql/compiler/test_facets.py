@@ -15,7 +15,7 @@ from sqlglot import exp
 from tests.sparql.worlds import World, run
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql import FACETS, QUADS, explode, facets_of, to_sql
-from triplewire.sparql.compiler.terms import parse_constant
+from triplewire.sparql.constants import parse_constant
 
 TERMS = {
     "<http://example.org/a>": ("iri", None, None, None, None),

@@ -42,8 +42,8 @@ from triplewire.sparql.algebra import (
     Select,
     Union,
 )
-from triplewire.sparql.compiler.facets import INTEGERS
 from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.constants import INTEGERS
 from triplewire.sparql.traversal import iterate_parts
 
 # Guards: programs for what every match of a shape surely has, for shapes that are more than the index decides.

@@ -11,7 +11,7 @@ import numpy as np
 from triplewire.kernels.compiler import Bytes, compiled
 from triplewire.kernels.words import hash_bytes, hash_text
 from triplewire.model.terms import XSD
-from triplewire.sparql.compiler.facets import INTEGERS
+from triplewire.sparql.constants import INTEGERS
 
 NONE, DECIDED, UNDECIDED = 0, 1, 2
 """It is no number (no time); it is this one; it may be one."""

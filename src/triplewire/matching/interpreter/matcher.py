@@ -34,8 +34,8 @@ from triplewire.model.events import MATCHED_COLUMNS
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.algebra import STREAM_PREDICATE, Select
+from triplewire.sparql.parameters import find_parameters
 from triplewire.sparql.queries import ensure_recursion_limit
-from triplewire.sparql.traversal import find_parameters
 
 SINGLE_STEPS: Final = 20_000
 """Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:

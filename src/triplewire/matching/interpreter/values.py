@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, literal, parse_literal
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compiler.facets import INTEGERS
-from triplewire.sparql.compiler.terms import BOOLEANS, CHECKED_TYPES
+from triplewire.sparql.constants import BOOLEANS, CHECKED_TYPES, INTEGERS
 
 WHOLE, DECIMAL, DOUBLE = 1, 2, 4
 """The ranks of numbers: integer, decimal, double."""

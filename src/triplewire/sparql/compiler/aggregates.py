@@ -19,8 +19,9 @@ from triplewire.sparql.compiler.filters import extend_relation
 from triplewire.sparql.compiler.joins import is_certain, join_relations, left_join
 from triplewire.sparql.compiler.patterns import match_patterns
 from triplewire.sparql.compiler.relations import OutputColumns, Relation, Rendering, SqlValue, render_select
-from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm, parse_constant
+from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm
 from triplewire.sparql.compiler.values import NUMERIC, ComputedNumber, ComputedString, Value, facet_of
+from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.sql import (
     DECIMAL,
     DOUBLE,

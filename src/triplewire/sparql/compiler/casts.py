@@ -9,7 +9,7 @@ from sqlglot import exp
 from triplewire.model.terms import XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.arithmetic import BindSql
-from triplewire.sparql.compiler.facets import DECIMAL_FORM, DOUBLE_FORM, INTEGER_FORM, INTEGERS, facets_of
+from triplewire.sparql.compiler.facets import facets_of
 from triplewire.sparql.compiler.strings import plain_string
 from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm
 from triplewire.sparql.compiler.values import (
@@ -23,6 +23,7 @@ from triplewire.sparql.compiler.values import (
     Value,
     typed_literal,
 )
+from triplewire.sparql.constants import DECIMAL_FORM, DOUBLE_FORM, INTEGER_FORM, INTEGERS
 from triplewire.sparql.sql import (
     DECIMAL,
     DOUBLE,

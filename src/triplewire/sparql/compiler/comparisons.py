@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.facets import lexical_digits
-from triplewire.sparql.compiler.terms import ConstantValue, StoredTerm, as_float
+from triplewire.sparql.compiler.terms import ConstantValue, StoredTerm
 from triplewire.sparql.compiler.values import (
     NOT_LITERAL,
     NUMERIC,
@@ -23,6 +23,7 @@ from triplewire.sparql.compiler.values import (
     ComputedString,
     Value,
 )
+from triplewire.sparql.constants import as_float
 from triplewire.sparql.sql import (
     FLOAT,
     Sql,

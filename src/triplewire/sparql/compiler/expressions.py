@@ -19,7 +19,7 @@ from triplewire.sparql.compiler.functions import (
 )
 from triplewire.sparql.compiler.relations import Lets
 from triplewire.sparql.compiler.strings import labelled_blank_node
-from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm, parse_constant
+from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm
 from triplewire.sparql.compiler.values import (
     ANY,
     ComputedBoolean,
@@ -29,6 +29,7 @@ from triplewire.sparql.compiler.values import (
     facet_of,
     tagged_string,
 )
+from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.sql import Sql, among, case, every, is_false, is_true, negate, some
 
 # Choices: IF and COALESCE, whose value is that of one of their branches.

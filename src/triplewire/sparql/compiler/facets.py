@@ -12,6 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from sqlglot import exp
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
+from triplewire.sparql.constants import (
+    DATE_FORM,
+    DATETIME_FORM,
+    DECIMAL_FORM,
+    DOUBLE_FORM,
+    INTEGER_FORM,
+    INTEGERS,
+    ZONE_FORM,
+)
 from triplewire.sparql.sql import (
     DOUBLE,
     FLOAT,
@@ -27,33 +36,6 @@ from triplewire.sparql.sql import (
     text,
     try_cast,
 )
-
-# The text is canonical N-Triples, so a literal's last quote is its closing one, and numbers and times hold no escapes.
-# Each facet asks the cheapest question first, because most terms are IRIs.
-
-INTEGERS = (
-    "integer",
-    "long",
-    "int",
-    "short",
-    "byte",
-    "nonNegativeInteger",
-    "positiveInteger",
-    "nonPositiveInteger",
-    "negativeInteger",
-    "unsignedLong",
-    "unsignedInt",
-    "unsignedShort",
-    "unsignedByte",
-)
-"""The local names of xsd:integer and of the types derived from it."""
-
-INTEGER_FORM = "[+-]?[0-9]+"
-DECIMAL_FORM = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-DOUBLE_FORM = rf"{DECIMAL_FORM}([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
-DATE_FORM = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
-ZONE_FORM = "(Z|[+-][0-9]{2}:[0-9]{2})?"
-DATETIME_FORM = rf"{DATE_FORM}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]+)?{ZONE_FORM}"
 
 FACETS: Mapping[str, str] = {
     "kind": "VARCHAR",

@@ -44,8 +44,9 @@ from triplewire.sparql.compiler.relations import (
     column_type,
     render_distinct,
 )
-from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm, parse_constant
+from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
 from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, HeaderText, HeaderTime, Value, facet_of
+from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.sql import Sql, among, cast, column, equal, is_true, number, present, text
 from triplewire.sparql.statistics import PREDICATE_NUMBER, PredicateKind

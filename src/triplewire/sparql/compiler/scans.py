@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Var, header_column
 from triplewire.sparql.compiler.expressions import ExpressionScope, parameter_value
-from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm, parse_constant
+from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
 from triplewire.sparql.compiler.values import ANY, HeaderText, HeaderTime, Value
 from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.sql import Sql, column, equal, every, present, text
 
 

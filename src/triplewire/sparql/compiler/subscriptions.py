@@ -58,14 +58,9 @@ from triplewire.sparql.compiler.scans import Scan, bind_scans, filter_conditions
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.compiler.values import HeaderTime, Value
 from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql.parameters import NOW, find_parameters, parameter_variable, parameters_to_variables
 from triplewire.sparql.sql import VARCHAR, Sql, call, cast, column, equal, number, text
-from triplewire.sparql.traversal import (
-    NOW,
-    find_parameters,
-    mentioned_variables,
-    parameter_variable,
-    parameters_to_variables,
-)
+from triplewire.sparql.traversal import mentioned_variables
 
 # A subscription's constants are variables to which the frame gives values, so the operators need not know of them.
 # Only pairs of event and subscription that have the patterns which every solution needs are looked at.

@@ -1,34 +1,17 @@
-"""Terms as values: those that a column of a relation stores, with facets beside it, and constants of the query.
-
-Facts about a constant, known at compile time, agree with the facets that an engine computes.
-"""
+"""Terms as values: those that a column of a relation stores, with facets beside it, and constants of the query."""
 
 from __future__ import annotations
 
-import math
-import re
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
-from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_literal, literal, parse_literal
+from triplewire.model.terms import XSD, XSD_STRING, literal
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.compiler.facets import (
-    DATE_FORM,
-    DATETIME_FORM,
-    DECIMAL_FORM,
-    DOUBLE_FORM,
-    INTEGER_FORM,
-    INTEGERS,
-    ZONE_FORM,
-    lexical_body,
-    lexical_digits,
-    unescape,
-)
+from triplewire.sparql.compiler.facets import lexical_body, lexical_digits, unescape
 from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, NUMERIC, Value
+from triplewire.sparql.constants import BOOLEANS, CHECKED_TYPES, SHORT_EXACT, ConstantTerm
 from triplewire.sparql.sql import (
     DECIMAL,
     TIMESTAMP,
@@ -52,13 +35,6 @@ from triplewire.sparql.sql import (
     try_cast,
 )
 from triplewire.sparql.statistics import TERM_ID
-
-CHECKED_TYPES = ("boolean", "decimal", "float", "double", *INTEGERS)
-"""The types of XML Schema, by local name, whose lexical forms are looked at."""
-
-BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical in ("true", "false", "1", "0")}
-SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
-"""A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
 
 
 @dataclass(frozen=True)
@@ -269,106 +245,6 @@ class StoredNode(Value):
     def _test(self, families: list[Family]) -> Sql:
         blank = call("TW_STARTS", self.text(), text("_:"))
         return blank if families == [Family.BLANK] else negate(blank)
-
-
-# Statics: what is known of a constant while compiling. Agrees with the facets that an engine computes.
-
-_NUMERIC = {
-    XSD + "decimal": (Family.EXACT, DECIMAL_FORM),
-    XSD + "float": (Family.FLOAT, DOUBLE_FORM),
-    XSD + "double": (Family.DOUBLE, DOUBLE_FORM),
-    **{XSD + name: (Family.EXACT, INTEGER_FORM) for name in INTEGERS},
-}
-_TEMPORAL = {
-    XSD + "dateTime": (Family.DATETIME, DATETIME_FORM),
-    XSD + "date": (Family.DATE, DATE_FORM + ZONE_FORM),
-}
-
-
-@dataclass(frozen=True)
-class ConstantTerm:
-    """A constant term and its facets. `time` is a naive datetime in UTC."""
-
-    term: str
-    family: Family
-    lexical: str
-    datatype: str | None = None
-    language: str | None = None
-    number: float | None = None
-    time: datetime | None = None
-
-
-def family_of(term: str) -> Family:
-    """The family of a constant, as a parameter in its place may state it."""
-    return parse_constant(term).family
-
-
-def parse_constant(term: str) -> ConstantTerm:
-    if is_iri(term):
-        return ConstantTerm(term, Family.IRI, term[1:-1])
-    if term.startswith("_:"):
-        return ConstantTerm(term, Family.BLANK, term)
-    if not is_literal(term):
-        return ConstantTerm(term, Family.OTHER, term)
-    parts = parse_literal(term)
-    made = (term, parts.lexical, parts.datatype, parts.language)
-    if parts.datatype in _NUMERIC:
-        return _numeric(*made)
-    if parts.datatype in _TEMPORAL:
-        return _temporal(*made)
-    return _literal(_plain_family(parts.lexical, parts.datatype), *made)
-
-
-def as_float(value: float) -> float:
-    """The nearest xsd:float."""
-    try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _literal(
-    family: Family, term: str, lexical: str, datatype: str, language: str | None, number: float | None = None
-) -> ConstantTerm:
-    return ConstantTerm(term, family, lexical, datatype, language, number)
-
-
-def _plain_family(lexical: str, datatype: str) -> Family:
-    if datatype == XSD_STRING:
-        return Family.STRING
-    if datatype == RDF_LANG_STRING:
-        return Family.TAGGED
-    boolean = datatype == XSD + "boolean" and lexical in ("true", "false", "0", "1")
-    return Family.BOOLEAN if boolean else Family.OTHER
-
-
-def _numeric(term: str, lexical: str, datatype: str, language: str | None) -> ConstantTerm:
-    family, form = _NUMERIC[datatype]
-    if not re.fullmatch(form, lexical, re.ASCII):
-        return _literal(Family.OTHER, term, lexical, datatype, language)
-    value = float(lexical)
-    return _literal(family, term, lexical, datatype, language, as_float(value) if family == Family.FLOAT else value)
-
-
-def _temporal(term: str, lexical: str, datatype: str, language: str | None) -> ConstantTerm:
-    family, form = _TEMPORAL[datatype]
-    time = _instant(lexical, family) if re.fullmatch(form, lexical, re.ASCII) else None
-    if time is None:
-        return _literal(Family.OTHER, term, lexical, datatype, language)
-    return ConstantTerm(term, family, lexical, datatype, language, time=time)
-
-
-def _instant(lexical: str, family: Family) -> datetime | None:
-    """In UTC, cut to microseconds; None if there is no such date, or not between the years 1 and 9999."""
-    date, zone = re.fullmatch(rf"(.*?){ZONE_FORM}", lexical).groups() if family == Family.DATE else (lexical, "")  # type: ignore[union-attr]
-    whole = f"{date}T00:00:00{zone or ''}" if family == Family.DATE else lexical
-    late = "T24:00:00" in whole
-    shortened = re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", whole.replace("T24:00:00", "T00:00:00"))
-    try:
-        found = datetime.fromisoformat(shortened) + timedelta(days=1 if late else 0)
-        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
-    except (ValueError, OverflowError):
-        return None
 
 
 class ConstantValue(Value):
