@@ -149,7 +149,11 @@ def test_over_a_websocket_with_acknowledgements_the_ids_are_acknowledged() -> No
         ("/notifications?subscription=none", 404),
         ("/notifications?stream=-", 400),
         ("/notifications?stream=test&after=x~y", 400),
-        ("/notifications?" + "&".join(f"stream=s{number}" for number in range(stream_operations.GATHERED + 1)), 400),
+        (
+            "/notifications?"
+            + "&".join(f"stream=s{number}" for number in range(stream_operations.CONNECTION_SOURCES + 1)),
+            400,
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(path: str, status: int) -> None:

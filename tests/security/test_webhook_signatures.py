@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from triplewire.http.webhooks.calls import (
-    HOOK_ATTEMPTS,
-    HOOK_PAUSE_LONGEST,
-    HOOK_RETRY_AFTER,
+    WEBHOOK_ATTEMPTS,
+    WEBHOOK_PAUSE_LONGEST,
+    WEBHOOK_RETRY_AFTER,
     RetrySchedule,
     parse_retry_after,
 )
@@ -48,10 +48,10 @@ def test_pauses_double_within_bounds_and_vary_by_half() -> None:
     least, most = RetrySchedule(chance=lambda: 0.0), RetrySchedule(chance=lambda: 1.0)
     assert [most.pause(each) for each in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
     assert [least.pause(each) for each in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
-    assert most.pause(1000) == HOOK_PAUSE_LONGEST
+    assert most.pause(1000) == WEBHOOK_PAUSE_LONGEST
     assert most.pause(1, 30.0) == 30.0
-    assert most.pause(1, 1e9) == HOOK_RETRY_AFTER
-    assert [most.over(each) for each in (1, HOOK_ATTEMPTS)] == [False, True]
+    assert most.pause(1, 1e9) == WEBHOOK_RETRY_AFTER
+    assert [most.over(each) for each in (1, WEBHOOK_ATTEMPTS)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -288,8 +288,10 @@ class MultiplexEndpoint:
         named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]
         if not named and not wants_websocket(request):
             raise BadRequest("name what to listen to: ?subscription=, ?query=, ?stream=, each as often as you like")
-        if len(named) > stream_operations.GATHERED:
-            raise BadRequest(f"{len(named)} are too many for one connection; name at most {stream_operations.GATHERED}")
+        if len(named) > stream_operations.CONNECTION_SOURCES:
+            raise BadRequest(
+                f"{len(named)} are too many for one connection; name at most {stream_operations.CONNECTION_SOURCES}"
+            )
         self._reception.check_space()
         asked, mark = _parse_resume(resume_parameter(request))
         find = partial(self.find, caller(request))

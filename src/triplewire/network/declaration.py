@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from triplewire.config.toml_errors import KeyStep, error_at_key, toml_syntax_error
-from triplewire.http.openapi.resource_schemas import RELAY_STRANDS
+from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
 from triplewire.model.errors import BadRequest
 from triplewire.storage.registry.streams import check_stream_name
 
@@ -136,8 +136,8 @@ class _DeclarationParser:
     def _strands(self, rules: object, to: str) -> Iterator[RelayRoute]:
         if not isinstance(rules, list) or not rules:
             raise error_at_key(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
-        if len(rules) > RELAY_STRANDS:
-            raise error_at_key(self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {RELAY_STRANDS}")
+        if len(rules) > RELAY_STREAMS:
+            raise error_at_key(self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {RELAY_STREAMS}")
         seen: set[str] = set()
         for number, rule in enumerate(rules):
             for strand in self._rule(rule, ("relay", number), to):

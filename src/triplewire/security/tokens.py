@@ -14,9 +14,16 @@ import re
 import secrets
 import string
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from triplewire.model.errors import BadRequest, Unauthenticated
 from triplewire.security.principals import Principal
+
+TOKEN_GRANTS: Final = 64
+"""Grants and roles of one token: each is looked at in a request."""
+
+TOKEN_CHARACTERS: Final = 256
+"""The name of a token, and each of its grants and roles."""
 
 #     tw_k3m9x2pq_4vN0…     a mark, by which those who look for leaked secrets find it; the id; the secret
 #

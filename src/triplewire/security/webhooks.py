@@ -19,8 +19,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from triplewire.model.errors import BadRequest
 
-HOOK_URL_CHARACTERS: Final = 2_048
-"""Of the address of a hook. Servers take no longer ones, as a rule."""
+WEBHOOK_ATTEMPTS_MOST: Final = 100
+"""Delivery attempts that a webhook may ask for, at most: over some four days."""
+
+WEBHOOK_URL_CHARACTERS: Final = 2_048
+"""Length of a webhook's URL. Servers accept no longer ones, as a rule."""
 
 
 # Networks: which addresses a hook may lead to.
@@ -119,8 +122,8 @@ class WebhookTarget:
 def parse_target(url: str, networks: AllowedNetworks) -> WebhookTarget:
     """Raises BadRequest for what is no address that may be called, as far as it says so by itself: what a name leads to
     is looked at whenever it is called."""
-    if len(url) > HOOK_URL_CHARACTERS:
-        raise BadRequest(f"an address has at most {HOOK_URL_CHARACTERS} characters, not {len(url)}")
+    if len(url) > WEBHOOK_URL_CHARACTERS:
+        raise BadRequest(f"an address has at most {WEBHOOK_URL_CHARACTERS} characters, not {len(url)}")
     if not url.isascii() or not url.isprintable() or " " in url:
         raise BadRequest("an address has printable ASCII characters and no spaces; others are percent-encoded")
     try:

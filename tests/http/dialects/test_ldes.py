@@ -14,7 +14,7 @@ from tests.http.brokers import broker
 from tests.http.harness import House, house, run
 from triplewire.http.app import EdgeParts
 from triplewire.http.dialects import ldes
-from triplewire.http.dialects.ldes import LEAF_OPEN_SECONDS, LEAF_SECONDS
+from triplewire.http.dialects.ldes import LDES_OPEN_PAGE_SECONDS, LDES_PAGE_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
 from triplewire.storage.log import ports
 from triplewire.storage.log.ports import LogRetention, Publication
@@ -27,7 +27,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
     monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
-    monkeypatch.setattr(ldes, "LEAF_FAN", 3)
+    monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
 def some(*numbers: int) -> list[Event]:
@@ -166,10 +166,10 @@ def test_a_full_page_is_fixed_and_the_newest_is_not() -> None:
         async with house() as at:
             publish(at, 1, 2, 3, 4)
             full, body = await got(at, "/streams/home/ldes/0/0")
-            assert full.headers["Cache-Control"] == f"public, max-age={LEAF_SECONDS}, immutable"
+            assert full.headers["Cache-Control"] == f"public, max-age={LDES_PAGE_SECONDS}, immutable"
             assert f'<{LDES}immutable> "true"'.encode() in body
             open, before = await got(at, "/streams/home/ldes/0/1")
-            assert open.headers["Cache-Control"] == f"public, max-age={LEAF_OPEN_SECONDS}"
+            assert open.headers["Cache-Control"] == f"public, max-age={LDES_OPEN_PAGE_SECONDS}"
             assert b"immutable" not in before
             unchanged, nothing = await got(at, "/streams/home/ldes/0/1", status=304, If_None_Match=open.headers["ETag"])
             assert (nothing, unchanged.headers["ETag"]) == (b"", open.headers["ETag"])

@@ -18,7 +18,7 @@ pytestmark = needs_node
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
     monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
-    monkeypatch.setattr(ldes, "LEAF_FAN", 3)
+    monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
 def test_it_is_read_whole_and_in_order() -> None:

@@ -45,7 +45,7 @@ def reached(made: HistoryTree, lost: int = 0) -> dict[int, int]:
 @settings(max_examples=80, deadline=None)
 def test_each_leaf_that_is_kept_is_found_in_few_steps(count: int, open: bool, lost: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ldes, "LEAF_FAN", 4)
+        patch.setattr(ldes, "LDES_FANOUT", 4)
         made = tree(count, open=open)
         found = reached(made, lost)
         assert sorted(found) == [number for number in range(count) if leaf(number).last > lost]
@@ -59,7 +59,7 @@ def test_each_leaf_that_is_kept_is_found_in_few_steps(count: int, open: bool, lo
 @settings(max_examples=40, deadline=None)
 def test_bounds_hold_for_all_below_and_complete_nodes_stay(count: int, open: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ldes, "LEAF_FAN", 3)
+        patch.setattr(ldes, "LDES_FANOUT", 3)
         made, later = tree(count, open=open), tree(200, open=False)
         nodes = [made.root]
         for node in nodes:
@@ -83,4 +83,4 @@ def test_an_hour_at_a_thousand_a_second_is_two_steps_away() -> None:
     count = 3_600 * 1_000 // ports.LEAF_EVENTS
     made = tree(count, open=True)
     assert made.root.level == 2
-    assert len(made.branches(made.root, leaves, 0)) == count // ldes.LEAF_FAN
+    assert len(made.branches(made.root, leaves, 0)) == count // ldes.LDES_FANOUT

@@ -153,7 +153,7 @@ def test_the_catalogue_is_dcat_and_conforms(accept: str) -> None:
 
 
 def test_there_are_pages_of_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "CATALOGUE_STREAMS", 2)
+    monkeypatch.setattr(endpoint, "CATALOG_STREAMS", 2)
 
     async def scene() -> None:
         async with house(change=guarded) as at:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.harness import House, body, house, run
 from triplewire.client import AsyncClient
-from triplewire.http.publish.endpoint import REFUSALS_TOLD
+from triplewire.http.publish.endpoint import REPORTED_REFUSALS
 from triplewire.model import END, EventHeaders, format_position
 from triplewire.model.errors import DuplicateId
 from triplewire.rdf import to_nquads
@@ -106,10 +106,10 @@ def test_where_the_end_of_an_item_is_unknown_what_came_before_is_taken() -> None
 def test_only_where_nothing_is_taken_the_answer_is_an_error() -> None:
     async def scene() -> None:
         async with house() as at:
-            many = b"{\n" * (REFUSALS_TOLD + 5)
+            many = b"{\n" * (REPORTED_REFUSALS + 5)
             told = await at.problem("POST", "/streams/test", data=many, headers=LINES)
-            assert (told["status"], told["refusals"]) == (400, REFUSALS_TOLD + 5)
-            assert len(told["refused"]) == REFUSALS_TOLD
+            assert (told["status"], told["refusals"]) == (400, REPORTED_REFUSALS + 5)
+            assert len(told["refused"]) == REPORTED_REFUSALS
             empty = await at.problem("POST", "/streams/test", data=b"\n", headers=LINES)
             assert "no items" in empty["detail"]
             named = await at.problem("POST", "/streams/test", data=item(1), headers=ITEMS | {"Event-Id": "urn:e"})

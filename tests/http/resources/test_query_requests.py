@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from triplewire.http.openapi.resource_schemas import NARROWING_VALUES
 from triplewire.http.resources.query_requests import QUERY_FIELDS, ContinuousQueryRequest
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
 from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS
+from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 TEXT = "SELECT * { ?s ?p ?o }"
 WHOLE = {
@@ -74,7 +74,7 @@ def test_a_text_has_the_rest_in_the_address() -> None:
         ("streams", []),
         ("streams", ["a b"]),
         ("streams", [5]),
-        ("streams", ["a"] * (NARROWING_VALUES + 1)),
+        ("streams", ["a"] * (SELECTOR_VALUES + 1)),
         ("within", 0),
         ("within", -1),
         ("within", True),

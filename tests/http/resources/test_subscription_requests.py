@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from triplewire.http.openapi.resource_schemas import LEASE_SECONDS_MOST, NARROWING_VALUES
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
 from triplewire.model import Kind
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.sparql.syntax.queries import QUERY_BYTES
+from triplewire.storage.registry.subscriptions import LEASE_SECONDS_MOST, SELECTOR_VALUES
 
 
 @pytest.mark.parametrize("value", [None, [], "ASK {}", 5])
@@ -38,7 +38,7 @@ def test_what_is_no_object_is_no_wish(value: object) -> None:
         ({"source": "a\nb"}, "source"),
         ({"application": ""}, "application"),
         ({"vocabulary": "x" * (HEADER_CHARACTERS + 1)}, "vocabulary"),
-        ({"vocabulary": [f"urn:{number}" for number in range(NARROWING_VALUES + 1)]}, "vocabulary"),
+        ({"vocabulary": [f"urn:{number}" for number in range(SELECTOR_VALUES + 1)]}, "vocabulary"),
         ({"sparql": "ASK {}", "ttl": 1}, "ttl"),
         ({"sparql": "ASK {}", "ttl": LEASE_SECONDS_MOST + 1}, "ttl"),
         ({"sparql": "ASK {}", "ttl": True}, "ttl"),

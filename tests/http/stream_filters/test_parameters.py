@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplewire.http.openapi.stream_operations import SIEVE_VALUES
+from triplewire.http.openapi.stream_operations import STREAM_FILTER_VALUES
 from triplewire.http.stream_filters.parameters import FILTER_PARAMETERS, PluginCall, StreamFilter, parse_stream_filter
 from triplewire.model.errors import BadRequest, InputError, SparqlSyntax, Unsupported
 from triplewire.rdf.terms import HEADER_CHARACTERS
@@ -68,12 +68,12 @@ def test_a_filter_has_its_parameters_in_order() -> None:
         ([("source", "")], "the parameter source is printable text"),
         ([("application", "a\nb")], "the parameter application is printable text"),
         ([("source", "a" * (HEADER_CHARACTERS + 1))], "the parameter source is printable text"),
-        ([("source", str(each)) for each in range(SIEVE_VALUES + 1)], "the parameter source is given 65 times"),
+        ([("source", str(each)) for each in range(STREAM_FILTER_VALUES + 1)], "the parameter source is given 65 times"),
         ([("vocabulary", "<http://a/>")], "the parameter vocabulary is the beginning of an IRI"),
         ([("vocabulary", "sosa")], "the parameter vocabulary is the beginning of an IRI"),
         ([("ask", " ")], "the parameter ask is an ASK query"),
         ([("ask", "SELECT * { ?s ?p ?o }")], "the parameter ask is an ASK query, not SELECT"),
-        ([("ask", ASK)] * (SIEVE_VALUES + 1), "the parameter ask is given 65 times"),
+        ([("ask", ASK)] * (STREAM_FILTER_VALUES + 1), "the parameter ask is given 65 times"),
         ([("filter", "a"), ("filter", "b")], "the parameter filter is given 2 times"),
         ([("filter.n", "1")], "the parameter filter.n stands beside filter"),
         ([("filter", "a"), ("filter.n", "1"), ("filter.n", "2")], "the parameter filter.n is given 2 times"),

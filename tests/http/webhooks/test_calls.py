@@ -15,7 +15,7 @@ from aiohttp.abc import ResolveResult
 
 from tests.http.harness import run
 from tests.http.webhooks.scenes import LOCAL, receiver, scene
-from triplewire.http.webhooks.calls import HOOK_ANSWER_BYTES, CheckedResolver, ConcurrencyLimit, OutboundCaller
+from triplewire.http.webhooks.calls import WEBHOOK_ANSWER_BYTES, CheckedResolver, ConcurrencyLimit, OutboundCaller
 from triplewire.model.clock import ManualClock
 from triplewire.security.webhooks import AllowedNetworks
 
@@ -102,7 +102,7 @@ def test_no_more_of_an_answer_is_read_than_some_and_none_of_it_inflated() -> Non
             hearing.replies += [endless]
             answer = await caller.get(hearing.url)
             assert answer.taken
-            assert len(answer.body) < 4 * HOOK_ANSWER_BYTES
+            assert len(answer.body) < 4 * WEBHOOK_ANSWER_BYTES
 
     run(story())
 

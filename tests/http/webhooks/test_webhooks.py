@@ -16,9 +16,9 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from tests.http.harness import run
 from tests.http.test_tracing import PARENT, TRACE, tracing
 from tests.http.webhooks.scenes import Call, Scene, receiver, scene
-from triplewire.http.webhooks.calls import HOOK_PAUSE_FIRST, HOOK_RETRY_AFTER
-from triplewire.http.webhooks.dead_letters import HOOK_LETTERS
-from triplewire.http.webhooks.scheduler import HOOK_NOTE_SECONDS
+from triplewire.http.webhooks.calls import WEBHOOK_PAUSE_FIRST, WEBHOOK_RETRY_AFTER
+from triplewire.http.webhooks.dead_letters import DEAD_LETTERS
+from triplewire.http.webhooks.scheduler import WEBHOOK_PROGRESS_SECONDS
 from triplewire.model import format_position, parse_position
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator
@@ -142,7 +142,7 @@ def test_the_time_of_a_signature_is_that_of_the_attempt_and_pauses_do_not_go_by_
     run(story())
 
 
-@pytest.mark.parametrize(("said", "wanted"), [("7", 7.0), ("0", 1.0), ("999999999", HOOK_RETRY_AFTER), ("x", 1.0)])
+@pytest.mark.parametrize(("said", "wanted"), [("7", 7.0), ("0", 1.0), ("999999999", WEBHOOK_RETRY_AFTER), ("x", 1.0)])
 def test_a_target_says_when_to_come_back(said: str, wanted: float) -> None:
     async def story() -> None:
         async with scene() as at:
@@ -216,7 +216,7 @@ def test_a_list_that_is_full_parks_nothing_more_and_loses_nothing() -> None:
     async def story() -> None:
         async with scene(attempts=1) as at:
             made = await at.subscribe()
-            full = [DeadLetter(made["id"], at, 1, "answered 500", 500, 0) for at in range(1, HOOK_LETTERS + 1)]
+            full = [DeadLetter(made["id"], at, 1, "answered 500", 500, 0) for at in range(1, DEAD_LETTERS + 1)]
             books = MemoryWebhookStore()
             books.keep({made["id"]: made["webhook"]["secret"]})
             books.note({}, full)
@@ -358,9 +358,9 @@ def test_where_the_disk_is_full_deliveries_go_on_and_parking_waits() -> None:
                 format_position(second),
             ]
             for _ in range(2):
-                assert await at.alarm.pauses() == [HOOK_PAUSE_FIRST]
+                assert await at.alarm.pauses() == [WEBHOOK_PAUSE_FIRST]
                 assert at.receiver.calls.empty()
-                at.alarm.advance(HOOK_PAUSE_FIRST)
+                at.alarm.advance(WEBHOOK_PAUSE_FIRST)
             assert position(await at.receiver.next()) == format_position(third)
             assert [each["position"] for each in await at.letters(made)] == [format_position(second)]
             await at.until(lambda: at.books.places()[made["id"]].position == third)
@@ -376,7 +376,7 @@ def test_one_that_is_told_nothing_still_notes_how_far_it_is() -> None:
             at.at.append(1, 2, 3)
             at.at.match([])
             await at.until(lambda: at.at.edge.matches.room.told == at.at.twin.log.head())
-            at.clock.advance(HOOK_NOTE_SECONDS)
+            at.clock.advance(WEBHOOK_PROGRESS_SECONDS)
             await at.until(lambda: made["id"] in at.books.places())
             assert at.books.places()[made["id"]] == WebhookProgress(at.at.twin.log.head())
 

@@ -1,7 +1,8 @@
 """The live source of events: new log entries for clients of whole streams, the poller that moves a source, and the
 visibility of events under the policy in force.
 
-Where the policy changes what a client sees, events before the change are delivered as they were visible then, and the
+Where the policy changes what a client sees, events before the change are delivered as they were visible then, and
+the
 client is sent back to resume under the new policy.
 """
 

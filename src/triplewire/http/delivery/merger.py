@@ -1,7 +1,9 @@
 """The merger of several streams and subscriptions into one ordered sequence, at the pace of one client.
 
-A source cursor goes through history until it has reached its topic, and is then handed what the topic's other clients
-get. If that is not taken in time, the cursor drops it, leaves, and goes through history again: it buffers one step at
+A source cursor goes through history until it has reached its topic, and is then handed what the topic's other
+clients
+get. If that is not taken in time, the cursor drops it, leaves, and goes through history again: it buffers one step
+at
 most.
 """
 

@@ -1,7 +1,8 @@
 """Delivery options: the message format, content coding and linger time that a client asks for or gets by default.
 
 Clients with equal options get the same bytes. One compression context serves many connections: newcomers get pieces
-compressed alone until the context is replaced by a new one. Linger is how long messages may wait for others; how long
+compressed alone until the context is replaced by a new one. Linger is how long messages may wait for others; how
+long
 they do wait follows the load of the event loop.
 """
 
@@ -21,7 +22,7 @@ from triplewire.http.formats.cloudevents import CLOUD_BATCH, CLOUD_EVENTS, ZTREA
 from triplewire.http.formats.messages import MessageFormat
 from triplewire.http.formats.rdf import JELLY, MESSAGE_LOGS, NQUADS_FORMAT, TRIG_FORMAT
 from triplewire.http.formats.sse import NDJSON, SSE, SSE_BY_EVENT, WEBSOCKET
-from triplewire.http.openapi.operations import WINDOW_SECONDS_MOST
+from triplewire.http.openapi.operations import LINGER_SECONDS_MOST
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.rdf.syntaxes import choose_offer, parse_qualities
 from triplewire.storage.registry.streams import check_stream_name
@@ -190,8 +191,8 @@ def parse_linger(text: str) -> float:
         seconds = float(text.removesuffix("s"))
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= WINDOW_SECONDS_MOST:
-        raise BadRequest(f"a buffer window must be seconds from 0 to {WINDOW_SECONDS_MOST:g}, not {text!r}")
+    if not 0 <= seconds <= LINGER_SECONDS_MOST:
+        raise BadRequest(f"a buffer window must be seconds from 0 to {LINGER_SECONDS_MOST:g}, not {text!r}")
     return seconds
 
 

@@ -1,6 +1,7 @@
 """Transports: a streaming response, a long poll or a WebSocket session, for one subscribable or for many.
 
-Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there is
+Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there
+is
 a message, or when the client has waited long enough.
 """
 
@@ -142,8 +143,10 @@ class WebSocketSession:
     async def _begin(self, find: FindSubscribable, kind: str, name: str, after: object) -> None:
         if not isinstance(after, str | None):
             raise BadRequest(f"after must be a text, not {after!r}")
-        if len(self.reader) >= stream_operations.GATHERED:
-            raise BadRequest(f"{stream_operations.GATHERED} are listened to already over this connection; open another")
+        if len(self.reader) >= stream_operations.CONNECTION_SOURCES:
+            raise BadRequest(
+                f"{stream_operations.CONNECTION_SOURCES} are listened to already over this connection; open another"
+            )
         subject = await find(kind, name, None if after is None else ResumeRequest.parsed(after))
         if subject.name in self.reader:
             raise BadRequest(f"{subject.name} is listened to already")

@@ -1,7 +1,7 @@
 """`GET /streams/{stream}/ldes`: the history of a stream as a Linked Data Event Stream (LDES 1.0, TREE).
 
 ```
-view            1/0                     1/1  …            a node links to LEAF_FAN others at most
+view            1/0                     1/1  …            a node links to LDES_FANOUT others at most
  ├── 1/0 ──▶     ├── 0/0   0/1 … 0/99    ├── 0/100 …      nodes of level 0 hold the events
  └── 1/1 ──▶     ⋮
 ```
@@ -42,14 +42,14 @@ from triplewire.storage.registry.streams import (
     read_validation_mode,
 )
 
-LEAF_SECONDS: Final = 86_400
+LDES_PAGE_SECONDS: Final = 86_400
 """For how long a page that is full may be cached: it does not change, but for what is erased or kept no more, and so
 long caches may still have that."""
 
-LEAF_OPEN_SECONDS: Final = 2
+LDES_OPEN_PAGE_SECONDS: Final = 2
 """For how long one may be cached that is not full yet: who follows by pages is behind by so much."""
 
-LEAF_FAN: Final = 100
+LDES_FANOUT: Final = 100
 """Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
 three. Some 40 kB of relations."""
 
@@ -57,7 +57,7 @@ three. Some 40 kB of relations."""
 # Trees: the way from the first node of a stream's history to any of its leaves, in few steps.
 #
 # ```
-# view            1/0                     1/1  …            a node names LEAF_FAN others at most
+# view            1/0                     1/1  …            a node names LDES_FANOUT others at most
 #  ├── 1/0 ──▶     ├── 0/0   0/1 … 0/99    ├── 0/100 …      leaves have the events
 #  └── 1/1 ──▶     ⋮
 # ```
@@ -98,7 +98,7 @@ class HistoryTree:
     @property
     def root(self) -> TreeNode:
         level = 1
-        while LEAF_FAN**level < self.volume.leaves:
+        while LDES_FANOUT**level < self.volume.leaves:
             level += 1
         return TreeNode(level, 0)
 
@@ -130,14 +130,14 @@ class HistoryTree:
         return TreeBranch(node, first.since, last.until if self.is_complete(node) else None)
 
     def _below(self, node: TreeNode) -> list[TreeNode]:
-        start = node.number * LEAF_FAN
-        return [TreeNode(node.level - 1, number) for number in range(start, start + LEAF_FAN)]
+        start = node.number * LDES_FANOUT
+        return [TreeNode(node.level - 1, number) for number in range(start, start + LDES_FANOUT)]
 
     def _first(self, node: TreeNode) -> int:
-        return int(node.number * LEAF_FAN**node.level)
+        return int(node.number * LDES_FANOUT**node.level)
 
     def _end(self, node: TreeNode) -> int:
-        return int((node.number + 1) * LEAF_FAN**node.level)
+        return int((node.number + 1) * LDES_FANOUT**node.level)
 
 
 # Statements: nodes of a history as lines of N-Quads, in the words of TREE and LDES 1.0.
@@ -313,7 +313,7 @@ class LdesHistories:
         syntax = choose_syntax(request.headers.get("Accept"), TRIG)
         at = LdesAddresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
         page = await self._workers.run(self.page, at, place, syntax, caller(request))
-        seconds = LEAF_SECONDS if page.complete else LEAF_OPEN_SECONDS
+        seconds = LDES_PAGE_SECONDS if page.complete else LDES_OPEN_PAGE_SECONDS
         kept = CacheableDocument(page.body, syntax.media_type, seconds, fixed=page.complete)
         return respond_conditionally(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
 

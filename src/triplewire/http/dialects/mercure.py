@@ -1,6 +1,7 @@
 """`/.well-known/mercure`: subscribe to streams, and publish, by the Mercure protocol.
 
-Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is delivered
+Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is
+delivered
 as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
 """
 
@@ -21,7 +22,7 @@ from triplewire.http.delivery.topics import Acceptor
 from triplewire.http.delivery.transports import Transports
 from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
 from triplewire.http.formats.sse import SseFormat
-from triplewire.http.openapi import resource_schemas, serves, stream_operations
+from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.http.publish.decompression import read_body
 from triplewire.http.publish.endpoint import PublishEndpoint
@@ -35,6 +36,7 @@ from triplewire.rdf.ztreamy import parse_event_id
 from triplewire.security import EVERYONE, Grant, Principal, Verb
 from triplewire.security.principals import ALL_STREAMS, stream_pattern_of
 from triplewire.storage.log.ports import Publication, SegmentedLog
+from triplewire.storage.registry.ports import PAGE_ENTRIES
 from triplewire.storage.registry.streams import check_stream_name
 
 # Updates: events as Mercure has them.
@@ -146,16 +148,18 @@ class MercureHub:
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
         found = await self._workers.run(self._covered, wide, principal) if wide else []
         names = list(dict.fromkeys([*single, *found]))
-        if len(names) > stream_operations.GATHERED:
+        if len(names) > stream_operations.CONNECTION_SOURCES:
             raise BadRequest(
-                f"more than {stream_operations.GATHERED} streams are too many for one connection; name fewer"
+                f"more than {stream_operations.CONNECTION_SOURCES} streams are too many for one connection; name fewer"
             )
         return names
 
     def _covered(self, wide: list[Grant], principal: Principal) -> list[str]:
         """Of all streams those that are meant and granted; where they are too many, no more is looked for."""
         found, after = list[str](), ""
-        while len(found) <= stream_operations.GATHERED and (volumes := self._log.volumes(after, resource_schemas.PAGE)):
+        while len(found) <= stream_operations.CONNECTION_SOURCES and (
+            volumes := self._log.volumes(after, PAGE_ENTRIES)
+        ):
             after = volumes[-1].stream
             meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
             found += [name for name in meant if principal.may(Verb.CONSUME, name)]
@@ -189,7 +193,7 @@ async def _read_form(request: web.Request) -> dict[str, str]:
     body = await read_body(request)
     try:
         pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=stream_operations.GATHERED
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=stream_operations.CONNECTION_SOURCES
         )
     except ValueError as error:
         raise BadRequest(f"the form cannot be read: {error}") from None

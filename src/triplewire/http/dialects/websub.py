@@ -60,7 +60,7 @@ WEBSUB_SECRET_BYTES: Final = 200
 WEBSUB_BODY_BYTES: Final = 16_384
 """Of the form by which somebody subscribes: two addresses and a secret."""
 
-WEBSUB_INTENTS: Final = 64
+WEBSUB_VERIFICATIONS: Final = 64
 """Subscribers that an edge is asking at a time whether they meant it."""
 
 
@@ -189,7 +189,7 @@ class WebSubHub:
     async def take(self, request: web.Request) -> web.Response:
         """The answer says that it is understood; whether it is granted, the callback is told."""
         intent = HubRequest.parsed(await _read_form(request), request.host, self._office.outbound.networks)
-        if len(self.under_way) >= WEBSUB_INTENTS:
+        if len(self.under_way) >= WEBSUB_VERIFICATIONS:
             raise Unavailable("many subscribers are being asked whether they meant it; try again")
         hub = str(request.url.with_path("/websub").with_query(None))
         task = asyncio.create_task(self._settle(intent, hub, caller(request)))

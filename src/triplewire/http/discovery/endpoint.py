@@ -1,4 +1,5 @@
-"""`GET /streams` and `/streams/{stream}/about`: the streams that there are, as JSON or as an RDF catalog, with `Link`
+"""`GET /streams` and `/streams/{stream}/about`: the streams that there are, as JSON or as an RDF catalog, with
+`Link`
 headers (RFC 8288) and the API catalog (RFC 9727).
 """
 
@@ -25,7 +26,6 @@ from triplewire.http.discovery.catalog import (
     write_void,
 )
 from triplewire.http.openapi import serves, stream_operations
-from triplewire.http.openapi.resource_schemas import ABOUT_CHARACTERS, ABOUT_KEYWORDS
 from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import ThreadPool
 from triplewire.model.errors import BadRequest, InvalidField, NotFound
@@ -34,12 +34,19 @@ from triplewire.rdf.serializer import choose_syntax, write_document
 from triplewire.rdf.syntaxes import SYNTAXES, choose_offer
 from triplewire.security import Principal, Visibility
 from triplewire.storage.registry.ports import Registry
-from triplewire.storage.registry.streams import ABOUT, StreamDescription, check_stream_name, description_to_value
+from triplewire.storage.registry.streams import (
+    ABOUT,
+    DESCRIPTION_CHARACTERS,
+    DESCRIPTION_KEYWORDS,
+    StreamDescription,
+    check_stream_name,
+    description_to_value,
+)
 
-CATALOGUE_STREAMS: Final = 100
+CATALOG_STREAMS: Final = 100
 """Streams in one answer of a catalogue: a second at worst, if nobody has asked before."""
 
-CATALOGUE_SECONDS: Final = 10
+CATALOG_SECONDS: Final = 10
 """For how long a catalogue may be cached."""
 
 
@@ -64,8 +71,8 @@ def parse_about(body: bytes) -> StreamDescription:
 
 
 def _parse_text(name: str, value: Any) -> str | None:  # noqa: ANN401 - whatever was sent
-    if value is not None and (not isinstance(value, str) or not 0 < len(value) <= ABOUT_CHARACTERS):
-        raise InvalidField(name, f"{name} must be a text of 1 to {ABOUT_CHARACTERS} characters")
+    if value is not None and (not isinstance(value, str) or not 0 < len(value) <= DESCRIPTION_CHARACTERS):
+        raise InvalidField(name, f"{name} must be a text of 1 to {DESCRIPTION_CHARACTERS} characters")
     if value is not None and any(0xD800 <= ord(each) <= 0xDFFF for each in value):
         raise InvalidField(name, f"{name} holds what is no character")
     return value
@@ -80,8 +87,8 @@ def _parse_iri(name: str, value: Any) -> str | None:  # noqa: ANN401
 
 
 def _parse_keywords(value: Any) -> tuple[str, ...]:  # noqa: ANN401
-    if not isinstance(value, list) or len(value) > ABOUT_KEYWORDS or None in value:
-        raise InvalidField("keywords", f"keywords must be a list of at most {ABOUT_KEYWORDS} texts")
+    if not isinstance(value, list) or len(value) > DESCRIPTION_KEYWORDS or None in value:
+        raise InvalidField("keywords", f"keywords must be a list of at most {DESCRIPTION_KEYWORDS} texts")
     return tuple(_parse_text("keywords", each) or "" for each in value)
 
 
@@ -152,12 +159,12 @@ class StreamListing:
 
     def _written(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
         syntax = choose_syntax(request.headers.get("Accept"), TURTLE)
-        kept = CacheableDocument(write_document("".join(lines), syntax), syntax.media_type, CATALOGUE_SECONDS)
+        kept = CacheableDocument(write_document("".join(lines), syntax), syntax.media_type, CATALOG_SECONDS)
         return respond_conditionally(request, kept, caller(request), links)
 
     def _page(self, after: str, principal: Principal) -> tuple[list[StreamProfile], str | None, Visibility | None]:
         sight = self._sightings.of(principal)
-        return *self._profiles.page(after, CATALOGUE_STREAMS, sight), sight
+        return *self._profiles.page(after, CATALOG_STREAMS, sight), sight
 
     def _of(self, stream: str, principal: Principal) -> StreamProfile:
         found = self._profiles.of(stream, self._sightings.of(principal))

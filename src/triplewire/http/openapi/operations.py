@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from triplewire.http.openapi import resource_schemas
 from triplewire.http.openapi.schemas import POSITION, Schema, enum_schema, ref
 from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security import Verb
+from triplewire.storage.registry.ports import PAGE_ENTRIES
 
 HISTORY_EVENTS: Final = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
@@ -29,7 +29,7 @@ POLL_SECONDS_MOST: Final = 300.0
 ACK_MESSAGES: Final = 256
 """Messages that a client over a WebSocket may leave unacknowledged, where it acknowledges at all."""
 
-WINDOW_SECONDS_MOST: Final = 60.0
+LINGER_SECONDS_MOST: Final = 60.0
 """What a window may be set to."""
 
 
@@ -147,7 +147,7 @@ FORMAT = Parameter("format", "The format, in place of `Accept`", schema={"type":
 BUFFER = Parameter(
     "buffer",
     "For how many seconds messages may wait for others, under load",
-    schema={"type": "number", "minimum": 0, "maximum": WINDOW_SECONDS_MOST},
+    schema={"type": "number", "minimum": 0, "maximum": LINGER_SECONDS_MOST},
 )
 MODE = Parameter(
     "mode", "`poll` for one answer that ends, and not one without an end", schema=enum_schema(("stream", "poll"))
@@ -183,7 +183,5 @@ CONTENT_ENCODING = header_parameter(
     "Content-Encoding", "How the body is packed", enum_schema(("gzip", "deflate", "zstd", "identity"))
 )
 
-PAGE_SIZE = Parameter(
-    "limit", "How many at most", schema={"type": "integer", "minimum": 1, "maximum": resource_schemas.PAGE}
-)
+PAGE_SIZE = Parameter("limit", "How many at most", schema={"type": "integer", "minimum": 1, "maximum": PAGE_ENTRIES})
 CURSOR = Parameter("cursor", "The `next` of the page before", schema={"anyOf": [ref(POSITION), {"const": "earliest"}]})

@@ -8,12 +8,13 @@ from typing import Final
 
 from triplewire.http.openapi import operations as with_
 from triplewire.http.openapi.operations import BodyContent, Operation, Parameter
-from triplewire.http.openapi.resource_schemas import DURATION_SCHEMA, NARROWING_VALUES, SPAN_SCHEMA, START_SCHEMA
+from triplewire.http.openapi.resource_schemas import DURATION_SCHEMA, SPAN_SCHEMA, START_SCHEMA
 from triplewire.http.openapi.schemas import enum_schema, ref
 from triplewire.http.openapi.stream_operations import NOTICES, STREAM_ANSWERS
 from triplewire.rdf import SYNTAXES
 from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security import Verb
+from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 DATASET_GRAPHS: Final = 256
 """Graphs that the parameters of one request name; each is a comparison with every quad."""
@@ -129,7 +130,7 @@ REGISTER_QUERY = Operation(
         Parameter(
             "streams",
             f"Only events of these{_OF_A_TEXT}",
-            schema=with_.repeated(ref("StreamName"), NARROWING_VALUES),
+            schema=with_.repeated(ref("StreamName"), SELECTOR_VALUES),
         ),
         Parameter(
             "within", f"The time within which all pieces of an answer must arrive{_OF_A_TEXT}", schema=DURATION_SCHEMA

@@ -28,43 +28,20 @@ from triplewire.http.openapi.schemas import (
 )
 from triplewire.matching.filters import FILTER_CONSTRAINTS, FILTERS
 from triplewire.rdf.terms import HEADER_CHARACTERS
-from triplewire.security.webhooks import HOOK_URL_CHARACTERS
+from triplewire.security.tokens import TOKEN_CHARACTERS, TOKEN_GRANTS
+from triplewire.security.webhooks import WEBHOOK_ATTEMPTS_MOST, WEBHOOK_URL_CHARACTERS
 from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS
+from triplewire.storage.registry.ports import PAGE_ENTRIES
+from triplewire.storage.registry.streams import DESCRIPTION_CHARACTERS, DESCRIPTION_KEYWORDS
+from triplewire.storage.registry.subscriptions import LEASE_SECONDS_LEAST, LEASE_SECONDS_MOST, SELECTOR_VALUES
 
-NARROWING_VALUES: Final = 256
-"""Streams, sources, applications or vocabularies that one subscription lists; each is a comparison with every event."""
-
-LEASE_SECONDS_LEAST: Final = 10.0
-"""The shortest `ttl` of a subscription: a few times as long as edges take to look after leases."""
-
-LEASE_SECONDS_MOST: Final = 30 * 24 * 3600.0
-"""The longest `ttl` of a subscription: what nobody has wanted for a month is ended, or has no `ttl`."""
-
-ABOUT_CHARACTERS: Final = 4_000
-"""Of a text that is said about a stream, which stands in every catalogue."""
-
-ABOUT_KEYWORDS: Final = 100
-"""Keywords of a stream."""
-
-PAGE: Final = 1_000
-"""Subscriptions in one page of their list."""
-
-RELAY_STRANDS: Final = 256
+RELAY_STREAMS: Final = 256
 """Tables in the file of a relay. Each has a connection of its own to the edge above."""
-
-TOKEN_GRANTS: Final = 64
-"""Grants and roles of one token: each is looked at in a request."""
-
-TOKEN_CHARACTERS: Final = 256
-"""The name of a token, and each of its grants and roles."""
-
-HOOK_ATTEMPTS_MOST: Final = 100
-"""The same, where a hook says so: over some four days."""
 
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
-_NAMES = nullable(any_of(_NAME, array_schema(_NAME, 1, NARROWING_VALUES)))
-_STREAMS = nullable(any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, NARROWING_VALUES)))
+_NAMES = nullable(any_of(_NAME, array_schema(_NAME, 1, SELECTOR_VALUES)))
+_STREAMS = nullable(any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, SELECTOR_VALUES)))
 _TYPES = ("term", "iri", "literal", "string", "integer", "decimal", "double", "boolean", "dateTime", "date")
 _PARAMETERS: Schema = {
     "type": "object",
@@ -176,7 +153,7 @@ _QUERY_FIELDS: dict[str, Any] = {
     "query": {"type": "string", "minLength": 1, "description": "SPARQL, or RSP-QL with its windows"},
     "name": {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS},
     "semantics": enum_schema(("bag", "set")),
-    "streams": any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, NARROWING_VALUES)),
+    "streams": any_of(ref("StreamName"), array_schema(ref("StreamName"), 1, SELECTOR_VALUES)),
     "within": DURATION_SCHEMA,
     "span": SPAN_SCHEMA,
     "from": START_SCHEMA,
@@ -218,14 +195,14 @@ QUERY_SCHEMAS: dict[str, Schema] = {
 
 # Hooking: webhooks, those who are told by WebSub, and what was not taken.
 
-_URL: Schema = {"type": "string", "format": "uri", "maxLength": HOOK_URL_CHARACTERS}
+_URL: Schema = {"type": "string", "format": "uri", "maxLength": WEBHOOK_URL_CHARACTERS}
 
 WEBHOOK_SCHEMAS: dict[str, Schema] = {
     "Webhook": object_schema(
         {"url": _URL},
         optional={
             "secret": {"type": "string", "description": "`whsec_` and 24 to 64 bytes in base64; made if left out"},
-            "attempts": {"type": "integer", "minimum": 1, "maximum": HOOK_ATTEMPTS_MOST},
+            "attempts": {"type": "integer", "minimum": 1, "maximum": WEBHOOK_ATTEMPTS_MOST},
             "state": enum_schema(("on", "gone", "ended")),
         },
         about="Where notifications are sent. The secret is told once, where it was made here.",
@@ -257,7 +234,7 @@ WEBHOOK_SCHEMAS: dict[str, Schema] = {
         about="A message that was not taken, whatever was tried.",
     ),
     "LetterPage": object_schema({"letters": array_schema(ref("Letter")), "next": nullable(ref(POSITION))}),
-    "Positions": object_schema({}, optional={"positions": array_schema(ref(POSITION), 0, PAGE)}, closed=True),
+    "Positions": object_schema({}, optional={"positions": array_schema(ref(POSITION), 0, PAGE_ENTRIES)}, closed=True),
     "Replay": object_schema({"id": STRING, "replaying": COUNT}),
     "Intent": object_schema(
         {
@@ -306,12 +283,12 @@ TOKEN_SCHEMAS: dict[str, Schema] = {
 # Running: how things stand, what is repeated, and what is erased.
 
 _FRACTION: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_SAID: Schema = {"type": "string", "minLength": 1, "maxLength": ABOUT_CHARACTERS}
+_SAID: Schema = {"type": "string", "minLength": 1, "maxLength": DESCRIPTION_CHARACTERS}
 _ADDRESSES: Schema = {
     "type": "object",
     "additionalProperties": {"type": "string", "format": "uri"},
     "minProperties": 1,
-    "maxProperties": RELAY_STRANDS,
+    "maxProperties": RELAY_STREAMS,
 }
 
 OPERATION_SCHEMAS: dict[str, Schema] = {
@@ -373,7 +350,7 @@ OPERATION_SCHEMAS: dict[str, Schema] = {
             "title": _SAID,
             "description": _SAID,
             "licence": {"type": "string", "format": "iri"},
-            "keywords": array_schema(_SAID, most=ABOUT_KEYWORDS),
+            "keywords": array_schema(_SAID, most=DESCRIPTION_KEYWORDS),
             "version_of": {"type": "string", "format": "iri"},
         },
         about="What people say about a stream.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from triplewire.http.openapi import operations as with_
-from triplewire.http.openapi import resource_schemas
 from triplewire.http.openapi.operations import BodyContent, Operation, Parameter
 from triplewire.http.openapi.schemas import POSITION, ref
 from triplewire.rdf import SYNTAXES
@@ -13,12 +12,13 @@ from triplewire.rdf.envelopes import ENVELOPES
 from triplewire.rdf.messages import MESSAGE_SYNTAXES, message_media_type
 from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security import Verb
+from triplewire.storage.registry.ports import PAGE_ENTRIES
 
-SIEVE_VALUES: Final = 64
+STREAM_FILTER_VALUES: Final = 64
 """Sources, applications, vocabularies or queries that one listener to a stream lists. Each is a comparison with every
 event."""
 
-GATHERED: Final = 256
+CONNECTION_SOURCES: Final = 256
 """Subscriptions and streams that one connection listens to. Each may hold a step of its history, while others that are
 behind are waited for."""
 
@@ -44,17 +44,17 @@ STREAM_ANSWERS = {
 NOTICES = ("PositionMessage", "GapMessage", "SlowMessage", "ClosingMessage", "ProblemMessage")
 _TEXT = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
 _SIEVES = (
-    Parameter("source", "Only events of these sources", schema=with_.repeated(_TEXT, SIEVE_VALUES)),
-    Parameter("application", "Only events of these applications", schema=with_.repeated(_TEXT, SIEVE_VALUES)),
+    Parameter("source", "Only events of these sources", schema=with_.repeated(_TEXT, STREAM_FILTER_VALUES)),
+    Parameter("application", "Only events of these applications", schema=with_.repeated(_TEXT, STREAM_FILTER_VALUES)),
     Parameter(
         "vocabulary",
         "Only events in which the IRI of a predicate or class begins so",
-        schema=with_.repeated(_TEXT, SIEVE_VALUES),
+        schema=with_.repeated(_TEXT, STREAM_FILTER_VALUES),
     ),
     Parameter(
         "ask",
         "Only events of which these ASK queries hold",
-        schema=with_.repeated({"type": "string"}, SIEVE_VALUES),
+        schema=with_.repeated({"type": "string"}, STREAM_FILTER_VALUES),
     ),
     Parameter("filter", "Only what passes a filter of the deployment; `filter.…` are its parameters", schema=_TEXT),
 )
@@ -80,9 +80,9 @@ GATHER = Operation(
     (Verb.SUBSCRIBE, Verb.CONSUME),
     description="In the order of events; a WebSocket may name others later, and let go of some.",
     parameters=(
-        Parameter("subscription", "The ids of subscriptions", schema=with_.repeated(_TEXT, GATHERED)),
-        Parameter("query", "The ids of continuous queries", schema=with_.repeated(_TEXT, GATHERED)),
-        Parameter("stream", "The names of streams", schema=with_.repeated(ref("StreamName"), GATHERED)),
+        Parameter("subscription", "The ids of subscriptions", schema=with_.repeated(_TEXT, CONNECTION_SOURCES)),
+        Parameter("query", "The ids of continuous queries", schema=with_.repeated(_TEXT, CONNECTION_SOURCES)),
+        Parameter("stream", "The names of streams", schema=with_.repeated(ref("StreamName"), CONNECTION_SOURCES)),
         *with_.LISTENING,
     ),
     answers=STREAM_ANSWERS,
@@ -262,7 +262,7 @@ FORM = "application/x-www-form-urlencoded"
 _POSITION = Parameter(
     "position",
     "Where those lie that are meant; all, if none is named",
-    schema=with_.repeated(ref(POSITION), resource_schemas.PAGE),
+    schema=with_.repeated(ref(POSITION), PAGE_ENTRIES),
 )
 _SEE = (Verb.SUBSCRIBE, Verb.ADMIN)
 
@@ -331,7 +331,7 @@ MERCURE_SUBSCRIBE = Operation(
         Parameter(
             "topic",
             "Addresses of streams, such as `/streams/home` or `/streams/city-{id}`, or `*`",
-            schema=with_.repeated({"type": "string"}, GATHERED),
+            schema=with_.repeated({"type": "string"}, CONNECTION_SOURCES),
             required=True,
         ),
         Parameter("lastEventID", "After which id to begin; `earliest` is all that is kept"),

@@ -1,6 +1,7 @@
 """Repeaters: edges that relays feed with streams of this one, and `/repeaters`, where the relays announce them.
 
-An announcement expires unless it is repeated. Edges that serve one directory share announcements through files, since
+An announcement expires unless it is repeated. Edges that serve one directory share announcements through files,
+since
 a relay reaches one of them by chance.
 """
 
@@ -19,7 +20,7 @@ import orjson
 from aiohttp import web
 
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.openapi.resource_schemas import RELAY_STRANDS
+from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField
 from triplewire.storage.registry.streams import check_stream_name
@@ -212,8 +213,8 @@ async def _object(request: web.Request) -> Mapping[str, Any]:
 
 
 def _streams(value: object) -> Mapping[str, str]:
-    if not isinstance(value, dict) or not value or len(value) > RELAY_STRANDS:
-        raise InvalidField("streams", f"streams is an object with 1 to {RELAY_STRANDS} names and their addresses")
+    if not isinstance(value, dict) or not value or len(value) > RELAY_STREAMS:
+        raise InvalidField("streams", f"streams is an object with 1 to {RELAY_STREAMS} names and their addresses")
     return {check_stream_name(name): _address(each) for name, each in value.items()}
 
 

@@ -1,4 +1,5 @@
-"""`POST /streams/{stream}` and `POST /events`: publish a body. The response is sent when its events are durable, with
+"""`POST /streams/{stream}` and `POST /events`: publish a body. The response is sent when its events are durable,
+with
 their positions and the items that were refused.
 """
 
@@ -45,7 +46,7 @@ from triplewire.security import Principal, Verb
 from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.registry.streams import check_stream_name
 
-REFUSALS_TOLD: Final = 100
+REPORTED_REFUSALS: Final = 100
 """Items of one body that are refused of which the answer tells why; the others it counts."""
 
 INLINE_BYTES: Final = 16 * 1024
@@ -70,7 +71,7 @@ def created_response(found: Mapping[str, Any]) -> web.Response:
 def publish_response(told: Mapping[str, Any], results: Sequence[ItemResult]) -> web.Response:
     """201 if anything of a body was taken, with what was refused; else the first problem, with all of them."""
     refused = [each.told() for each in results if not each.positions]
-    shown: dict[str, Any] = {"refused": refused[:REFUSALS_TOLD], "refusals": len(refused)} if refused else {}
+    shown: dict[str, Any] = {"refused": refused[:REPORTED_REFUSALS], "refusals": len(refused)} if refused else {}
     positions = [position for each in results for position in each.positions]
     if positions:
         return created_response(receipt_document(told, positions, sum(each.repeated for each in results)) | shown)

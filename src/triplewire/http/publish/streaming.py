@@ -1,4 +1,5 @@
-"""Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as it
+"""Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as
+it
 is durable.
 
 ```
@@ -38,7 +39,7 @@ from triplewire.storage.registry.streams import check_stream_name
 PUBLISHERS: Final = 2_000
 """Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
 
-PUBLISHING_UNDER_WAY: Final = 8
+PUBLISH_IN_FLIGHT: Final = 8
 """Pieces of what such a client sends, up to 256 KiB each, that wait for the disk at a time. Then nothing more is read
 from it."""
 
@@ -74,7 +75,7 @@ class PublishProgress:
     tell: SendAcknowledgements
     counts: PublishCounts = field(default_factory=PublishCounts)
     _under_way: asyncio.Queue[asyncio.Task[list[ItemResult]] | None] = field(
-        default_factory=lambda: asyncio.Queue(PUBLISHING_UNDER_WAY)
+        default_factory=lambda: asyncio.Queue(PUBLISH_IN_FLIGHT)
     )
 
     async def hand_in(self, parcels: Sequence[PublishItem]) -> None:

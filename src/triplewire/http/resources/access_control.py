@@ -14,7 +14,6 @@ from typing import Any, Final
 from aiohttp import web
 
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.openapi.resource_schemas import TOKEN_CHARACTERS, TOKEN_GRANTS
 from triplewire.http.resources.bodies import json_response, read_json
 from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position, parse_position
@@ -23,7 +22,16 @@ from triplewire.model.errors import BadRequest, BodyTooLarge, Conflict, InvalidF
 from triplewire.security import parse_policy
 from triplewire.security.policy import POLICY_BYTES
 from triplewire.security.principals import Principal
-from triplewire.security.tokens import AccessToken, format_token, hash_secret, new_id, new_secret, parse_lifetime
+from triplewire.security.tokens import (
+    TOKEN_CHARACTERS,
+    TOKEN_GRANTS,
+    AccessToken,
+    format_token,
+    hash_secret,
+    new_id,
+    new_secret,
+    parse_lifetime,
+)
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import (
     TOKEN,

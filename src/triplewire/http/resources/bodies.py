@@ -9,10 +9,9 @@ from typing import Generic, TypeVar
 import orjson
 from aiohttp import web
 
-from triplewire.http.openapi import resource_schemas
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.rdf.checks import check_nesting
-from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry, RegistryChange
 
 # Replies: answers in JSON, and how much of a list one of them has.
 
@@ -25,9 +24,9 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 def parse_page_size(request: web.Request) -> int:
     """As the parameter `limit` says. Raises BadRequest."""
-    text = request.query.get("limit", str(resource_schemas.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= resource_schemas.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {resource_schemas.PAGE}, not {text!r}")
+    text = request.query.get("limit", str(PAGE_ENTRIES))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= PAGE_ENTRIES:
+        raise BadRequest(f"limit must be a number from 1 to {PAGE_ENTRIES}, not {text!r}")
     return int(text)
 
 

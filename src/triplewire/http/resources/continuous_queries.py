@@ -18,7 +18,7 @@ from aiohttp import web
 
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
 from triplewire.http.auth import caller
-from triplewire.http.openapi import resource_operations, resource_schemas, serves
+from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import dataflow, documents, query_requests
 from triplewire.http.resources.bodies import (
@@ -57,7 +57,7 @@ from triplewire.security import EVERYONE, Policy, Principal, Verb
 from triplewire.security.principals import may_see, owner_of
 from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.sparql.syntax.queries import QUERY_BYTES
-from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import QUERY, queries_owned_by, queries_publishing_to, query_from_change
@@ -126,7 +126,7 @@ class ContinuousQueryManager:
         return found
 
     def page(
-        self, after: int = START, limit: int = resource_schemas.PAGE, by: Principal = EVERYONE
+        self, after: int = START, limit: int = PAGE_ENTRIES, by: Principal = EVERYONE
     ) -> ResourcePage[ContinuousQuery]:
         """Those registered after a position, as far as they are there for who asks."""
         own = None if by.may(Verb.ADMIN) else queries_owned_by(by.name)

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from triplewire.continuous.join_network.layout import SLOTS
 from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
-from triplewire.http.openapi.resource_schemas import NARROWING_VALUES
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.matching.prepared_queries import PreparedQueries
 from triplewire.matching.shape_requests import ShapeRequest
@@ -31,6 +30,7 @@ from triplewire.sparql.traversal import pattern_variables
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.streams import check_stream_name
+from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 UNBOUNDED_FIELDS = ("semantics", "streams", "within", "span", "from")
 """What is said of queries without windows."""
@@ -146,8 +146,8 @@ def _parse_streams(given: object) -> tuple[str, ...] | None:
     named = [given] if isinstance(given, str) else given
     if not isinstance(named, list) or not named:
         raise InvalidField("streams", f"streams must be a list of names, not {given!r}")
-    if len(named) > NARROWING_VALUES:
-        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {NARROWING_VALUES}")
+    if len(named) > SELECTOR_VALUES:
+        raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {SELECTOR_VALUES}")
     return tuple(sorted({_parse_stream("streams", each) for each in named}))
 
 

@@ -15,12 +15,6 @@ from typing import Any
 
 import orjson
 
-from triplewire.http.openapi.resource_schemas import (
-    HOOK_ATTEMPTS_MOST,
-    LEASE_SECONDS_LEAST,
-    LEASE_SECONDS_MOST,
-    NARROWING_VALUES,
-)
 from triplewire.matching import filters
 from triplewire.matching.event_history import EventReader, find_position
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
@@ -29,10 +23,15 @@ from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import Names
 from triplewire.rdf.terms import HEADER_CHARACTERS
-from triplewire.security.webhooks import AllowedNetworks, check_secret, new_secret, parse_target
+from triplewire.security.webhooks import WEBHOOK_ATTEMPTS_MOST, AllowedNetworks, check_secret, new_secret, parse_target
 from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.streams import check_stream_name
-from triplewire.storage.registry.subscriptions import NARROWING
+from triplewire.storage.registry.subscriptions import (
+    LEASE_SECONDS_LEAST,
+    LEASE_SECONDS_MOST,
+    NARROWING,
+    SELECTOR_VALUES,
+)
 from triplewire.storage.webhooks import SecretStore
 from triplewire.storage.webhooks import Webhook as Webhook_webhooks
 
@@ -100,8 +99,8 @@ def _parse_secret(given: object) -> str:
 def _parse_attempts(given: object) -> int | None:
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= HOOK_ATTEMPTS_MOST:
-        raise InvalidField("webhook", f"attempts must be a whole number from 1 to {HOOK_ATTEMPTS_MOST}")
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= WEBHOOK_ATTEMPTS_MOST:
+        raise InvalidField("webhook", f"attempts must be a whole number from 1 to {WEBHOOK_ATTEMPTS_MOST}")
     return given
 
 
@@ -350,8 +349,8 @@ def _parse_names(field: str, given: object) -> str | tuple[str, ...]:
         return _parse_name(field, given)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
         raise InvalidField(field, f"{field} must be a text or a list of some, not {given!r}")
-    if len(given) > NARROWING_VALUES:
-        raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {NARROWING_VALUES}")
+    if len(given) > SELECTOR_VALUES:
+        raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {SELECTOR_VALUES}")
     return tuple(sorted({_parse_name(field, each) for each in given}))
 
 

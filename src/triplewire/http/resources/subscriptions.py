@@ -1,7 +1,8 @@
 """Subscriptions in the registry: make, find, list and end them. Pure over the registry port; it blocks, so call it
 from a thread.
 
-A subscription is compiled for the visibility of its owner, and again whenever the policy changes that: then it is put
+A subscription is compiled for the visibility of its owner, and again whenever the policy changes that: then it is
+put
 anew under its id in the transaction of the change, so that each event is matched by the visibility that held at its
 position. Subscriptions that ask the same are evaluated once, and counted.
 """
@@ -17,7 +18,6 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any
 
-from triplewire.http.openapi import resource_schemas
 from triplewire.http.resources.bodies import ResourcePage, list_page
 from triplewire.http.resources.documents import BULK_LINES
 from triplewire.http.resources.ontologies import SubscriptionEntailment, query_asked_by
@@ -48,7 +48,7 @@ from triplewire.security.principals import may_see, owner_of, principal_of
 from triplewire.security.visibility import NONE_VISIBLE, Visibility
 from triplewire.storage import webhooks
 from triplewire.storage.registry import subscriptions
-from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry, RegistryChange
 from triplewire.storage.registry.security import VISIBILITY, PolicyStore, VisibilityStore, visibility_name
 from triplewire.storage.registry.subscriptions import (
     ENTAILED,
@@ -311,7 +311,7 @@ class SubscriptionManager:
         return found
 
     def page(
-        self, after: int = START, limit: int = resource_schemas.PAGE, by: Principal = EVERYONE
+        self, after: int = START, limit: int = PAGE_ENTRIES, by: Principal = EVERYONE
     ) -> ResourcePage[Subscription]:
         """Those made after a position, as far as they are there for who asks."""
         own = None if by.may(Verb.ADMIN) else subscriptions_owned_by(by.name)

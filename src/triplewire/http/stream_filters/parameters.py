@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
-from triplewire.http.openapi.stream_operations import SIEVE_VALUES
+from triplewire.http.openapi.stream_operations import STREAM_FILTER_VALUES
 from triplewire.matching.canonical_form import ConstantSymmetries
 from triplewire.matching.prepared_queries import build_query, lift_request
 from triplewire.matching.shape_requests import ShapeRequest
@@ -143,8 +143,8 @@ def _check_name(name: str) -> None:
 
 def _parse_values(name: str, given: Sequence[str]) -> tuple[str, ...]:
     """Each once, in order: who lists the same ones asks the same."""
-    if len(given) > SIEVE_VALUES:
-        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {SIEVE_VALUES}")
+    if len(given) > STREAM_FILTER_VALUES:
+        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
     for text in given:
         _check_text(name, text)
     return tuple(sorted(set(given)))
@@ -164,8 +164,8 @@ def _check_iri_prefix(text: str) -> str:
 
 
 def _parse_asks(given: Sequence[str]) -> tuple[AskFilter, ...]:
-    if len(given) > SIEVE_VALUES:
-        raise BadRequest(f"the parameter ask is given {len(given)} times, over the limit of {SIEVE_VALUES}")
+    if len(given) > STREAM_FILTER_VALUES:
+        raise BadRequest(f"the parameter ask is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
     found = {_parse_ask(text): None for text in given}
     return tuple(sorted(found, key=lambda each: (each.shape, each.constants)))
 

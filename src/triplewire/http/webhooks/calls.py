@@ -1,8 +1,11 @@
-"""Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency limit
+"""Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency
+limit
 per target.
 
-The addresses of a host name are checked when it is called, and the connection is made to an address that was checked:
-DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that timed out gets
+The addresses of a host name are checked when it is called, and the connection is made to an address that was
+checked:
+DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that timed out
+gets
 one call at a time until it answers.
 """
 
@@ -26,35 +29,35 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from triplewire.model.clock import Clock
 from triplewire.security.webhooks import AllowedNetworks, refusal_detail
 
-HOOK_SECONDS: Final = 15.0
+WEBHOOK_SECONDS: Final = 15.0
 """How long a call of a hook may take, from the search for its address to the last byte of the answer. What takes longer
 is to be answered before it is done."""
 
-HOOK_CONNECT_SECONDS: Final = 5.0
+WEBHOOK_CONNECT_SECONDS: Final = 5.0
 """Of these, how long the connection may take to be made."""
 
-HOOK_CALLS: Final = 512
+WEBHOOK_CALLS: Final = 512
 """Calls of hooks under way at a time to targets that answer, each a socket and some 30 kB."""
 
-HOOK_CALLS_ILL: Final = 128
+WEBHOOK_CALLS_FAILING: Final = 128
 """The same to targets that did not answer the last time, apart from the others, who therefore never wait for them."""
 
-HOOK_CALLS_TARGET: Final = 16
+WEBHOOK_CALLS_TARGET: Final = 16
 """Calls under way at a time to one host and port, so that nobody is overrun by us."""
 
-HOOK_ATTEMPTS: Final = 15
+WEBHOOK_ATTEMPTS: Final = 15
 """How often a message is tried before it is parked: over some four hours, with the pauses below."""
 
-HOOK_PAUSE_FIRST: Final = 1.0
+WEBHOOK_PAUSE_FIRST: Final = 1.0
 """Seconds at most before a message is tried again the first time; twice as long each time."""
 
-HOOK_PAUSE_LONGEST: Final = 3_600.0
+WEBHOOK_PAUSE_LONGEST: Final = 3_600.0
 """Seconds at most between two attempts, unless the target asks for more."""
 
-HOOK_RETRY_AFTER: Final = 86_400.0
+WEBHOOK_RETRY_AFTER: Final = 86_400.0
 """Seconds that a target may ask for at most: longer ones would be a way to make us remember for ever."""
 
-HOOK_ANSWER_BYTES: Final = 65_536
+WEBHOOK_ANSWER_BYTES: Final = 65_536
 """Read of what a target answers, so that the connection can be used again. Nothing of it is kept."""
 
 
@@ -65,16 +68,16 @@ HOOK_ANSWER_BYTES: Final = 65_536
 class RetrySchedule:
     """Chance is given, so that a test needs none."""
 
-    attempts: int = HOOK_ATTEMPTS
-    first: float = HOOK_PAUSE_FIRST
-    longest: float = HOOK_PAUSE_LONGEST
+    attempts: int = WEBHOOK_ATTEMPTS
+    first: float = WEBHOOK_PAUSE_FIRST
+    longest: float = WEBHOOK_PAUSE_LONGEST
     chance: Callable[[], float] = random.random
 
     def pause(self, failures: int, asked: float | None = None) -> float:
         """Seconds after so many failures in a row, from 1 on: between half and the whole of what doubles each time, and
         not less than the target asked for."""
         whole: float = min(self.longest, self.first * 2 ** min(failures - 1, 30))
-        return max(whole * (1 + self.chance()) / 2, min(asked or 0.0, HOOK_RETRY_AFTER))
+        return max(whole * (1 + self.chance()) / 2, min(asked or 0.0, WEBHOOK_RETRY_AFTER))
 
     def over(self, failures: int) -> bool:
         """Whether that was the last attempt."""
@@ -155,10 +158,10 @@ class CheckedResolver(AbstractResolver):
 class OutboundCaller:
     """Calls one address at a time, follows no redirect, and keeps nothing of what it is answered."""
 
-    def __init__(self, networks: AllowedNetworks, clock: Clock, seconds: float = HOOK_SECONDS) -> None:
+    def __init__(self, networks: AllowedNetworks, clock: Clock, seconds: float = WEBHOOK_SECONDS) -> None:
         self._networks = networks
         self._clock = clock
-        self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=HOOK_CONNECT_SECONDS)
+        self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=WEBHOOK_CONNECT_SECONDS)
         self._session: aiohttp.ClientSession | None = None
         self._resolver: CheckedResolver | None = None
 
@@ -221,7 +224,7 @@ _DEFAULT_HEADERS = {"User-Agent": "Triplewire"}
 async def _read_beginning(content: aiohttp.StreamReader) -> bytes:
     """Of an answer. What is not read to its end costs the connection."""
     found = b""
-    while len(found) < HOOK_ANSWER_BYTES and (piece := await content.readany()):
+    while len(found) < WEBHOOK_ANSWER_BYTES and (piece := await content.readany()):
         found += piece
     return found
 
@@ -250,7 +253,7 @@ def _describe_failure(error: BaseException) -> str:
 class TargetLimit:
     """Of one host and port. Once it did not answer, it is ill until it does: one call at a time finds out."""
 
-    many: Semaphore = field(default_factory=lambda: Semaphore(HOOK_CALLS_TARGET))
+    many: Semaphore = field(default_factory=lambda: Semaphore(WEBHOOK_CALLS_TARGET))
     one: Semaphore = field(default_factory=lambda: Semaphore(1))
     ill: bool = False
     users: int = 0
@@ -259,7 +262,7 @@ class TargetLimit:
 class ConcurrencyLimit:
     """All of them, and the room that those who are well have together, and that those who are ill have."""
 
-    def __init__(self, well: int = HOOK_CALLS, ill: int = HOOK_CALLS_ILL) -> None:
+    def __init__(self, well: int = WEBHOOK_CALLS, ill: int = WEBHOOK_CALLS_FAILING) -> None:
         self._well = Semaphore(well)
         self._ill = Semaphore(ill)
         self._gates: dict[str, TargetLimit] = {}

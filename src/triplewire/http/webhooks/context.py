@@ -19,8 +19,8 @@ from triplewire.config.tracing import HEADER, TraceParent, Tracer, parse_parents
 from triplewire.http.delivery.topics import Subscribable
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.http.webhooks.calls import (
-    HOOK_PAUSE_FIRST,
-    HOOK_SECONDS,
+    WEBHOOK_PAUSE_FIRST,
+    WEBHOOK_SECONDS,
     ConcurrencyLimit,
     OutboundCaller,
     RetrySchedule,
@@ -31,7 +31,7 @@ from triplewire.security.webhooks import AllowedNetworks
 from triplewire.storage.memory import MemoryWebhookStore
 from triplewire.storage.webhooks import DeadLetter, ProgressStore, Webhook, WebhookProgress, WebhookStore
 
-HOOK_LOOK_SECONDS: Final = 0.25
+WEBHOOK_POLL_SECONDS: Final = 0.25
 """Between two looks at which hooks there are, and whose turn it is to deliver: that long a new one waits at most."""
 
 
@@ -78,7 +78,7 @@ class DeliveryProgress:
                 await self.flush()
             except TriplewireError as error:
                 logger.warning("how far hooks are could not be noted, and will be: %s", error)
-                await self._sleep(HOOK_PAUSE_FIRST)
+                await self._sleep(WEBHOOK_PAUSE_FIRST)
                 self._bell.set()
 
     async def flush(self) -> None:
@@ -140,9 +140,9 @@ class OutboundOptions:
     networks: AllowedNetworks = field(default_factory=AllowedNetworks)
     schedule: RetrySchedule = field(default_factory=RetrySchedule)
     sleep: Sleep = asyncio.sleep
-    seconds: float = HOOK_SECONDS
+    seconds: float = WEBHOOK_SECONDS
     """How long a call may take."""
-    look: float = HOOK_LOOK_SECONDS
+    look: float = WEBHOOK_POLL_SECONDS
     """Between two looks at which hooks there are."""
 
 

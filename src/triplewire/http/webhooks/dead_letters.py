@@ -1,4 +1,5 @@
-"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did not
+"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did
+not
 accept. Any edge answers for all webhooks, whichever delivers them.
 """
 
@@ -10,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from triplewire.http.auth import caller
-from triplewire.http.openapi import resource_schemas, serves, stream_operations
+from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.matching.results import format_timestamp
 from triplewire.model import END, START, format_position, parse_position
@@ -18,7 +19,7 @@ from triplewire.model.errors import BadRequest, Conflict, InvalidField, NotFound
 from triplewire.model.subscriptions import Owner
 from triplewire.security.principals import may_see
 from triplewire.storage.registry import subscriptions
-from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION
 from triplewire.storage.webhooks import (
     WEBHOOK,
@@ -30,7 +31,7 @@ from triplewire.storage.webhooks import (
     webhook_from_change,
 )
 
-HOOK_LETTERS: Final = 10_000
+DEAD_LETTERS: Final = 10_000
 """Messages of one hook that are parked, some 100 bytes each. Where there are as many, the next is not parked but tried
 for as long as it takes."""
 
@@ -92,7 +93,7 @@ class DeadLetters:
         """All that are there now, or those at the positions that are named."""
         id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
         if positions is None:
-            found = await self._workers.run(self._books.letters, id, START, HOOK_LETTERS)
+            found = await self._workers.run(self._books.letters, id, START, DEAD_LETTERS)
             positions = [each.position for each in found]
         await self._workers.run(self._books.remove, id, positions)
         return web.Response(status=204)
@@ -159,17 +160,18 @@ async def _read_positions(request: web.Request) -> list[int] | None:
 def _parse_positions(named: object) -> list[int] | None:
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
         raise InvalidField("positions", "positions must be a list of some, such as 000000000000002a")
-    if len(named) > resource_schemas.PAGE:
+    if len(named) > PAGE_ENTRIES:
         raise InvalidField(
-            "positions", f"{len(named)} positions are too many at once; name at most {resource_schemas.PAGE}, or none"
+            "positions",
+            f"{len(named)} positions are too many at once; name at most {PAGE_ENTRIES}, or none",
         )
     return [parse_position(each) for each in named] or None
 
 
 def _page_size(request: web.Request) -> int:
-    text = request.query.get("limit", str(resource_schemas.PAGE))
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= resource_schemas.PAGE:
-        raise BadRequest(f"limit must be a number from 1 to {resource_schemas.PAGE}, not {text!r}")
+    text = request.query.get("limit", str(PAGE_ENTRIES))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= PAGE_ENTRIES:
+        raise BadRequest(f"limit must be a number from 1 to {PAGE_ENTRIES}, not {text!r}")
     return int(text)
 
 

@@ -21,9 +21,9 @@ from triplewire.http.delivery.topics import Subscribable
 from triplewire.http.formats.messages import EntryPieces, MessageFormat, Notification, ResumeToken, gap_notice
 from triplewire.http.formats.rdf import NQUADS_FORMAT, TRIG_FORMAT
 from triplewire.http.formats.sse import NDJSON, JsonLinesFormat
-from triplewire.http.webhooks.calls import HOOK_PAUSE_FIRST, CallResult, RetrySchedule
+from triplewire.http.webhooks.calls import WEBHOOK_PAUSE_FIRST, CallResult, RetrySchedule
 from triplewire.http.webhooks.context import DeliveryContext
-from triplewire.http.webhooks.dead_letters import HOOK_LETTERS
+from triplewire.http.webhooks.dead_letters import DEAD_LETTERS
 from triplewire.model import END, format_position
 from triplewire.model.errors import NotFound, TriplewireError
 from triplewire.security.webhooks import hub_signature, signature_headers
@@ -142,7 +142,7 @@ class Deliverer:
             except TriplewireError as error:
                 logger.warning("hook %s: %s; trying again", self.hook.id, error)
             if self._position == before:
-                await self._office.outbound.sleep(HOOK_PAUSE_FIRST)
+                await self._office.outbound.sleep(WEBHOOK_PAUSE_FIRST)
 
     @property
     def leased(self) -> bool:
@@ -211,7 +211,7 @@ class Deliverer:
         while not (answer := await self._attempt(envelope, trail)).taken:
             release()
             failures += 1
-            if schedule.over(failures) and self._parked < HOOK_LETTERS:
+            if schedule.over(failures) and self._parked < DEAD_LETTERS:
                 await self._park(position, failures, answer)
                 return False
             self._office.notes.note(self.hook.id, WebhookProgress(self._position or 0, failures, answer.reason))

@@ -25,7 +25,7 @@ from triplewire.storage.webhooks import (
     webhook_to_value,
 )
 
-HOOK_NOTE_SECONDS: Final = 30.0
+WEBHOOK_PROGRESS_SECONDS: Final = 30.0
 """Between two notes of how far hooks are to which nothing was delivered, so that what they have not missed is not taken
 for lost when the log lets it go."""
 
@@ -137,7 +137,7 @@ class Scheduler:
 
     def _rest(self) -> None:
         now = self._office.clock.ticks()
-        if now - self._noted >= HOOK_NOTE_SECONDS:
+        if now - self._noted >= WEBHOOK_PROGRESS_SECONDS:
             self._noted = now
             for courier, _ in tuple(self._couriers.values()):
                 courier.rest()

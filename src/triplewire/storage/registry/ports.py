@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from triplewire.model import START
+
+PAGE_ENTRIES: Final = 1_000
+"""Entries in one page of a list of resources."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.model.events import STREAM_NAME
 from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import Registry, RegistryChange
+
+DESCRIPTION_CHARACTERS: Final = 4_000
+"""Length of a title, description or keyword of a stream: each is in every catalog."""
+
+DESCRIPTION_KEYWORDS: Final = 100
+"""Keywords of a stream."""
 
 SHAPES = "shapes"
 SHAPES_VERSION = "shapes-version"

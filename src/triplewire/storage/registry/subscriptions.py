@@ -26,6 +26,15 @@ from triplewire.model.subscriptions import (
 from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
+SELECTOR_VALUES: Final = 256
+"""Streams, sources, applications or vocabularies that one subscription lists; each is a comparison with every event."""
+
+LEASE_SECONDS_LEAST: Final = 10.0
+"""The shortest `ttl` of a subscription: a few times the interval at which edges check leases."""
+
+LEASE_SECONDS_MOST: Final = 30 * 24 * 3600.0
+"""The longest `ttl` of a subscription: one that nobody used for a month ends, or has no `ttl`."""
+
 VERSIONS: Final = 64
 """Versions of a subscription, one for each change to an ontology, of which the notifications can still be asked for."""
 
