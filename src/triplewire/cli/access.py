@@ -168,8 +168,7 @@ def _opened(data: Path | None) -> Iterator[TokenManager]:
 def _write_audit(data: Path | None, what: str, on: str) -> Iterator[dict[str, str]]:
     """Writes down what is done to the directory itself, before and after, as edges do; what is put into the dictionary
     meanwhile is told with it. Raises StorageFull, and then nothing is done."""
-    from triplewire.matching.results import format_timestamp
-    from triplewire.model.clock import SystemClock
+    from triplewire.model.clock import SystemClock, format_timestamp
     from triplewire.security.audit import ACTS, AuditLog
 
     audits = AuditLog(load_settings(data).audit, AUDIT_BYTES, AUDIT_VOLUMES)

@@ -14,10 +14,9 @@ from triplewire.matching.evaluator import Evaluator, make_single_evaluator
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.plans import make_plan
-from triplewire.matching.results import format_timestamp
 from triplewire.matching.shapes import LiftedShape, Shape, lift
 from triplewire.model import START, Kind, Subscription, format_position
-from triplewire.model.clock import Clock
+from triplewire.model.clock import Clock, format_timestamp
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Query
 from triplewire.sparql.serialization import format_algebra

@@ -8,11 +8,11 @@ holds it. Negative numbers stand for the event's own metadata (see `METADATA`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from triplewire.matching.shapes import Shape
 from triplewire.model import Subscription
+from triplewire.model.clock import format_timestamp
 from triplewire.model.terms import XSD, boolean_document, iri, literal, results_document
 from triplewire.rdf import N_TRIPLES, to_ntriples
 from triplewire.sparql import Conjunction, Query
@@ -97,9 +97,3 @@ def _term(entry: Mapping[str, Any], lines: Sequence[str], number: int, slot: int
 def _metadata(entry: Mapping[str, Any], name: str) -> str:
     value = entry[name]
     return literal(format_timestamp(value), XSD + "dateTime") if name in ("time", "received") else literal(value)
-
-
-def format_timestamp(microseconds: int) -> str:
-    """ISO 8601 in UTC, with a fraction only where there is one: `2026-11-15T08:30:00Z`."""
-    at = datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
-    return at.isoformat().replace("+00:00", "Z")

@@ -1,4 +1,6 @@
-"""Time: clocks, which are injected (tests give a `ManualClock`), and the back-off between attempts."""
+"""Time: clocks, which are injected (tests give a `ManualClock`), the text form of an instant, and the back-off between
+attempts.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -68,3 +71,9 @@ class Backoff:
         """The pause after so many failures in a row, from 1 on."""
         whole: float = min(self.longest, self.first * 2 ** min(failures - 1, 30))
         return whole * (1 - self.jitter * (1 - self.chance()))
+
+
+def format_timestamp(microseconds: int) -> str:
+    """ISO 8601 in UTC, with a fraction only where there is one: `2026-11-15T08:30:00Z`."""
+    at = datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
+    return at.isoformat().replace("+00:00", "Z")

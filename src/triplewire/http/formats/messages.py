@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import orjson
 import pyarrow as pa
 
-from triplewire.matching.results import format_timestamp
 from triplewire.model import END, START, format_position, parse_position
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest
 from triplewire.rdf import to_nquads
 from triplewire.security import Visibility

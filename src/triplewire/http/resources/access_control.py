@@ -15,9 +15,8 @@ from aiohttp import web
 
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.resources.bodies import json_response, read_json
-from triplewire.matching.results import format_timestamp
 from triplewire.model import format_position, parse_position
-from triplewire.model.clock import Clock
+from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import BadRequest, BodyTooLarge, Conflict, InvalidField, NotFound, UnknownMediaType
 from triplewire.security import parse_policy
 from triplewire.security.policy import POLICY_BYTES

@@ -18,8 +18,8 @@ from triplewire.config.workers import CHUNK_BYTES
 from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.problems import describe_error
 from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start
-from triplewire.matching.results import format_timestamp
 from triplewire.model import Subscription, format_position
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, TriplewireError
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.rdf.checks import check_nesting

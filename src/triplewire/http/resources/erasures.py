@@ -18,9 +18,8 @@ from aiohttp import web
 
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.resources.bodies import json_response, parse_page_size
-from triplewire.matching.results import format_timestamp
 from triplewire.model import ErasureScope, format_position, parse_position
-from triplewire.model.clock import Clock
+from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.rdf import check_id
 from triplewire.rdf.terms import HEADER_CHARACTERS

@@ -20,8 +20,8 @@ from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, OntologyManager, format_ontology
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.http.resources.subscriptions import SubscriptionManager
-from triplewire.matching.results import format_timestamp
 from triplewire.model import Subscription, format_position, parse_position
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate
 from triplewire.security import Principal, Verb

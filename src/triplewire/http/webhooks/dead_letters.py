@@ -13,8 +13,8 @@ from aiohttp import web
 from triplewire.http.auth import caller
 from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.ports import ThreadPool
-from triplewire.matching.results import format_timestamp
 from triplewire.model import END, START, format_position, parse_position
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, Conflict, InvalidField, NotFound, UnknownMediaType
 from triplewire.model.subscriptions import Owner
 from triplewire.security.principals import may_see
