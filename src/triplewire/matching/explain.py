@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
+from operator import attrgetter
 from threading import Timer
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -58,7 +59,13 @@ from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.sparql.queries import ensure_recursion_limit
-from triplewire.sparql.serialization import child_operators, expression_text, operator_details, pattern_text
+from triplewire.sparql.serialization import (
+    child_operators,
+    expression_text,
+    format_tree,
+    operator_details,
+    pattern_text,
+)
 from triplewire.sparql.traversal import bound_variables, iterate_parts, mentioned_variables, pattern_variables
 from triplewire.storage.registry.ports import RegistryChange
 
@@ -116,13 +123,10 @@ class ExplainStep:
             **({"inside": [each.value() for each in self.inside]} if self.inside else {}),
         }
 
-    def lines(self, depth: int = 0) -> Iterator[str]:
-        margin = "  " * depth
-        yield f"{margin}{self.name}: {self._counts()}"
+    def lines(self) -> Iterator[str]:
+        yield f"{self.name}: {self._counts()}"
         for word, examples in (("found", self.found), ("inferred from", self.inferred), ("removed", self.removed)):
-            yield from (f"{margin}    {word} {each}" for each in examples)
-        for each in self.inside:
-            yield from each.lines(depth + 1)
+            yield from (f"    {word} {each}" for each in examples)
 
     @property
     def name(self) -> str:
@@ -148,7 +152,7 @@ class EventExplanation:
     def text(self) -> str:
         failed = self.root.failed()
         verdict = "matched" if failed is None else f"not matched: nothing is left after {failed.name}"
-        return "\n".join([verdict, *self.root.lines()]) + "\n"
+        return "\n".join([verdict, *format_tree(self.root, ExplainStep.lines, attrgetter("inside"))]) + "\n"
 
     def value(self) -> dict[str, Any]:
         """`failed` is the step after which nothing was left, without those inside it; null where the event matched."""

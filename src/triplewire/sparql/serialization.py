@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from triplewire.sparql import algebra
 from triplewire.sparql.algebra import (
@@ -51,15 +51,25 @@ from triplewire.sparql.conjunctions import Bind, Check, Conjunction
 
 _INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
 _ROWS_SHOWN = 3
+Tree = TypeVar("Tree")
+
+
+def format_tree(
+    node: Tree, lines: Callable[[Tree], Iterable[str]], children: Callable[[Tree], Iterable[Tree]], depth: int = 0
+) -> Iterator[str]:
+    """Lay out any tree as text: the lines of each node, then its children, two spaces further in."""
+    yield from (f"{'  ' * depth}{line}" for line in lines(node))
+    for each in children(node):
+        yield from format_tree(each, lines, children, depth + 1)
 
 
 def format_algebra(operator: Operator) -> str:
-    """The tree, two spaces a level."""
-    return "\n".join(_lines(describe_algebra(operator), 0))
+    """Return the operators as an indented tree."""
+    return "\n".join(format_tree(operator, _operator_lines, child_operators))
 
 
 def describe_algebra(operator: Operator) -> dict[str, Any]:
-    """The tree as a JSON value: what each operator is, what it says, and those inside it."""
+    """Return the tree as a JSON value: each operator with its details (`says`) and its children (`inside`)."""
     return {
         "operator": type(operator).__name__,
         "says": operator_details(operator),
@@ -67,17 +77,15 @@ def describe_algebra(operator: Operator) -> dict[str, Any]:
     }
 
 
-def _lines(tree: dict[str, Any], depth: int) -> Iterator[str]:
-    first, *more = tree["says"] or [""]
-    yield f"{'  ' * depth}{tree['operator']} {first}".rstrip()
-    for line in more:
-        yield f"{'  ' * depth}{' ' * len(tree['operator'])} {line}"
-    for each in tree["inside"]:
-        yield from _lines(each, depth + 1)
+def _operator_lines(operator: Operator) -> Iterator[str]:
+    name = type(operator).__name__
+    first, *rest = operator_details(operator) or [""]
+    yield f"{name} {first}".rstrip()
+    yield from (f"{' ' * len(name)} {line}" for line in rest)
 
 
 def child_operators(operator: Operator) -> list[Operator]:
-    """The operators that stand directly in it, but for those in its expressions."""
+    """Return the operators directly inside an operator, without those in its expressions."""
     match operator:
         case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
             return [left, right]
@@ -89,7 +97,7 @@ def child_operators(operator: Operator) -> list[Operator]:
 
 
 def operator_details(operator: Operator) -> list[str]:
-    """What it says beside those inside it, a line for each pattern, condition or expression."""
+    """Return a line of text for each pattern, condition or expression of an operator's own."""
     match operator:
         case Basic(patterns):
             return [pattern_text(each) for each in patterns]
@@ -187,50 +195,15 @@ def _aggregate(aggregate: Aggregate) -> str:
     return f"{aggregate.op}({'distinct ' if aggregate.distinct else ''}{inner})"
 
 
-# Serials: the algebra as JSON values, and back. What is written by one version of this module is read by it alone.
-
 _CLASSES: Mapping[str, type] = {
     each.__name__: each
-    for each in (
-        algebra.Var,
-        algebra.Const,
-        algebra.Param,
-        algebra.Apply,
-        algebra.Exists,
-        algebra.Aggregate,
-        algebra.Pattern,
-        algebra.Link,
-        algebra.Inverse,
-        algebra.Chain,
-        algebra.Either,
-        algebra.Repeat,
-        algebra.Negated,
-        algebra.Basic,
-        algebra.Reach,
-        algebra.Join,
-        algebra.LeftJoin,
-        algebra.Union,
-        algebra.Minus,
-        algebra.Filter,
-        algebra.Extend,
-        algebra.Values,
-        algebra.Graph,
-        algebra.Window,
-        algebra.Group,
-        algebra.Bag,
-        algebra.Order,
-        algebra.Select,
-        algebra.Dataset,
-        algebra.Query,
-        Conjunction,
-        Bind,
-        Check,
-    )
+    for each in (*vars(algebra).values(), Conjunction, Bind, Check)
+    if isinstance(each, type) and is_dataclass(each)
 }
 
 
 def algebra_to_json(part: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """A JSON value of a query or a part of one: an object that starts with its kind, for what has one."""
+    """Return a query, or a part of one, as a JSON value; a node of the algebra is an object with its class as `is`."""
     if isinstance(part, tuple):
         return [algebra_to_json(each) for each in part]
     if isinstance(part, Enum):
@@ -244,7 +217,7 @@ def algebra_to_json(part: Any) -> Any:  # noqa: ANN401 - a JSON value
 
 
 def algebra_from_json(value: Any) -> Any:  # noqa: ANN401 - whatever part it was
-    """The part that `to_value` was given."""
+    """Return the query or part that `algebra_to_json` was given."""
     if isinstance(value, list):
         return tuple(algebra_from_json(each) for each in value)
     if not isinstance(value, dict):
