@@ -14,7 +14,7 @@ from tests.http.harness import House, data
 from triplewire.model.clock import ManualClock
 from triplewire.network.declaration import parse_declaration
 from triplewire.network.relay import Relay
-from triplewire.network.route import Backoff, Sleep
+from triplewire.network.route import Sleep
 
 
 async def at_once(seconds: float) -> None:
@@ -28,7 +28,7 @@ async def relayed(
 ) -> AsyncIterator[Relay]:
     """A relay at work in this process; it is stopped at the end."""
     declaration = parse_declaration(text, folder / f"{name}.toml", to.url)
-    relay, stop = Relay(declaration, ManualClock(), Backoff(sleep=at_once), beat), asyncio.Event()
+    relay, stop = Relay(declaration, ManualClock(), sleep=at_once, announce_sleep=beat), asyncio.Event()
     task = asyncio.create_task(relay.run(stop))
     try:
         yield relay

@@ -46,7 +46,7 @@ def test_who_brings_waits_for_room() -> None:
 def test_a_batch_that_was_intended_is_taken_whole_and_alone() -> None:
     async def scene() -> None:
         inbox = BoundedBuffer(1_000)
-        taking = asyncio.create_task(inbox.take(1, 1, upto="4"))
+        taking = asyncio.create_task(inbox.take(1, 1, through="4"))
         for number in (1, 2, 3):
             await inbox.put(parcel(number))
         assert not taking.done()

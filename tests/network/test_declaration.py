@@ -16,17 +16,17 @@ FILE = Path("north.toml")
 HERE = "http://localhost:8080"
 
 
-def strands(text: str) -> list[RelayRoute]:
-    return list(parse_declaration(text, FILE, HERE).strands)
+def routes(text: str) -> list[RelayRoute]:
+    return list(parse_declaration(text, FILE, HERE).routes)
 
 
 def test_a_mirror_keeps_its_name() -> None:
     declared = parse_declaration('[[relay]]\nfrom = "http://origin:8080/streams/weather"', FILE, HERE + "/")
     assert (declared.name, declared.positions, declared.address) == ("north", Path("north.positions"), None)
-    assert declared.strands == (
+    assert declared.routes == (
         RelayRoute(StreamAddress("http://origin:8080", "weather"), StreamAddress(HERE, "weather")),
     )
-    assert declared.strands[0].whole
+    assert declared.routes[0].complete
 
 
 def test_what_a_file_may_say() -> None:
@@ -58,14 +58,14 @@ def test_what_a_file_may_say() -> None:
     picked = (("source", "roof"), ("source", "cellar"))
     added = (Enrichment("annotation", {"turtle": "<> a <urn:C> ."}),)
     x, y, below = StreamAddress("http://a", "x"), StreamAddress("http://b", "y"), "https://below/base"
-    assert list(declared.strands) == [
+    assert list(declared.routes) == [
         RelayRoute(x, StreamAddress("http://other", "both"), picked, (), "now"),
         RelayRoute(y, StreamAddress("http://other", "both"), picked, (), "now"),
         RelayRoute(x, StreamAddress(below, "hot"), (("application", "app"), ("ask", "ASK { ?s ?p 1 }")), added),
         RelayRoute(x, StreamAddress(below, "air"), (("application", "app"), ("vocabulary", "urn:air:")), added),
     ]
-    assert len({each.key for each in declared.strands}) == 4
-    assert not any(each.whole for each in declared.strands)
+    assert len({each.key for each in declared.routes}) == 4
+    assert not any(each.complete for each in declared.routes)
     assert len(make_enrichers(declared)) == 4
 
 
@@ -73,10 +73,10 @@ MIRROR = '[[relay]]\nfrom = "http://origin/streams/weather"\n'
 
 
 def test_a_filter_of_a_deployment_takes_what_the_file_says() -> None:
-    (strand,) = strands(MIRROR + "filter = { name = 'changed', property = 'urn:p' }")
-    assert strand.filters == (("filter", "changed"), ("filter.property", "urn:p"))
-    (strand,) = strands(MIRROR + "filter = 'changed'")
-    assert strand.filters == (("filter", "changed"),)
+    (route,) = routes(MIRROR + "filter = { name = 'changed', property = 'urn:p' }")
+    assert route.filters == (("filter", "changed"), ("filter.property", "urn:p"))
+    (route,) = routes(MIRROR + "filter = 'changed'")
+    assert route.filters == (("filter", "changed"),)
 
 
 WRONG = [
@@ -84,29 +84,29 @@ WRONG = [
     ("relay = 1", 1, "at least one table"),
     ("[[relay]\n", 1, "this is no TOML"),
     ("name = 'a'\nname = 'b'", 2, "this is no TOML"),
-    (MIRROR + "form = 1", 3, "`form` is not known here; known are from, to"),
-    (MIRROR + MIRROR + "form = 1", 5, "`form` is not known"),
-    ("unknown = 1\n" + MIRROR, 1, "`unknown` is not known here"),
-    ("name = 1\n" + MIRROR, 1, "`name` must be a text"),
+    (MIRROR + "form = 1", 3, "`form` is unknown here; known are from, to"),
+    (MIRROR + MIRROR + "form = 1", 5, "`form` is unknown"),
+    ("unknown = 1\n" + MIRROR, 1, "`unknown` is unknown here"),
+    ("name = 1\n" + MIRROR, 1, "`name` must be a string"),
     ("[[relay]]\nstream = 'x'", 1, "`from` is missing"),
-    ("[[relay]]\n\n# here\nfrom = 'weather'", 4, "no address of a stream"),
-    ("[[relay]]\nfrom = 'ftp://origin/streams/weather'", 2, "no address of an edge"),
-    ("[[relay]]\nfrom = 'http://origin:port/streams/weather'", 2, "no address of an edge"),
+    ("[[relay]]\n\n# here\nfrom = 'weather'", 4, "not the address of a stream"),
+    ("[[relay]]\nfrom = 'ftp://origin/streams/weather'", 2, "not the address of an edge"),
+    ("[[relay]]\nfrom = 'http://origin:port/streams/weather'", 2, "not the address of an edge"),
     ("[[relay]]\nfrom = 'http://origin/streams/a b'", 2, "no stream's name"),
     ("[[relay]]\nfrom = []", 2, "empty list"),
-    ("[[relay]]\nfrom = ['http://a/streams/x', 'http://b/streams/y']", 2, "say with `stream`"),
-    (MIRROR + "to = 'localhost:8080'", 3, "no address of an edge"),
-    (MIRROR + "stream = ''", 3, "`stream` must be a text"),
-    (MIRROR + "filter = { property = 'urn:p' }", 3, "`filter` has no `name`"),
-    (MIRROR + "source = [1]", 3, "`source` must be a text"),
+    ("[[relay]]\nfrom = ['http://a/streams/x', 'http://b/streams/y']", 2, "name the target with `stream`"),
+    (MIRROR + "to = 'localhost:8080'", 3, "not the address of an edge"),
+    (MIRROR + "stream = ''", 3, "`stream` must be a string"),
+    (MIRROR + "filter = { property = 'urn:p' }", 3, "`filter` needs a `name`"),
+    (MIRROR + "source = [1]", 3, "`source` must be a string"),
     (MIRROR + "enrich = 'x'", 3, "`enrich` must be a table"),
     (MIRROR + "enrich.annotation = 1", 3, "`annotation` must be a table"),
     (MIRROR + "split = 1", 3, "`split` must be a table"),
-    (MIRROR + "stream = 'x'\nsplit = {}", 3, "cannot stand together"),
-    (MIRROR + "split.hot = { source = 'a' }\nsplit.cold = { sauce = 'a' }", 4, "`sauce` is not known here"),
+    (MIRROR + "stream = 'x'\nsplit = {}", 3, "exclude each other"),
+    (MIRROR + "split.hot = { source = 'a' }\nsplit.cold = { sauce = 'a' }", 4, "`sauce` is unknown here"),
     (MIRROR + "[relay.split.'no name']\nsource = 'a'", 3, "no stream's name"),
-    (MIRROR + MIRROR, 3, "is there twice"),
-    ("[[relay]]\nfrom = 'http://localhost:8080/streams/x'", 1, "carried into itself"),
+    (MIRROR + MIRROR, 3, "is declared twice"),
+    ("[[relay]]\nfrom = 'http://localhost:8080/streams/x'", 1, "relayed into itself"),
 ]
 
 
@@ -123,9 +123,9 @@ def test_what_is_wrong_is_told_with_its_line(text: str, line: int | None, told: 
 @pytest.mark.parametrize(
     ("enrichment", "told"),
     [
-        ("nobody = {}", "known are annotation, more come as triplewire.enrichers"),
+        ("nobody = {}", "known are annotation; entry points"),
         ("annotation = {}", "annotation takes `turtle`"),
-        ("annotation.turtle = 'no turtle'", "does not take its options"),
+        ("annotation.turtle = 'no turtle'", "refuses its options"),
         ("annotation = { turtle = '<> <urn:p> 1 .', other = 1 }", "and nothing else"),
     ],
 )
@@ -140,7 +140,9 @@ def test_each_edge_has_a_token_of_its_own_in_a_file(tmp_path: Path) -> None:
     assert declared.tokens == {"http://a:8080": tmp_path / "keys" / "a.token"}
 
 
-@pytest.mark.parametrize(("tokens", "told"), [('"a" = "f"', "no address of an edge"), ('"http://a" = 1', "a text")])
+@pytest.mark.parametrize(
+    ("tokens", "told"), [('"a" = "f"', "not the address of an edge"), ('"http://a" = 1', "a string")]
+)
 def test_tokens_are_files_of_edges(tokens: str, told: str) -> None:
     with pytest.raises(BadRequest, match=told):
         parse_declaration(f'[tokens]\n{tokens}\n[[relay]]\nfrom = "http://a/streams/x"', FILE, HERE)
@@ -153,5 +155,5 @@ def test_a_token_is_shown_to_the_edge_that_it_is_for_and_to_no_other(
     (tmp_path / "a.token").write_text("theirs\n")
     text = '[tokens]\n"http://a" = "a.token"\n[[relay]]\nfrom = ["http://a/streams/x", "http://b/streams/x"]'
     relay = Relay(parse_declaration(text, tmp_path / "north.toml", HERE), ManualClock())
-    shown = [relay._client(edge)._credentials.token for edge in (HERE, "http://a", "http://b")]
+    shown = [relay._make_client(edge)._credentials.token for edge in (HERE, "http://a", "http://b")]
     assert shown == ["mine", "theirs", None]

@@ -47,7 +47,7 @@ def test_the_middle_of_three_levels_is_killed(tmp_path: Path) -> None:
                     relay.terminate()
                     out, err = await relay.communicate()
             assert relay.returncode == 0, err
-            assert orjson.loads(out.splitlines()[-1])["strands"][0]["from"] == f"{top.url}/streams/test"
+            assert orjson.loads(out.splitlines()[-1])["routes"][0]["from"] == f"{top.url}/streams/test"
             assert ids(low) == ids(middle) == ids(top) == [event(number).id for number in range(210)]
 
     # Processes take long to start where many do.

@@ -34,7 +34,7 @@ def test_a_mirror_has_what_the_source_has(tmp_path: Path) -> None:
             (first, *_), (source, *_) = rows(below), rows(above)
             assert all(first[name] == source[name] for name in ("text", "source", "application", "time"))
             assert ids(below, "other") == []
-            assert relay.tallies[0].events == 3
+            assert relay.statuses[0].events == 3
 
     run(scene())
 
@@ -46,7 +46,7 @@ def test_a_relay_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
                 above.append(2 * number, 2 * number + 1)
                 async with relayed(mirror(above), tmp_path, below) as relay:
                     await heard(below, 2 * number + 2)
-                assert relay.tallies[0].events <= 4
+                assert relay.statuses[0].events <= 4
             assert ids(below) == [event(number).id for number in range(10)]
 
     run(scene())
@@ -140,7 +140,7 @@ def test_a_gap_is_told_below(tmp_path: Path) -> None:
                 f'"{format_position(4)}"',
                 f"<{above.url}/streams/test>",
             }
-            assert relay.tallies[0].gaps == 1
+            assert relay.statuses[0].gaps == 1
             async with relayed(mirror(above), tmp_path, below):
                 above.append(5)
                 await heard(below, 4)
@@ -159,7 +159,7 @@ def test_an_edge_that_was_replaced_is_carried_from_its_beginning(tmp_path: Path)
             async with relayed(mirror(above), tmp_path, below) as relay:
                 above.append(3)
                 await heard(below, 3)
-            assert relay.tallies[0].position == format_position(3)
+            assert relay.statuses[0].position == format_position(3)
 
     run(scene())
 
@@ -232,10 +232,10 @@ def test_two_edges_that_mirror_each_other_do_not_carry_in_circles(tmp_path: Path
             await heard(two, 3)
             two.append(4)
             await heard(one, 4)
-            while to.tallies[0].loops + back.tallies[0].loops < 3:
+            while to.statuses[0].loops + back.statuses[0].loops < 3:
                 await heard(two, 4)
             assert len(ids(one)) == len(ids(two)) == 4
-            assert to.tallies[0].events + back.tallies[0].events == 4
+            assert to.statuses[0].events + back.statuses[0].events == 4
 
     run(scene())
 
@@ -251,7 +251,7 @@ def test_an_event_with_another_text_under_the_same_id_is_passed_over(tmp_path: P
             async with relayed(mirror(above), tmp_path, below) as relay:
                 await heard(below, 3)
             assert ids(below) == [event(number).id for number in (2, 1, 3)]
-            assert relay.tallies[0].refused == 1
+            assert relay.statuses[0].refused == 1
 
     run(scene())
 
@@ -278,7 +278,7 @@ def test_what_comes_after_now_is_not_lost_by_a_cut_before_it(tmp_path: Path) -> 
             above.append(1)
             text = mirror(above) + 'after = "now"\n'
             async with relayed(text, tmp_path, below) as relay:
-                while not relay.tallies or relay.tallies[0].state == "connecting":
+                while not relay.statuses or relay.statuses[0].state == "connecting":
                     async with above.session.get(f"{above.url}/health"):
                         pass
             above.append(2)
@@ -293,11 +293,11 @@ def test_what_a_filter_leaves_out_is_not_read_again(tmp_path: Path) -> None:
         async with house() as above, house() as below:
             async with relayed(mirror(above) + "source = 'roof'\n", tmp_path, below) as relay:
                 above.append(1, 2, 3)
-                while not relay.tallies or relay.tallies[0].position != format_position(3):
+                while not relay.statuses or relay.statuses[0].position != format_position(3):
                     above.edge.strains.room.keep_open()
                     async with above.session.get(f"{above.url}/health"):
                         pass
-            assert (ids(below), relay.tallies[0].batches) == ([], 0)
+            assert (ids(below), relay.statuses[0].batches) == ([], 0)
             (record,) = (tmp_path / "relay.positions").glob("*.json")
             assert orjson.loads(record.read_bytes())["record"]["after"] == format_position(3)
 

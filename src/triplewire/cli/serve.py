@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -28,6 +27,7 @@ from triplewire.cli.common import (
     TlsKey,
     Url,
     load_settings,
+    write_json_line,
 )
 from triplewire.config.settings import hide
 
@@ -139,7 +139,6 @@ def restart(
 
 def status(url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Tell how the broker is: heads, lag, pipeline, listeners."""
-    import orjson
 
     from triplewire.client import Client
 
@@ -168,49 +167,41 @@ def _stop_flag() -> Flag:
     return stop
 
 
-# `relay`: streams of other edges become streams here.
-
 SECONDS = 0.5
-"""Between two looks that somebody gets at what changes all the time."""
+"""Seconds between two refreshes of the table of `relay`."""
 
 _COUNTS = ("events", "loops", "far", "gaps", "refused", "breaks")
-_EXAMPLE = """\
+
+HELP = r"""Mirror, join, split, filter and enrich streams of other edges, until Ctrl-C.
+
+A small TOML file declares the routes:
+
 \b
-    [[relay]]   # mirrored, under the same name
+    [\[relay]]   # mirror a stream under the same name
     from = "http://origin:8080/streams/weather"
 \b
-    [[relay]]   # two joined into one, some events of each
+    [\[relay]]   # join two streams, some events of each
     from = ["http://a:8080/streams/x", "http://b:8080/streams/y"]
     stream = "roofs"
     source = "roof"
 \b
-    [[relay]]   # one split into two, and enriched
+    [\[relay]]   # split a stream into two, and enrich its events
     from = "http://origin:8080/streams/city"
     split.hot = { ask = "ASK { ?s <urn:celsius> ?t FILTER(?t > 30) }" }
     split.air = { vocabulary = "http://example.org/air#" }
     enrich.annotation.turtle = "<> <urn:passed> 'north' ."
-"""
+
+`to = "http://…"`, at the top or in a table, names the edge that the streams go to; by default it is that of --url.
+A relay that was stopped or killed resumes where it was, and no event is published twice."""
 
 
 def add_relay_command(app: typer.Typer) -> None:
     app.command(help=HELP)(relay)
 
 
-_MARKED = _EXAMPLE.replace("[[relay]]", r"[\[relay]]")
-"""As it must be written to be shown as it is."""
-
-HELP = f"""Carry streams from edges to an edge: mirror, join, split, filter and enrich them, until Ctrl-C.
-
-A small TOML file says what is carried:
-
-{_MARKED}
-`to = "http://…"`, at the top or in a table, names the edge that the streams go to; by default it is that of --url.
-After whatever ended it a relay goes on where it was, and what it publishes is there once."""
-
-
 def relay(
-    file: Annotated[Path, typer.Argument(help="The TOML file that declares what is carried.")],
-    check: Annotated[bool, typer.Option("--check", help="Only say what the file declares, or what is wrong.")] = False,
+    file: Annotated[Path, typer.Argument(help="The TOML file that declares the routes.")],
+    check: Annotated[bool, typer.Option("--check", help="Only check the file and print its routes.")] = False,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -223,13 +214,14 @@ def relay(
         _describe(declaration, json)
         return
     if json:
-        tallies = run_relay(declaration, _write, SECONDS)
+        statuses = run_relay(declaration, _write_statuses, SECONDS)
     elif sys.stdout.isatty():
-        tallies = _live(lambda tell: run_relay(declaration, tell, SECONDS))
+        with Live(console=Console(), auto_refresh=False) as live:
+            statuses = run_relay(declaration, lambda each: live.update(_status_table(each), refresh=True), SECONDS)
     else:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-        tallies = run_relay(declaration, _report, 10 * SECONDS)
-    if any(each.state == "refused" for each in tallies):
+        statuses = run_relay(declaration, _report, 10 * SECONDS)
+    if any(each.state == "refused" for each in statuses):
         raise typer.Exit(1)
 
 
@@ -242,10 +234,10 @@ def _describe(declaration: RelayDeclaration, json: bool) -> None:
             "filters": [list(pair) for pair in each.filters],
             "enrich": [one.name for one in each.enrichments],
         }
-        for each in declaration.strands
+        for each in declaration.routes
     ]
     if json:
-        _line({"name": declaration.name, "positions": str(declaration.positions), "strands": rows})
+        write_json_line({"name": declaration.name, "positions": str(declaration.positions), "routes": rows})
         return
     table = _columns("from", "to", "filters", "enriched by")
     for row in rows:
@@ -254,37 +246,27 @@ def _describe(declaration: RelayDeclaration, json: bool) -> None:
     Console().print(table)
 
 
-def _live(run: Callable[[Callable[[list[RouteStatus]], None]], list[RouteStatus]]) -> list[RouteStatus]:
-    with Live(console=Console(), auto_refresh=False) as live:
-        return run(lambda tallies: live.update(_table(tallies), refresh=True))
-
-
-def _table(tallies: list[RouteStatus]) -> Table:
+def _status_table(statuses: list[RouteStatus]) -> Table:
     table = _columns("from", "to", "state", "position", *_COUNTS)
-    for each in tallies:
+    for each in statuses:
         counts = [f"{getattr(each, name):,}" for name in _COUNTS]
         state = each.state if each.trouble is None else f"{each.state}: {each.trouble}"
-        table.add_row(str(each.strand.source), str(each.strand.target), state, each.position or "", *counts)
+        table.add_row(str(each.route.source), str(each.route.target), state, each.position or "", *counts)
     return table
 
 
 def _columns(*names: str) -> Table:
-    """A table that shows addresses whole, on several lines where it must."""
+    """A table that folds addresses rather than truncate them."""
     table = Table(box=None, header_style="dim")
     for name in names:
         table.add_column(name, overflow="fold")
     return table
 
 
-def _report(tallies: list[RouteStatus]) -> None:
-    for each in tallies:
-        typer.echo(f"{each.strand}: {each.state}, {each.events:,} events, at {each.position or 'the beginning'}")
+def _report(statuses: list[RouteStatus]) -> None:
+    for each in statuses:
+        typer.echo(f"{each.route}: {each.state}, {each.events:,} events, at {each.position or 'the beginning'}")
 
 
-def _write(tallies: list[RouteStatus]) -> None:
-    _line({"strands": [each.document() for each in tallies]})
-
-
-def _line(document: dict[str, Any]) -> None:
-    sys.stdout.write(orjson.dumps(document).decode() + "\n")
-    sys.stdout.flush()
+def _write_statuses(statuses: list[RouteStatus]) -> None:
+    write_json_line({"routes": [each.document() for each in statuses]})

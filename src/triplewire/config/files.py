@@ -33,13 +33,16 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool = True, scratch: Path | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, *, durable: bool = True, sync_name: bool = True, scratch: Path | None = None
+) -> Iterator[BinaryIO]:
     """Give a file to write, which takes the place of `path` when the block ends: whole or, if the block raises or the
     process ends, not at all.
 
     After the block the new content survives a power failure, unless `durable` is False: for files that are worth
-    nothing after a crash. Processes may replace one file at the same time: one of them wins. The content is written
-    to `scratch`, a file in the same directory that by default is named after the process.
+    nothing after a crash. Without `sync_name` a power failure leaves the old content or the new, each whole, at the
+    cost of one sync instead of two. Processes may replace one file at the same time: one of them wins. The content is
+    written to `scratch`, a file in the same directory that by default is named after the process.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = scratch or path.with_name(f".{path.name}.{os.getpid()}")
@@ -53,13 +56,13 @@ def replacing(path: Path, *, durable: bool = True, scratch: Path | None = None) 
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-    if durable:
+    if durable and sync_name:
         sync(path.parent)
 
 
-def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+def replace_file(path: Path, data: bytes, *, durable: bool = True, sync_name: bool = True) -> None:
     """Put `data` in the place of a file, as `replacing` does."""
-    with replacing(path, durable=durable) as file:
+    with replacing(path, durable=durable, sync_name=sync_name) as file:
         file.write(data)
 
 

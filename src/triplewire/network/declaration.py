@@ -1,6 +1,6 @@
-"""The relay file: a TOML declaration of routes from streams of edges to streams of other edges, or of the same.
+"""The relay file: a TOML declaration of routes from streams to streams, of other edges or of the same edge.
 
-It is validated once, here; an error names the line. A rule that joins or splits streams is several routes.
+It is validated once, here; an error names the line. A table that joins or splits streams declares several routes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,11 @@ from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
 from triplewire.model.errors import BadRequest
 from triplewire.storage.registry.streams import check_stream_name
 
-# Strands: one stream of one edge that becomes a stream of another, or of the same.
-
 
 @dataclass(frozen=True)
 class StreamAddress:
-    """A stream at an edge."""
-
     edge: str
-    """Its address, without a slash at the end."""
+    """The address of the edge, without a slash at the end."""
     stream: str
 
     def __str__(self) -> str:
@@ -37,7 +33,7 @@ class StreamAddress:
 
 @dataclass(frozen=True)
 class Enrichment:
-    """The name of an enricher, and what the file says to it."""
+    """An enricher by name, and its options."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -45,9 +41,9 @@ class Enrichment:
 
 @dataclass(frozen=True)
 class RelayRoute:
-    """What a relay carries by itself: a rule of its file that joins or splits is several of them.
+    """One source stream and one target stream.
 
-    `filters` are parameters of the address, by which the edge above picks events; several values of one are repeated.
+    `filters` are query parameters by which the edge upstream selects events; a parameter may be repeated.
     """
 
     source: StreamAddress
@@ -60,40 +56,39 @@ class RelayRoute:
         return f"{self.source} → {self.target}"
 
     @property
-    def whole(self) -> bool:
-        """Whether the target has all that the source has: who listens to one may as well listen to the other."""
+    def complete(self) -> bool:
+        """Whether the target has all events of the source unchanged, so that clients may consume either."""
         return not self.filters and not self.enrichments
 
     @property
     def key(self) -> str:
-        """By which it is known again after a restart. What is carried makes it, not where the carrying began."""
-        said = [str(self.source), str(self.target), sorted(self.filters)]
-        return sha256(orjson.dumps(said)).hexdigest()[:16]
+        """The name of its position file. It depends on the streams and filters, not on `after`."""
+        return sha256(orjson.dumps([str(self.source), str(self.target), sorted(self.filters)])).hexdigest()[:16]
 
 
 ROUTE_FILTERS = ("source", "application", "vocabulary", "ask", "filter")
-"""What an edge picks events of a stream by, as parameters of its address."""
+"""The query parameters by which an edge selects events of a stream."""
 
-_TOP = ("name", "to", "address", "positions", "tokens", "relay")
-_RULE = ("from", "to", "stream", "after", *ROUTE_FILTERS, "enrich", "split")
+_TOP_KEYS = ("name", "to", "address", "positions", "tokens", "relay")
+_TABLE_KEYS = ("from", "to", "stream", "after", *ROUTE_FILTERS, "enrich", "split")
 
 
 @dataclass(frozen=True)
 class RelayDeclaration:
-    """What a file says: who the relay is, where it keeps its positions, and its strands."""
+    """A relay file: the name of the relay, the directory of its positions, and its routes."""
 
     name: str
     positions: Path
-    strands: tuple[RelayRoute, ...]
+    routes: tuple[RelayRoute, ...]
     to: str = ""
     address: str | None = None
-    """Where clients reach the edge that `to` names, if the edge above may send some of its own there."""
+    """The address at which clients reach the edge `to`, if edges upstream may redirect clients there."""
     tokens: Mapping[str, Path] = field(default_factory=dict)
-    """By the address of an edge, the file with the token that is shown to it, and to no other."""
+    """By the address of an edge, the file with the token for it and for no other."""
 
 
 def read_declaration(path: Path, to: str) -> RelayDeclaration:
-    """The declaration in a file; `to` is the edge for rules that name none. Raises BadRequest, with the line."""
+    """Read a relay file; `to` is the edge for tables that name none. Raises BadRequest, with the line."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -102,7 +97,7 @@ def read_declaration(path: Path, to: str) -> RelayDeclaration:
 
 
 def parse_declaration(text: str, path: Path, to: str) -> RelayDeclaration:
-    """The same of a text; relative names of files start where `path` lies."""
+    """Parse the text of a relay file; relative file names in it start at the directory of `path`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -112,42 +107,43 @@ def parse_declaration(text: str, path: Path, to: str) -> RelayDeclaration:
 
 @dataclass(frozen=True)
 class _DeclarationParser:
-    """Checks parts of a document; what is wrong is told with the line in the text."""
+    """Checks the parts of a document; errors name the line of the text."""
 
     text: str
 
     def declaration(self, document: Mapping[str, Any], path: Path, to: str) -> RelayDeclaration:
-        self._known(document, _TOP, ())
+        self._known(document, _TOP_KEYS, ())
         target = self._edge(document["to"], ("to",)) if "to" in document else to.rstrip("/")
         name = self._text(document.get("name", path.stem), ("name",))
         positions = self._text(document.get("positions", f"{path.stem}.positions"), ("positions",))
         address = self._edge(document["address"], ("address",)) if "address" in document else None
-        strands = tuple(self._strands(document.get("relay"), target))
+        routes = tuple(self._routes(document.get("relay"), target))
         tokens = self._tokens(document.get("tokens", {}), path)
-        return RelayDeclaration(name, path.parent / positions, strands, target, address, tokens)
+        return RelayDeclaration(name, path.parent / positions, routes, target, address, tokens)
 
     def _tokens(self, table: object, path: Path) -> dict[str, Path]:
-        found = self._table(table, ("tokens",))
         return {
             self._edge(edge, ("tokens", edge)): path.parent / self._text(file, ("tokens", edge))
-            for edge, file in found.items()
+            for edge, file in self._table(table, ("tokens",)).items()
         }
 
-    def _strands(self, rules: object, to: str) -> Iterator[RelayRoute]:
+    def _routes(self, rules: object, to: str) -> Iterator[RelayRoute]:
         if not isinstance(rules, list) or not rules:
             raise error_at_key(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
         if len(rules) > RELAY_STREAMS:
-            raise error_at_key(self.text, ("relay",), f"there are {len(rules)} tables [[relay]], over {RELAY_STREAMS}")
+            raise error_at_key(
+                self.text, ("relay",), f"there are {len(rules)} tables [[relay]]; at most {RELAY_STREAMS} are allowed"
+            )
         seen: set[str] = set()
         for number, rule in enumerate(rules):
-            for strand in self._rule(rule, ("relay", number), to):
-                if strand.key in seen:
-                    raise error_at_key(self.text, ("relay", number), f"{strand} is there twice, with the same filters")
-                seen.add(strand.key)
-                yield strand
+            for route in self._rule(rule, ("relay", number), to):
+                if route.key in seen:
+                    raise error_at_key(self.text, ("relay", number), f"{route} is declared twice with the same filters")
+                seen.add(route.key)
+                yield route
 
     def _rule(self, rule: Mapping[str, Any], at: tuple[KeyStep, ...], to: str) -> Iterator[RelayRoute]:
-        self._known(rule, _RULE, at)
+        self._known(rule, _TABLE_KEYS, at)
         if "from" not in rule:
             raise error_at_key(
                 self.text, at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s"
@@ -162,41 +158,41 @@ class _DeclarationParser:
                 target = StreamAddress(to, stream or source.stream)
                 if source == target:
                     raise error_at_key(
-                        self.text, at, f"{source} would be carried into itself; give another `stream` or `to`"
+                        self.text, at, f"{source} would be relayed into itself; give another `stream` or `to`"
                     )
                 yield RelayRoute(source, target, filters, enrichments, after)
 
     def _parts(
         self, rule: Mapping[str, Any], sources: Sequence[StreamAddress], at: tuple[KeyStep, ...]
     ) -> Iterator[tuple[str | None, tuple[tuple[str, str], ...]]]:
-        """The streams that a rule makes, each with its filters; None is a stream that keeps its name."""
+        """Yield each target stream of a table with its filters; None is a stream that keeps its name."""
         common = self._filters(rule, at)
         if "split" not in rule:
             named = self._stream(rule["stream"], (*at, "stream")) if "stream" in rule else None
             if named is None and len({each.stream for each in sources}) > 1:
                 raise error_at_key(
-                    self.text, (*at, "from"), "these streams have several names; say with `stream` what becomes"
+                    self.text, (*at, "from"), "these streams have several names; name the target with `stream`"
                 )
             yield named, common
             return
         if "stream" in rule:
             raise error_at_key(
-                self.text, (*at, "stream"), "`stream` and `split` cannot stand together: `split` names streams"
+                self.text, (*at, "stream"), "`stream` and `split` exclude each other: `split` names the streams"
             )
         for name, filters in self._table(rule["split"], (*at, "split")).items():
-            place = (*at, "split", name)
-            self._known(self._table(filters, place), ROUTE_FILTERS, place)
-            yield self._stream(name, place), (*common, *self._filters(filters, place))
+            key = (*at, "split", name)
+            self._known(self._table(filters, key), ROUTE_FILTERS, key)
+            yield self._stream(name, key), (*common, *self._filters(filters, key))
 
     def _filters(self, table: Mapping[str, Any], at: tuple[KeyStep, ...]) -> tuple[tuple[str, str], ...]:
         named = [(name, table[name], (*at, name)) for name in ROUTE_FILTERS if name in table]
         return tuple(pair for each in named for pair in self._filter(*each))
 
     def _filter(self, name: str, value: object, at: tuple[KeyStep, ...]) -> Iterator[tuple[str, str]]:
-        """A filter of a deployment may be a table: its `name`, and what it takes."""
+        """Yield the parameters of a filter. A filter of a deployment may be a table: its `name` and its parameters."""
         if name == "filter" and isinstance(value, dict):
             if "name" not in value:
-                raise error_at_key(self.text, at, "`filter` has no `name`, which is that of a filter of the edge above")
+                raise error_at_key(self.text, at, "`filter` needs a `name`: that of a filter of the edge upstream")
             yield name, self._text(value["name"], at)
             yield from ((f"filter.{key}", self._text(value[key], (*at, key))) for key in value if key != "name")
         else:
@@ -207,10 +203,10 @@ class _DeclarationParser:
             yield Enrichment(name, self._table(options, (*at, name)))
 
     def _stream_address(self, text: str, at: tuple[KeyStep, ...]) -> StreamAddress:
-        edge, found, stream = text.rpartition("/streams/")
-        if not found:
+        edge, separator, stream = text.rpartition("/streams/")
+        if not separator:
             raise error_at_key(
-                self.text, at, f"{text!r} is no address of a stream; one is http://host:8080/streams/name"
+                self.text, at, f"{text!r} is not the address of a stream, such as http://host:8080/streams/name"
             )
         return StreamAddress(self._edge(edge, at), self._stream(stream, at))
 
@@ -218,11 +214,11 @@ class _DeclarationParser:
         text = self._text(value, at).rstrip("/")
         try:
             parts = urlsplit(text)
-            right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            right = False
-        if not right or parts.query or parts.fragment:
-            raise error_at_key(self.text, at, f"{text!r} is no address of an edge; one is http://host:8080")
+            valid = False
+        if not valid or parts.query or parts.fragment:
+            raise error_at_key(self.text, at, f"{text!r} is not the address of an edge, such as http://host:8080")
         return text
 
     def _stream(self, name: object, at: tuple[KeyStep, ...]) -> str:
@@ -232,14 +228,14 @@ class _DeclarationParser:
             raise error_at_key(self.text, at, str(error)) from None
 
     def _several(self, value: object, at: tuple[KeyStep, ...]) -> list[str]:
-        given = value if isinstance(value, list) else [value]
-        if not given:
-            raise error_at_key(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or put something in")
-        return [self._text(each, at) for each in given]
+        items = value if isinstance(value, list) else [value]
+        if not items:
+            raise error_at_key(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or add an item")
+        return [self._text(each, at) for each in items]
 
     def _text(self, value: object, at: tuple[KeyStep, ...]) -> str:
         if not isinstance(value, str) or not value:
-            raise error_at_key(self.text, at, f"`{at[-1]}` must be a text in quotes, not {value!r}")
+            raise error_at_key(self.text, at, f"`{at[-1]}` must be a string in quotes, not {value!r}")
         return value
 
     def _table(self, value: object, at: tuple[KeyStep, ...]) -> Mapping[str, Any]:
@@ -249,6 +245,4 @@ class _DeclarationParser:
 
     def _known(self, table: Mapping[str, Any], known: Sequence[str], at: tuple[KeyStep, ...]) -> None:
         if unknown := next((name for name in table if name not in known), None):
-            raise error_at_key(
-                self.text, (*at, unknown), f"`{unknown}` is not known here; known are {', '.join(known)}"
-            )
+            raise error_at_key(self.text, (*at, unknown), f"`{unknown}` is unknown here; known are {', '.join(known)}")

@@ -19,73 +19,68 @@ from triplewire.model.errors import BadRequest, InputError
 from triplewire.network.declaration import Enrichment
 from triplewire.rdf import N_TRIPLES, TURTLE, decode, to_ntriples
 
-# Annotations: the enricher that adds the same triples to every event, about the event itself or about anything.
+ENTRY_POINT_GROUP = "triplewire.enrichers"
+
+
+class Enricher(Protocol):
+    """Adds triples to events. It may keep state between calls; after a crash it may see the same events again."""
+
+    def enrich(self, events: Sequence[Event]) -> Sequence[str]:
+        """Return the triples to add to each event, in order, as N-Triples; an empty text adds nothing.
+
+        Events come in the order of their stream, in batches. An exception stops the route, which tries again later.
+        """
+
 
 _EVENT = "urn:triplewire:this-event"
-"""Stands for the event in the triples until there is one."""
+"""Stands for the event in the triples of an annotation until there is one."""
 
 
 class Annotation:
-    """Adds the triples of its option `turtle`, in which `<>` is the event."""
+    """The built-in enricher: it adds the triples of its option `turtle`, in which `<>` is the event."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        """Raises BadRequest or MalformedRdf for options that are not just `turtle`, with triples in it."""
+        """Raises BadRequest or MalformedRdf for options other than `turtle` with triples."""
         text = options.get("turtle")
         if set(options) != {"turtle"} or not isinstance(text, str):
             raise BadRequest("annotation takes `turtle`, a text of triples in which <> is the event, and nothing else")
-        found = decode(f"BASE <{_EVENT}>\n{text}".encode(), TURTLE, event_id=_EVENT)
-        self._triples = "".join(to_ntriples(each.text) for each in found)
+        events = decode(f"BASE <{_EVENT}>\n{text}".encode(), TURTLE, event_id=_EVENT)
+        self._triples = "".join(to_ntriples(each.text) for each in events)
 
     def enrich(self, events: Sequence[Event]) -> Sequence[str]:
         return [self._triples.replace(f"<{_EVENT}>", f"<{each.id}>") for each in events]
 
 
-#     [project.entry-points."triplewire.enrichers"]
-#     districts = "city.districts:Districts"
-#
-# `Districts(options)` is called once for each strand that names it, with what the file says to it.
-
-ENTRY_POINT_GROUP = "triplewire.enrichers"
-
-
-class Enricher(Protocol):
-    """May keep memory from one call to the next. A relay that was killed may show it the same events again."""
-
-    def enrich(self, events: Sequence[Event]) -> Sequence[str]:
-        """What is added to each of the events, in their order, as N-Triples; an empty text adds nothing. Events come
-        in the order of their stream, some at a time. What it raises stops the strand, which tries again later."""
-
-
 EnricherFactory = Callable[[Mapping[str, Any]], Enricher]
 
-_OWN: Mapping[str, EnricherFactory] = {"annotation": Annotation}
+_BUILT_IN: Mapping[str, EnricherFactory] = {"annotation": Annotation}
 
 
 def make_enricher(enrichment: Enrichment) -> Enricher:
-    """The enricher of that name. Raises BadRequest if there is none, or if it does not take its options."""
+    """Make the enricher of that name. Raises BadRequest if there is none, or if it refuses its options."""
     points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if enrichment.name not in {*_OWN, *points}:
-        names = ", ".join(sorted({*_OWN, *points}))
+    if enrichment.name not in {*_BUILT_IN, *points}:
+        names = ", ".join(sorted({*_BUILT_IN, *points}))
         raise BadRequest(
-            f"no enricher is called {enrichment.name!r}; known are {names}, more come as {ENTRY_POINT_GROUP}"
+            f"no enricher is named {enrichment.name!r}; known are {names}; entry points {ENTRY_POINT_GROUP} add more"
         )
-    made: EnricherFactory = points[enrichment.name].load() if enrichment.name in points else _OWN[enrichment.name]
+    make: EnricherFactory = points[enrichment.name].load() if enrichment.name in points else _BUILT_IN[enrichment.name]
     try:
-        return made(enrichment.options)
+        return make(enrichment.options)
     except (TypeError, ValueError, KeyError, InputError) as error:
-        raise BadRequest(f"the enricher {enrichment.name} does not take its options: {error}") from error
+        raise BadRequest(f"the enricher {enrichment.name} refuses its options: {error}") from error
 
 
 def enrich_events(events: Sequence[Event], enrichers: Sequence[Enricher]) -> list[Event]:
-    """The events with what each enricher adds, one after the other. Raises BadRequest for what is no N-Triples."""
-    done = list(events)
+    """Return the events with the triples of all enrichers, applied in order. Raises MalformedRdf for bad N-Triples."""
+    enriched = list(events)
     for enricher in enrichers:
-        added = enricher.enrich(done)
-        done = [_with(event, text) for event, text in zip(done, added, strict=True)]
-    return done
+        added = enricher.enrich(enriched)
+        enriched = [_add_triples(event, text) for event, text in zip(enriched, added, strict=True)]
+    return enriched
 
 
-def _with(event: Event, text: str) -> Event:
+def _add_triples(event: Event, text: str) -> Event:
     if not text.strip():
         return event
     (parsed,) = decode(text.encode(), N_TRIPLES, event_id=event.id)

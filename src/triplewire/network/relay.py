@@ -1,7 +1,7 @@
 """The relay process: all routes of a declaration, until it is told to stop.
 
-It announces to the edges upstream where their streams can be consumed as well, and how busy it is there. It may be
-killed at any moment.
+It announces to the edges upstream where their streams can be consumed as well, and how busy that edge is. It may be
+killed at any moment: a batch that was under way is published again, and stored once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import logging
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any
 
 import uvloop
 
@@ -23,129 +21,75 @@ from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import TriplewireError
 from triplewire.network.declaration import RelayDeclaration
 from triplewire.network.enrichers import Enricher, make_enricher
-from triplewire.network.route import Backoff, PositionStore, RouteRunner, RouteStatus, Sleep
-
-# Announcements: a relay tells the edges above where their streams can be heard as well, and how busy it is there.
+from triplewire.network.route import PositionStore, RouteRunner, RouteStatus, Sleep
 
 logger = logging.getLogger(__name__)
 
 
-def find_mirrored_streams(declaration: RelayDeclaration, tallies: Sequence[RouteStatus]) -> dict[str, dict[str, str]]:
-    """Of each edge above, the streams that are whole at the edge below, and their addresses for clients. Only those are
-    among them that are being carried now."""
-    found: dict[str, dict[str, str]] = {}
-    for tally in tallies:
-        strand = tally.strand
-        if declaration.address and strand.whole and strand.target.edge == declaration.to and tally.state == "listening":
-            address = f"{declaration.address}/streams/{strand.target.stream}"
-            found.setdefault(strand.source.edge, {})[strand.source.stream] = address
-    return found
+def make_enrichers(declaration: RelayDeclaration) -> list[tuple[Enricher, ...]]:
+    """Make the enrichers of each route. Raises BadRequest for an unknown one, or for options that it refuses."""
+    return [tuple(make_enricher(each) for each in route.enrichments) for route in declaration.routes]
 
 
-class Announcer:
-    """Says it again and again, and takes it back in the end."""
+class Relay:
+    """All routes of a declaration. `changed` is called when the state of a route changes; `sleep` waits between two
+    attempts, `announce_sleep` between two announcements."""
 
     def __init__(
         self,
         declaration: RelayDeclaration,
-        tallies: Sequence[RouteStatus],
-        clients: Mapping[str, AsyncClient],
-        identity: str,
+        clock: Clock,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        sleep: Sleep = asyncio.sleep,
+        announce_sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._declaration = declaration
-        self._tallies = tallies
-        self._clients = clients
-        self._identity = identity
-        self._told: set[str] = set()
+        self._clock = clock
+        self._sleep = sleep
+        self._announce_sleep = announce_sleep
+        self.statuses = [RouteStatus(route, changed) for route in declaration.routes]
 
-    async def run(self, sleep: Sleep) -> None:
-        while True:
-            await self.step()
-            await sleep(REPEATER_SECONDS / 3)
-
-    async def step(self) -> None:
-        """Tell every edge above. Who does not answer hears it the next time."""
-        for edge, streams in find_mirrored_streams(self._declaration, self._tallies).items():
+    async def run(self, stop: asyncio.Event) -> None:
+        """Relay until `stop` is set, or until every route is refused."""
+        positions = PositionStore(self._declaration.positions)
+        async with AsyncExitStack() as stack:
+            stack.enter_context(positions.lock())
+            clients = await self._open_clients(stack)
+            runners = self._make_runners(positions, clients)
+            announcer = Announcer(self._declaration, self.statuses, clients, positions.relay_id())
+            announcing = asyncio.create_task(announcer.run(self._announce_sleep))
             try:
-                health = await self._clients[self._declaration.to].health()
-                told = {"streams": streams, "load": _share(health), "free": health["free"]}
-                await self._clients[edge].announce_repeater(self._identity, told)
-                self._told.add(edge)
-            except TriplewireError as error:
-                logger.warning("%s was not told of its repeater: %s", edge, error)
-
-    async def withdraw(self) -> None:
-        """Nobody is to be sent there any more."""
-        for edge in self._told:
-            try:
-                await self._clients[edge].withdraw_repeater(self._identity)
-            except TriplewireError as error:
-                logger.warning("%s was not told that its repeater goes: %s", edge, error)
-
-
-def _share(health: Mapping[str, Any]) -> float:
-    return min(1.0, max(0.0, float(health["load"])))
-
-
-def make_enrichers(declaration: RelayDeclaration) -> list[tuple[Enricher, ...]]:
-    """Those of each strand. Raises BadRequest for one that there is not, or that does not take its options."""
-    return [tuple(make_enricher(each) for each in strand.enrichments) for strand in declaration.strands]
-
-
-@dataclass
-class Relay:
-    """One process's work. It may be cut off at any moment: what it was doing is done again, once."""
-
-    declaration: RelayDeclaration
-    clock: Clock
-    pauses: Backoff = field(default_factory=Backoff)
-    beat: Sleep = asyncio.sleep
-    """Between two announcements."""
-    tallies: list[RouteStatus] = field(default_factory=list)
-
-    async def run(self, stop: asyncio.Event, changed: Callable[[], None] = lambda: None) -> None:
-        """Carry until `stop` is set, or until no strand is left that could. `changed` is called when tallies were."""
-        ledger = PositionStore(self.declaration.positions)
-        async with AsyncExitStack() as closing:
-            closing.enter_context(ledger.held())
-            clients = await self._clients(closing)
-            runs = self._runs(ledger, clients)
-            self.tallies = [run.tally for run in runs]
-            for tally in self.tallies:
-                tally.changed = changed
-            announcer = Announcer(self.declaration, self.tallies, clients, ledger.identity())
-            announcing = asyncio.create_task(announcer.run(self.beat))
-            try:
-                await _run_until(stop, [asyncio.create_task(run.go()) for run in runs])
+                await _run_until(stop, [asyncio.create_task(runner.run()) for runner in runners])
             finally:
                 announcing.cancel()
                 await asyncio.gather(announcing, return_exceptions=True)
                 await announcer.withdraw()
 
-    async def _clients(self, closing: AsyncExitStack) -> dict[str, AsyncClient]:
-        """One for each edge. Raises BadRequest for a file with a token that cannot be read."""
-        edges = {end.edge for strand in self.declaration.strands for end in (strand.source, strand.target)}
-        return {edge: await closing.enter_async_context(self._client(edge)) for edge in sorted(edges)}
+    async def _open_clients(self, stack: AsyncExitStack) -> dict[str, AsyncClient]:
+        """Open one client for each edge. Raises BadRequest for a token file that cannot be read."""
+        edges = {end.edge for route in self._declaration.routes for end in (route.source, route.target)}
+        return {edge: await stack.enter_async_context(self._make_client(edge)) for edge in sorted(edges)}
 
-    def _client(self, edge: str) -> AsyncClient:
-        """The token of the environment is for the edge that streams go to; others get those that are for them."""
-        file = self.declaration.tokens.get(edge)
-        default = None if edge == self.declaration.to else ""
+    def _make_client(self, edge: str) -> AsyncClient:
+        """The environment's token is only for the edge downstream; each other edge gets the token that the file names
+        for it, or none."""
+        file = self._declaration.tokens.get(edge)
+        default = None if edge == self._declaration.to else ""
         return AsyncClient(edge, attempts=0, token=default if file is None else read_token_file(file))
 
-    def _runs(self, ledger: PositionStore, clients: Mapping[str, AsyncClient]) -> list[RouteRunner]:
-        made = zip(self.declaration.strands, make_enrichers(self.declaration), strict=True)
+    def _make_runners(self, positions: PositionStore, clients: Mapping[str, AsyncClient]) -> list[RouteRunner]:
         return [
             RouteRunner(
-                strand,
-                above=clients[strand.source.edge],
-                below=clients[strand.target.edge],
-                ledger=ledger,
-                clock=self.clock,
+                status,
+                upstream=clients[status.route.source.edge],
+                downstream=clients[status.route.target.edge],
+                positions=positions,
+                clock=self._clock,
                 enrichers=enrichers,
-                pauses=self.pauses,
+                sleep=self._sleep,
             )
-            for strand, enrichers in made
+            for status, enrichers in zip(self.statuses, make_enrichers(self._declaration), strict=True)
         ]
 
 
@@ -164,39 +108,92 @@ async def _wait_for_all(tasks: list[asyncio.Task[None]]) -> bool:
     return True
 
 
-# The relay process.
+class Announcer:
+    """Announces the edge downstream as a repeater to the edges upstream, again and again, and withdraws in the end."""
+
+    def __init__(
+        self,
+        declaration: RelayDeclaration,
+        statuses: Sequence[RouteStatus],
+        clients: Mapping[str, AsyncClient],
+        relay_id: str,
+    ) -> None:
+        self._declaration = declaration
+        self._statuses = statuses
+        self._clients = clients
+        self._relay_id = relay_id
+        self._announced: set[str] = set()
+
+    async def run(self, sleep: Sleep) -> None:
+        while True:
+            await self.step()
+            await sleep(REPEATER_SECONDS / 3)
+
+    async def step(self) -> None:
+        """Announce to every edge upstream. One that does not answer is told the next time."""
+        for edge, streams in find_mirrored_streams(self._declaration, self._statuses).items():
+            try:
+                health = await self._clients[self._declaration.to].health()
+                load = min(1.0, max(0.0, float(health["load"])))
+                announcement = {"streams": streams, "load": load, "free": health["free"]}
+                await self._clients[edge].announce_repeater(self._relay_id, announcement)
+                self._announced.add(edge)
+            except TriplewireError as error:
+                logger.warning("the repeater could not be announced to %s: %s", edge, error)
+
+    async def withdraw(self) -> None:
+        for edge in self._announced:
+            try:
+                await self._clients[edge].withdraw_repeater(self._relay_id)
+            except TriplewireError as error:
+                logger.warning("the repeater could not be withdrawn from %s: %s", edge, error)
 
 
-def run_relay(
-    declaration: RelayDeclaration, tell: Callable[[list[RouteStatus]], None], seconds: float
-) -> list[RouteStatus]:
-    """Carry until SIGTERM or SIGINT, or until nothing is left to carry. `tell` is shown how it is when that changes,
-    at most once in so many seconds, and at the end. The tallies, as they are then."""
-    return uvloop.run(_run_until_signal(declaration, tell, seconds))
+def find_mirrored_streams(declaration: RelayDeclaration, statuses: Sequence[RouteStatus]) -> dict[str, dict[str, str]]:
+    """Return, by edge upstream, its streams that are complete and current at the edge downstream, with their addresses
+    for clients."""
+    mirrored: dict[str, dict[str, str]] = {}
+    for status in statuses:
+        route = status.route
+        if (
+            declaration.address
+            and route.complete
+            and route.target.edge == declaration.to
+            and status.state == "listening"
+        ):
+            address = f"{declaration.address}/streams/{route.target.stream}"
+            mirrored.setdefault(route.source.edge, {})[route.source.stream] = address
+    return mirrored
 
 
-async def _run_until_signal(
-    declaration: RelayDeclaration, tell: Callable[[list[RouteStatus]], None], seconds: float
-) -> list[RouteStatus]:
-    relay, stop, changed = Relay(declaration, SystemClock()), asyncio.Event(), asyncio.Event()
+Report = Callable[[list[RouteStatus]], None]
+
+
+def run_relay(declaration: RelayDeclaration, report: Report, seconds: float) -> list[RouteStatus]:
+    """Relay until SIGTERM or SIGINT, or until every route is refused, and return the final statuses. `report` gets the
+    statuses when one changed, at most every `seconds`, and at the end."""
+    return uvloop.run(_run_until_signal(declaration, report, seconds))
+
+
+async def _run_until_signal(declaration: RelayDeclaration, report: Report, seconds: float) -> list[RouteStatus]:
+    stop, changed = asyncio.Event(), asyncio.Event()
+    relay = Relay(declaration, SystemClock(), changed=changed.set)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    telling = asyncio.create_task(_report_changes(relay, changed, tell, seconds))
+    reporting = asyncio.create_task(_report_changes(relay, changed, report, seconds))
     try:
-        await relay.run(stop, changed.set)
+        await relay.run(stop)
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-    tell(relay.tallies)
-    return relay.tallies
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    report(relay.statuses)
+    return relay.statuses
 
 
-async def _report_changes(
-    relay: Relay, changed: asyncio.Event, tell: Callable[[list[RouteStatus]], None], seconds: float
-) -> None:
+async def _report_changes(relay: Relay, changed: asyncio.Event, report: Report, seconds: float) -> None:
     while True:
         await changed.wait()
         changed.clear()
-        tell(relay.tallies)
+        report(relay.statuses)
         await asyncio.sleep(seconds)
