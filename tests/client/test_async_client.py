@@ -91,7 +91,7 @@ def test_the_past_is_asked_for_by_another_word() -> None:
     async def scene() -> None:
         async with connected() as (at, client):
             first, *_ = at.append(1, 2)
-            made = await client.subscribe(stream="test", begins="earliest")
+            made = await client.subscribe(stream="test", start="earliest")
             assert made["from"] == "earliest"
             async with aclosing(client.notifications(made["id"])) as notifications:
                 assert [(await anext(notifications))["position"] for _ in range(2)] == [
@@ -99,7 +99,7 @@ def test_the_past_is_asked_for_by_another_word() -> None:
                     format_position(first + 1),
                 ]
             with pytest.raises(InvalidField, match="from must be"):
-                await client.subscribe(stream="test", begins="yesterday")
+                await client.subscribe(stream="test", start="yesterday")
 
     run(scene())
 

@@ -32,10 +32,10 @@ def answer(at: House, made: dict[str, Any], position: int) -> None:
 def test_a_query_is_registered_listed_heard_and_ended() -> None:
     async def scene() -> None:
         async with controlled(lambda id: {"rows": 1}) as at, AsyncClient(at.url, attempts=3) as client:
-            made = await client.register(TEXT, streams=["home"], within="PT1M", begins="earliest")
+            made = await client.register(TEXT, streams=["home"], within="PT1M", start="earliest")
             assert (made["within"], made["from"]) == (60.0, "earliest")
             assert await client.queries() == [made]
-            assert await client.registered(made["id"]) == {**made, "figures": {"rows": 1}}
+            assert await client.find_query(made["id"]) == {**made, "figures": {"rows": 1}}
             (position,) = at.append(1, stream="home")
             answer(at, made, position)
             async with aclosing(client.answers(made["id"])) as answers:
@@ -44,7 +44,7 @@ def test_a_query_is_registered_listed_heard_and_ended() -> None:
                 await client.end_query(made["id"])
                 assert [each async for each in answers] == []
             with pytest.raises(NotFound):
-                await client.registered(made["id"])
+                await client.find_query(made["id"])
 
     run(scene())
 
@@ -91,7 +91,7 @@ def test_programs_without_a_loop_have_the_same() -> None:
             client.register_all([{"query": TEXT}])
             assert len([*client.register_bulk([{"query": TEXT}])]) == 1
             assert client.queries()[0]["id"] == made["id"]
-            assert client.registered(made["id"])["into"] == "other"
+            assert client.find_query(made["id"])["into"] == "other"
             (position,) = at.append(1, stream="home")
             plain = client.queries()[1]
             assert parse_position(plain["since"]) < position

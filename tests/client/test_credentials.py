@@ -41,23 +41,23 @@ def test_what_is_given_goes_before_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("of-a-file\n")
     environment = {TOKEN_FILE: str(file), CACERT: "ca.pem"}
-    assert Credentials.given(environment=environment) == Credentials("of-a-file", "ca.pem")
-    assert Credentials.given(environment={**environment, TOKEN: "said"}).token == "said"
-    assert Credentials.given("given", "mine.pem", {**environment, TOKEN: "said"}) == Credentials("given", "mine.pem")
-    assert Credentials.given("", environment={TOKEN: "said"}).token is None
-    assert Credentials.given(environment={}) == Credentials()
+    assert Credentials.resolve(environment=environment) == Credentials("of-a-file", "ca.pem")
+    assert Credentials.resolve(environment={**environment, TOKEN: "said"}).token == "said"
+    assert Credentials.resolve("given", "mine.pem", {**environment, TOKEN: "said"}) == Credentials("given", "mine.pem")
+    assert Credentials.resolve("", environment={TOKEN: "said"}).token is None
+    assert Credentials.resolve(environment={}) == Credentials()
 
 
 @pytest.mark.parametrize("text", ["a b", "a\r\nX-Evil: 1", "é", "\x00"])
 def test_what_is_no_token_is_not_put_into_a_header(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        Credentials.given(text, environment={})
+        Credentials.resolve(text, environment={})
     assert text not in str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="missing"):
-        Credentials.given(environment={TOKEN_FILE: str(tmp_path / "missing")})
+        Credentials.resolve(environment={TOKEN_FILE: str(tmp_path / "missing")})
 
     async def connect() -> None:
         Credentials(cacert=str(tmp_path / "missing")).connector()
@@ -85,7 +85,7 @@ def test_every_call_shows_it() -> None:
             async with AsyncClient(home.at.url, token=text) as client:
                 await client.publish("home", TURTLE, "text/turtle")
                 assert [each async for each in client.publish_each("home", [b'{"event":"urn:e:1"}\n'])]
-                async with client.publishing("home") as publishing:
+                async with client.open_publisher("home") as publishing:
                     assert publishing
                 assert (await anext(client.consume("home", "earliest")))["stream"] == "home"
                 assert await client.query("ASK {}") is not None

@@ -30,7 +30,7 @@ def test_each_item_of_a_request_is_acknowledged_before_the_next_is_there(packed:
 
         async with house() as at, AsyncClient(at.url) as client:
             found = []
-            async for told in client.publish_each("test", items(), packed=packed, application="app"):
+            async for told in client.publish_each("test", items(), compress=packed, application="app"):
                 found.append(told)
                 if "position" in told:
                     heard.put_nowait(told["item"])
@@ -53,7 +53,7 @@ def test_each_item_of_a_request_is_acknowledged_before_the_next_is_there(packed:
 def test_a_socket_publishes_and_hears() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:
-            async with client.publishing("test") as publishing:
+            async with client.open_publisher("test") as publishing:
                 under_way = [await publishing.send(event(number)) for number in range(1, 6)]
                 assert [(await each)["position"] for each in under_way] == [
                     format_position(number) for number in range(1, 6)
@@ -72,14 +72,14 @@ def test_a_socket_publishes_and_hears() -> None:
 
 def test_an_edge_that_goes_leaves_nobody_waiting() -> None:
     async def scene() -> None:
-        async with house() as at, AsyncClient(at.url) as client, client.publishing("test") as publishing:
+        async with house() as at, AsyncClient(at.url) as client, client.open_publisher("test") as publishing:
             await publishing.publish(event(1))
             at.edge.publishings.close()
             with pytest.raises(Unavailable):
                 await asyncio.gather(*[publishing.publish(event(number)) for number in range(2, 200)])
         async with AsyncClient("http://127.0.0.1:9") as nobody:
             with pytest.raises(Unavailable):
-                await nobody.publishing("test").__aenter__()
+                await nobody.open_publisher("test").__aenter__()
 
     run(scene())
 
@@ -89,7 +89,7 @@ def test_programs_without_a_loop_publish_too() -> None:
         with Client(url) as client:
             told = list(client.publish_each("test", [item(1), item(2)], "application/ztreamy-stream"))
             assert [each.get("position") for each in told] == [format_position(1), format_position(2), None]
-            with client.publishing("test") as publishing:
+            with client.open_publisher("test") as publishing:
                 assert publishing.publish(event(3))["position"] == format_position(3)
 
     async def scene() -> None:

@@ -18,14 +18,14 @@ def test_a_page_has_what_lies_between_two_positions() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             await publish(at, 1, 2, 3)
             await publish(at, 4, stream="other")
-            page = await client.page(after=1, upto=3)
+            page = await client.page(after=1, until=3)
             assert page.events.column_names == list(MATCHED_COLUMNS)
-            assert (page.events["position"].to_pylist(), page.reached, page.earliest) == ([2, 3], 3, None)
-            assert (await client.page()).reached == 4
+            assert (page.events["position"].to_pylist(), page.position, page.earliest) == ([2, 3], 3, None)
+            assert (await client.page()).position == 4
             other = await client.page(stream="other")
-            assert (other.events["position"].to_pylist(), other.reached) == ([4], 4)
+            assert (other.events["position"].to_pylist(), other.position) == ([4], 4)
             past = await client.page(after=9)
-            assert (past.events.num_rows, past.reached) == (0, 9)
+            assert (past.events.num_rows, past.position) == (0, 9)
 
     run(scene())
 
@@ -37,8 +37,8 @@ def test_pages_are_bounded_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
         async with house() as at, AsyncClient(at.url) as client:
             await publish(at, 1, 2, 3)
             first = await client.page()
-            second = await client.page(after=first.reached)
-            assert (first.reached, second.reached) == (2, 3)
+            second = await client.page(after=first.position)
+            assert (first.position, second.position) == (2, 3)
             assert second.events["position"].to_pylist() == [3]
 
     run(scene())

@@ -67,7 +67,7 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
 def show_(query: Query, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Print a query: its text, or with `--json` all of it; how it is doing goes to standard error."""
     with Client(url) as client:
-        found = client.registered(query)
+        found = client.find_query(query)
     if json:
         print_json(found)
         return
@@ -118,7 +118,7 @@ def register_query(text: str, parameters: dict[str, Any], following: FollowOptio
 
 
 def _inquired(parameters: dict[str, Any]) -> Any:  # noqa: ANN401 - the edge checks what is said
-    return {("begins" if name == "from" else name): each for name, each in parameters.items()}
+    return {("start" if name == "from" else name): each for name, each in parameters.items()}
 
 
 def _follow(client: Client, id: str, after: str | None, count: int | None, json: bool) -> None:

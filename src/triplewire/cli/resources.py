@@ -307,7 +307,7 @@ def list_hooks(url: Url = DEFAULT_URL, json: Json = False) -> None:
     from triplewire.client import Client
 
     with Client(url) as client:
-        found = client.hooks()
+        found = client.webhooks()
     if json:
         print_json(found)
     else:

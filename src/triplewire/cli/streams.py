@@ -114,10 +114,10 @@ def _by_item(
 ) -> Iterator[dict[str, Any]]:
     if path is None:
         pieces = _pieces(sys.stdin.buffer)  # type: ignore[arg-type]
-        yield from client.publish_each(stream, pieces, syntax or "application/x-ndjson", packed=packed)
+        yield from client.publish_each(stream, pieces, syntax or "application/x-ndjson", compress=packed)
         return
     with path.open("rb") as file:
-        yield from client.publish_each(stream, _pieces(file), syntax or _type_of(path.name), packed=packed)
+        yield from client.publish_each(stream, _pieces(file), syntax or _type_of(path.name), compress=packed)
 
 
 def _pieces(file: BufferedReader) -> Iterator[bytes]:
@@ -237,7 +237,7 @@ def consume(
     through: Any = {name: each for name, each in {**given, **asked, **filled}.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:
         if format is not None:
-            for piece in client.written(stream, format, after, **through):
+            for piece in client.consume_raw(stream, format, after, **through):
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
             return
@@ -292,7 +292,7 @@ def subscribe(
         _subscribe_bulk(bulk, url, json)
         return
     text = None if sparql is None else read_text(sparql)
-    given = {"source": source, "application": application, "vocabulary": vocabulary, "begins": begins}
+    given = {"source": source, "application": application, "vocabulary": vocabulary, "start": begins}
     filled = {name: _value(each) for name, each in parse_pairs(values or [], "--value").items()}
     wanted: Any = {name: each for name, each in {**given, "template": template, "values": filled}.items() if each}
     with Client(url, attempts=ATTEMPTS) as client:

@@ -15,182 +15,154 @@ from triplewire.rdf import TURTLE
 
 
 class AdministrationClient(BaseClient):
-    """What is kept at an edge beside events and subscriptions, and what it tells of itself."""
+    """Resources of an edge beside events and subscriptions, and its status."""
 
     async def put_template(self, name: str, sparql: str, parameters: Mapping[str, Any] | None = None) -> Json:
-        """The template in place of what had the name: `name`, `version`, `sparql`, `parameters`."""
+        """Create or replace a template; return `name`, `version`, `sparql`, `parameters`."""
         value = {"sparql": sparql, **({} if parameters is None else {"parameters": parameters})}
-        made: Json = await self._call("PUT", f"/templates/{name}", json=value)
-        return made
+        return await self._call("PUT", f"/templates/{name}", json=value)
 
     async def templates(self) -> list[Json]:
-        """All of them, in the order in which they were put."""
-        found: list[Json] = (await self._call("GET", "/templates"))["templates"]
-        return found
+        """Return all templates, in the order of their last changes."""
+        return await self._list("/templates", "templates")
 
     async def template(self, name: str) -> Json:
-        """One of them."""
-        found: Json = await self._call("GET", f"/templates/{name}")
-        return found
+        return await self._call("GET", f"/templates/{name}")
 
     async def remove_template(self, name: str) -> None:
-        """Instances that were made of it stay."""
-        await self._call("DELETE", f"/templates/{name}")
+        """Remove a template; subscriptions made from it stay."""
+        await self._send("DELETE", f"/templates/{name}")
 
     async def load_ontology(self, name: str, body: bytes | str, content_type: str = TURTLE.media_type) -> Json:
-        """What was loaded in place of what had the name: `name`, `version`, `triples`, `classes`, `properties`."""
+        """Create or replace an ontology; return `name`, `version`, `triples`, `classes`, `properties`."""
         data = body.encode() if isinstance(body, str) else body
         headers = {"Content-Type": content_type}
-        loaded: Json = await self._call("PUT", f"/ontologies/{name}", data=BytesIO(data), headers=headers)
-        return loaded
+        return await self._call("PUT", f"/ontologies/{name}", data=BytesIO(data), headers=headers)
 
     async def ontologies(self) -> list[Json]:
-        """All that are loaded, without their triples."""
-        found: list[Json] = (await self._call("GET", "/ontologies"))["ontologies"]
-        return found
+        """Return all ontologies, without their triples."""
+        return await self._list("/ontologies", "ontologies")
 
     async def ontology(self, name: str, content_type: str = TURTLE.media_type) -> bytes:
-        """The triples of one, in a syntax of one's choice."""
+        """Return the triples in a syntax."""
         return await self._send("GET", f"/ontologies/{name}", headers={"Accept": content_type})
 
     async def remove_ontology(self, name: str) -> None:
-        """Queries are answered without it from now on."""
-        await self._call("DELETE", f"/ontologies/{name}")
+        """Remove an ontology; queries are answered without it from now on."""
+        await self._send("DELETE", f"/ontologies/{name}")
 
     async def load_policy(self, text: str) -> Json:
-        """The policy in place of what was in force: its `version`, and how many `rules` it has."""
+        """Replace the policy; return its `version` and the number of its `rules`."""
         headers = {"Content-Type": "application/toml"}
-        loaded: Json = await self._call("PUT", "/policy", data=BytesIO(text.encode()), headers=headers)
-        return loaded
+        return await self._call("PUT", "/policy", data=BytesIO(text.encode()), headers=headers)
 
     async def policy(self, version: str | None = None) -> str:
-        """The text of the policy in force, or of one that was."""
-        asked = "" if version is None else f"?version={quote(version, safe='')}"
-        return (await self._send("GET", f"/policy{asked}")).decode()
+        """Return the text of the policy in force, or of an older version."""
+        parameters = "" if version is None else f"?version={quote(version, safe='')}"
+        return (await self._send("GET", f"/policy{parameters}")).decode()
 
     async def policy_versions(self) -> list[Json]:
-        """All that ever were, the newest first."""
-        found: list[Json] = (await self._call("GET", "/policy/versions"))["versions"]
-        return found
+        """Return all versions, the newest first."""
+        return await self._list("/policy/versions", "versions")
 
     async def remove_policy(self) -> None:
-        """From now on there is none."""
-        await self._call("DELETE", "/policy")
+        await self._send("DELETE", "/policy")
 
     async def put_shapes(
         self, stream: str, body: bytes | str, content_type: str = TURTLE.media_type, mode: str = "refuse"
     ) -> Json:
-        """The shapes in place of those that the stream had: `stream`, `mode`, `version`, `triples`. What is published
-        from now on and does not conform is refused, or with the mode `mark` marked."""
+        """Create or replace the shapes of a stream; return `stream`, `mode`, `version`, `triples`.
+
+        Events published from now on that do not conform are refused, or marked if the mode is `mark`.
+        """
         data, headers = body.encode() if isinstance(body, str) else body, {"Content-Type": content_type}
         path = f"/streams/{stream}/shapes"
-        made: Json = await self._call("PUT", path, data=BytesIO(data), headers=headers, params={"mode": mode})
-        return made
+        return await self._call("PUT", path, data=BytesIO(data), headers=headers, params={"mode": mode})
 
     async def shapes(self, stream: str, content_type: str = TURTLE.media_type) -> bytes:
-        """The shapes of a stream, in a syntax of one's choice."""
+        """Return the shapes of a stream in a syntax."""
         return await self._send("GET", f"/streams/{stream}/shapes", headers={"Accept": content_type})
 
     async def remove_shapes(self, stream: str) -> None:
-        """What is published from now on is not judged."""
-        await self._call("DELETE", f"/streams/{stream}/shapes")
+        """Remove the shapes of a stream; events are not validated from now on."""
+        await self._send("DELETE", f"/streams/{stream}/shapes")
 
     async def erase(self, scope: ErasureScope | str, name: str, by: str | None = None) -> Json:
-        """The receipt of an erasure: of the `event` of an id, of all that comes from a `source`, or of all quads that
-        name an IRI as their `subject` or object. It is done when its `completed` says when."""
-        given = {} if by is None else {"by": by}
+        """Erase the `event` of an id, all events of a `source`, or all quads with an IRI as `subject` or object.
+
+        Returns the receipt. The erasure is complete when the receipt has a time in `completed`.
+        """
+        author = {} if by is None else {"by": by}
         if scope == ErasureScope.EVENT:
-            asked: Json = await self._call("DELETE", f"/events/{quote(name, safe='')}", params=given)
-        else:
-            asked = await self._call("DELETE", "/events", params={str(scope): name, **given})
-        return asked
+            return await self._call("DELETE", f"/events/{quote(name, safe='')}", params=author)
+        return await self._call("DELETE", "/events", params={str(scope): name, **author})
 
     async def erasure(self, id: str) -> Json:
-        """A receipt."""
-        found: Json = await self._call("GET", f"/erasures/{id}")
-        return found
+        """Return a receipt."""
+        return await self._call("GET", f"/erasures/{id}")
 
     async def erasures(self) -> list[Json]:
-        """All receipts, in the order of their last changes."""
-        return await self._pages("/erasures", "erasures")
+        """Return all receipts, in the order of their last changes."""
+        return await self._list_pages("/erasures", "erasures")
 
-    async def hooks(self) -> list[Json]:
-        """Who is told by POST, and how far each is."""
-        return await self._pages("/hooks", "hooks")
+    async def webhooks(self) -> list[Json]:
+        """Return all webhooks with their progress."""
+        return await self._list_pages("/hooks", "hooks")
 
     async def dead_letters(self, id: str) -> list[Json]:
-        """What was parked of a hook."""
-        return await self._pages(f"/subscriptions/{id}/dead-letters", "letters")
+        """Return the notifications that could not be delivered to a webhook."""
+        return await self._list_pages(f"/subscriptions/{id}/dead-letters", "letters")
 
     async def replay(self, id: str, positions: Sequence[str] | None = None) -> Json:
-        """Have what was parked delivered again, all of it or what lies at positions: how many that is."""
-        asked: Json = await self._call(
-            "POST", f"/subscriptions/{id}/replay", json={"positions": list(positions)} if positions else {}
-        )
-        return asked
+        """Deliver dead letters again, all or those at positions; return their number."""
+        chosen = {"positions": list(positions)} if positions else {}
+        return await self._call("POST", f"/subscriptions/{id}/replay", json=chosen)
 
     async def drop_dead_letters(self, id: str, positions: Sequence[str] | None = None) -> None:
-        """What was parked is not delivered any more, all of it or what lies at positions."""
-        named = [("position", each) for each in positions or ()]
-        await self._call("DELETE", f"/subscriptions/{id}/dead-letters", params=named)
-
-    async def _pages(self, path: str, name: str) -> list[Json]:
-        found: list[Json] = []
-        cursor: str | None = "earliest"
-        while cursor is not None:
-            page = await self._call("GET", path, params={"cursor": cursor})
-            found += page[name]
-            cursor = page["next"]
-        return found
+        """Delete dead letters, all or those at positions."""
+        chosen = [("position", each) for each in positions or ()]
+        await self._send("DELETE", f"/subscriptions/{id}/dead-letters", params=chosen)
 
     async def create_token(
         self, name: str, allow: Sequence[str], *, roles: Sequence[str] = (), expires: str | None = None
     ) -> Json:
-        """A token for somebody: what it is told of, and the text of it as `token`, which nobody can tell afterwards.
-        `allow` says what it lets do (`publish:home`), `expires` for how long (`30d`)."""
-        order = {"name": name, "allow": list(allow), "roles": list(roles)}
-        made: Json = await self._call("POST", "/tokens", json=order | ({} if expires is None else {"expires": expires}))
-        return made
+        """Create a token; return its description and, this once, its text as `token`.
+
+        `allow` lists its scopes (`publish:home`), `expires` limits its lifetime (`30d`).
+        """
+        request = {"name": name, "allow": list(allow), "roles": list(roles)}
+        return await self._call("POST", "/tokens", json=request | ({} if expires is None else {"expires": expires}))
 
     async def tokens(self) -> list[Json]:
-        """All of them, in the order in which they were made, without their texts."""
-        found: list[Json] = (await self._call("GET", "/tokens"))["tokens"]
-        return found
+        """Return all tokens, in the order of their creation, without their texts."""
+        return await self._list("/tokens", "tokens")
 
     async def revoke_token(self, id: str) -> None:
-        """It is good for nothing from now on, and who came in by it is sent away."""
-        await self._call("DELETE", f"/tokens/{id}")
+        """Revoke a token; clients that are connected with it are disconnected."""
+        await self._send("DELETE", f"/tokens/{id}")
 
-    async def announce_repeater(self, id: str, told: Mapping[str, Any]) -> None:
-        """A relay tells where streams of this edge can be heard as well: `streams`, `load`, `free`. It is believed for
-        some seconds."""
-        await self._call("PUT", f"/repeaters/{id}", json=dict(told))
+    async def announce_repeater(self, id: str, status: Mapping[str, Any]) -> None:
+        """Announce that a relay serves streams of this edge: `streams`, `load`, `free`. Valid for some seconds."""
+        await self._send("PUT", f"/repeaters/{id}", json=dict(status))
 
     async def withdraw_repeater(self, id: str) -> None:
-        """They cannot any more."""
-        await self._call("DELETE", f"/repeaters/{id}")
+        await self._send("DELETE", f"/repeaters/{id}")
 
     async def health(self) -> Json:
-        """How things stand, good or bad."""
-        told: Json = await self._call("GET", "/health", bad_is_fine=True)
-        return told
+        """Return the health of the edge, also when it is bad."""
+        return await self._call("GET", "/health", accept_failure=True)
 
     async def edges(self) -> list[Json]:
-        """How each edge stands that is over the same directory as the one that answers."""
-        told: Json = await self._call("GET", "/edges")
-        return list(told["edges"])
+        """Return the status of each edge that serves the same directory as this one."""
+        return await self._list("/edges", "edges")
 
     async def streams(self) -> list[Json]:
-        """What flows out of these edges together, by stream."""
-        told: Json = await self._call("GET", "/streams")
-        return list(told["streams"])
-
-
-# Inquiries: continuous queries, registered at an edge, seen and ended.
+        """Return what these edges deliver together, by stream."""
+        return await self._list("/streams", "streams")
 
 
 class ContinuousQueryOptions(TypedDict, total=False):
-    """What a continuous query may say beside its text."""
+    """Options of a continuous query beside its text."""
 
     name: str
     semantics: str
@@ -201,44 +173,33 @@ class ContinuousQueryOptions(TypedDict, total=False):
     lateness: float | str
     late: str
     into: str
-    begins: str
-    """`from`, which is a word of Python."""
+    start: str
+    """The field `from`, which is a keyword of Python: `earliest`, a position, or a time."""
 
 
-def registration_body(text: str, inquired: Mapping[str, Any]) -> Json:
-    """What is sent for one."""
-    return {"query": text, **{("from" if name == "begins" else name): each for name, each in inquired.items()}}
+def rename_start(options: Mapping[str, Any]) -> Json:
+    """Return options with the names that the edge has for them."""
+    return {("from" if name == "start" else name): value for name, value in options.items()}
 
 
 class ContinuousQueryClient(AdministrationClient):
-    """Standing questions across events, but for their answers."""
+    """Registration of continuous queries."""
 
-    async def register(self, text: str, **inquired: Unpack[ContinuousQueryOptions]) -> Json:
-        """The query that was registered: all that is published from now on counts for it, and what came since `begins`:
-        `earliest`, a position, or a time."""
-        made: Json = await self._call("POST", "/queries", json=registration_body(text, inquired))
-        return made
+    async def register(self, text: str, **options: Unpack[ContinuousQueryOptions]) -> Json:
+        """Register a query over all events that are published from now on, and over earlier ones since `start`."""
+        return await self._call("POST", "/queries", json={"query": text, **rename_start(options)})
 
-    async def register_all(self, inquiries: Sequence[Mapping[str, Any]]) -> list[Json]:
-        """Many at once, all or none: objects with `query` and what else there is to say."""
-        made: list[Json] = await self._call("POST", "/queries", json=list(inquiries))
-        return made
+    async def register_all(self, requests: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """Register many queries, all or none: objects with `query` and options."""
+        return await self._post_all("/queries", requests)
 
     async def queries(self) -> list[Json]:
-        """All of them, in the order in which they were registered."""
-        found: list[Json] = []
-        cursor: str | None = "earliest"
-        while cursor is not None:
-            page = await self._call("GET", "/queries", params={"cursor": cursor})
-            found += page["queries"]
-            cursor = page["next"]
-        return found
+        """Return all continuous queries, in the order of their registration."""
+        return await self._list_pages("/queries", "queries")
 
-    async def registered(self, id: str) -> Json:
-        """One of them, and how it is doing."""
-        found: Json = await self._call("GET", f"/queries/{id}")
-        return found
+    async def find_query(self, id: str) -> Json:
+        """Return a continuous query with its figures."""
+        return await self._call("GET", f"/queries/{id}")
 
     async def end_query(self, id: str) -> None:
-        """From now on nothing counts for it."""
-        await self._call("DELETE", f"/queries/{id}")
+        await self._send("DELETE", f"/queries/{id}")

@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 
 from triplewire.client import publishing, results
-from triplewire.client.administration import ContinuousQueryClient
+from triplewire.client.administration import ContinuousQueryClient, rename_start
 from triplewire.client.feeds import Feed, FeedMessage
 from triplewire.client.problems import parse_problem
 from triplewire.client.publishing import Items, StreamingPublisher
@@ -22,15 +22,11 @@ from triplewire.model import END, START, Event, Kind, StreamEvent, format_positi
 from triplewire.model.errors import Unavailable
 from triplewire.rdf import N_QUADS, encode, encode_addressed
 
-# Bulks: many subscriptions as lines of JSON on their way to an edge, and its answers on their way back.
-
-BULK_MEDIA_TYPE = "application/x-ndjson"
-
 _PIECE = 64 * 1024
 
 
 class SubscriptionOptions(TypedDict, total=False):
-    """What a subscription may say beside its query, kind and stream."""
+    """Options of a subscription beside its query, kind and stream."""
 
     source: str | list[str]
     application: str | list[str]
@@ -40,15 +36,39 @@ class SubscriptionOptions(TypedDict, total=False):
     version: str
     ttl: float
     entailment: str
-    begins: str
-    """`from`, which is a word of Python."""
+    start: str
+    """The field `from`, which is a keyword of Python: `earliest`, a position, or a time."""
 
 
-async def encode_lines(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:
-    """A line for each, in pieces that are worth sending. Bytes are lines already."""
+class StreamFilterOptions(TypedDict, total=False):
+    """A filter of a stream. An event passes if it meets all options; any of several values will do."""
+
+    source: str | Sequence[str]
+    application: str | Sequence[str]
+    vocabulary: str | Sequence[str]
+    """A prefix of the IRI of some predicate or class of the event."""
+    ask: str | Sequence[str]
+    """ASK queries."""
+    filter: str
+    """The name of a filter of the deployment."""
+    parameters: Mapping[str, str]
+    """The parameters of that filter."""
+
+
+def filter_parameters(filters: StreamFilterOptions) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a filter in an address."""
+    for name in ("source", "application", "vocabulary", "ask", "filter"):
+        given = filters.get(name, ())
+        assert isinstance(given, str | Sequence), "others are no parameters of their own"
+        yield from ((name, each) for each in ([given] if isinstance(given, str) else given))
+    yield from ((f"filter.{name}", each) for name, each in filters.get("parameters", {}).items())
+
+
+async def encode_lines(requests: Iterable[Mapping[str, Any] | bytes]) -> AsyncIterator[bytes]:
+    """Yield a line of JSON for each request, in pieces that are worth sending. Bytes are lines already."""
     lines, size = list[bytes](), 0
-    for wish in wishes:
-        lines.append(wish.rstrip(b"\n") if isinstance(wish, bytes) else orjson.dumps(dict(wish)))
+    for request in requests:
+        lines.append(request.rstrip(b"\n") if isinstance(request, bytes) else orjson.dumps(dict(request)))
         size += len(lines[-1])
         if size > _PIECE:
             yield b"\n".join((*lines, b""))
@@ -56,47 +76,11 @@ async def encode_lines(wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncIter
     yield b"\n".join((*lines, b""))
 
 
-async def decode_lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """The lines of an answer."""
-    rest = b""
-    async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield orjson.loads(line)
-
-
-# Sieves: what of a stream is to be told, as parameters of its address.
-
-
-class StreamFilterOptions(TypedDict, total=False):
-    """All that is given must hold for an event to be told; of several values any will do."""
-
-    source: str | Sequence[str]
-    application: str | Sequence[str]
-    vocabulary: str | Sequence[str]
-    """How the IRI of some predicate or class of the event begins."""
-    ask: str | Sequence[str]
-    """ASK queries."""
-    filter: str
-    """The name of a filter of the deployment."""
-    parameters: Mapping[str, str]
-    """What that filter is made with."""
-
-
-def filter_parameters(through: StreamFilterOptions) -> Iterator[tuple[str, str]]:
-    """Of the address."""
-    for name in ("source", "application", "vocabulary", "ask", "filter"):
-        given = through.get(name, ())
-        assert isinstance(given, str | Sequence), "others are no parameters of their own"
-        yield from ((name, each) for each in ([given] if isinstance(given, str) else given))
-    yield from ((f"filter.{name}", each) for name, each in through.get("parameters", {}).items())
-
-
 _FOREVER = aiohttp.ClientTimeout(total=None)
 _ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
-"""A query may wait its turn, and Spark may have to start; then pieces come as they are found."""
+"""A query may wait in the queue, and Spark may have to start; then pieces arrive as they are found."""
 _LASTING_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
-"""Who publishes may have nothing to say for long, and hears nothing then."""
+"""A publisher may be silent for long, and gets no acknowledgements then."""
 _KEY = "Idempotency-Key"
 _HEADERS = {
     "id": "Event-Id",
@@ -113,88 +97,88 @@ logger = logging.getLogger(__name__)
 
 
 def warn_of_gap(gap: Json) -> None:
-    """What is done about a gap unless a program knows better."""
+    """Log a gap: the default of `on_gap`."""
     logger.warning("events after %s are gone; going on from %s", gap["asked"], gap["earliest"])
 
 
 class AsyncClient(ContinuousQueryClient):
-    """Talks to one edge. Errors are those of `triplewire.model.errors`, made from the edge's problem documents.
+    """A client of one edge. Errors are those of `triplewire.model.errors`, made from the edge's problem documents.
 
-    To be used as `async with`; it keeps connections open between calls.
+    To be used as `async with`; connections stay open between calls.
     """
 
     async def publish(
         self,
+        /,
         stream: str,
         body: bytes | str | Iterable[Event],
         content_type: str = N_QUADS.media_type,
         **headers: str,
     ) -> Json:
-        """The receipt, once the events are durable: `events`, `first`, `last`, `position`.
+        """Return the receipt, once the events are durable: `events`, `first`, `last`, `position`.
 
         `body` is RDF text in the syntax of `content_type`, or events. `headers` are `id`, `source`, `application`
-        and `time`, each that of a single event, `key`: what was published with it is not published again, and
-        `encoding` where the bytes of `body` are compressed already: `gzip`, `deflate`, `zstd`.
+        and `time`, each of a single event; `key`, under which a body is published once; and `encoding`, if the bytes
+        of `body` are compressed: `gzip`, `deflate`, `zstd`.
         """
         data = body.encode() if isinstance(body, str) else body
         if not isinstance(data, bytes):
             data, content_type = encode(data, N_QUADS), N_QUADS.media_type
-        given = {_HEADERS[name]: value for name, value in headers.items()}
-        sent = {"Content-Type": content_type, **given}
-        receipt: Json = await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=sent)
-        return receipt
+        fields = {"Content-Type": content_type, **_header_fields(headers)}
+        return await self._call("POST", f"/streams/{stream}", data=BytesIO(data), headers=fields)
 
     async def publish_each(
         self,
+        /,
         stream: str,
         items: Items,
         content_type: str = publishing.MEDIA_TYPE,
         *,
-        packed: bool = False,
+        compress: bool = False,
         **headers: str,
     ) -> AsyncGenerator[Json, None]:
-        """Publish for as long as there are items, over one request; of each, as soon as it is durable, its number, from
-        1 on, as `item`, and either `position` or `problem`. In the end `end` says how many there were.
+        """Publish items over one request for as long as there are any.
 
-        Items are events, objects of JSON, or bytes of `content_type`: lines of JSON, Ztreamy items or N-Quads. They are
-        asked for in another thread. `packed` sends them with gzip; `headers` are `source`, `application`, `time`.
+        Yields for each item, as soon as it is durable, its number, from 1 on, as `item`, and either `position` or
+        `problem`; at last `end` with the number of items. Items are events, JSON objects, or bytes of `content_type`:
+        lines of JSON, Ztreamy items or N-Quads; the iterable runs in another thread. `compress` sends them with gzip;
+        `headers` are `source`, `application`, `time`.
         """
-        given = {_HEADERS[name]: value for name, value in headers.items()}
-        sent = {"Content-Type": content_type, **given, **({"Content-Encoding": "gzip"} if packed else {})}
-        body = publishing.stream_body(items, packed=packed)
-        options: Any = {"params": {"ack": "each"}, "headers": sent, "timeout": _LASTING_TIMEOUT}
-        try:
-            async with self._open().post(f"{self._url}/streams/{stream}", data=body, **options) as response:
-                if response.status >= 400:
-                    raise parse_problem(response.status, await response.read())
-                async for told in decode_lines(response.content.iter_any()):
-                    if "begin" not in told:
-                        yield told
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
+        encoding = {"Content-Encoding": "gzip"} if compress else {}
+        options: Any = {
+            "params": {"ack": "each"},
+            "headers": {"Content-Type": content_type, **_header_fields(headers), **encoding},
+            "timeout": _LASTING_TIMEOUT,
+        }
+        body = publishing.stream_body(items, compress=compress)
+        async with aclosing(self._stream_json_lines(f"/streams/{stream}", body, **options)) as lines:
+            async for line in lines:
+                if "begin" not in line:
+                    yield line
 
     @asynccontextmanager
-    async def publishing(
+    async def open_publisher(
         self, stream: str, content_type: str = publishing.MEDIA_TYPE
     ) -> AsyncIterator[StreamingPublisher]:
-        """A WebSocket that publishes item by item, open while the block lasts; what was sent is waited for."""
+        """A WebSocket that publishes item by item, open while the block lasts, which waits for acknowledgements."""
         url = f"{self._url}/streams/{stream}/publish"
         try:
             socket = await self._open().ws_connect(url, params={"type": content_type}, max_msg_size=0)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
-        made = StreamingPublisher(socket)
+            raise self._unavailable(error) from error
+        publisher = StreamingPublisher(socket)
         try:
-            yield made
+            yield publisher
         finally:
-            await made.close()
+            await publisher.close()
 
     async def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> Json:
-        """The receipt, without `stream`, of events that each have a stream and headers of their own. What was published
-        with the key is not published again, for as long as the log keeps it: the receipt is the first one's."""
-        sent = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
-        receipt: Json = await self._call("POST", "/events", data=BytesIO(encode_addressed(events)), headers=sent)
-        return receipt
+        """Publish events that each have a stream and headers of their own; return the receipt, without `stream`.
+
+        Under one key events are published once, for as long as the log keeps it: the receipt is that of the first time.
+        """
+        headers = {"Content-Type": N_QUADS.media_type, **({} if key is None else {_KEY: key})}
+        return await self._call("POST", "/events", data=BytesIO(encode_addressed(events)), headers=headers)
 
     def consume(
         self,
@@ -202,29 +186,25 @@ class AsyncClient(ContinuousQueryClient):
         after: str | None = None,
         *,
         on_gap: OnGap = warn_of_gap,
-        **through: Unpack[StreamFilterOptions],
+        **filters: Unpack[StreamFilterOptions],
     ) -> AsyncGenerator[Json, None]:
-        """Events of a stream, after a position, from `earliest`, or from now on; goes on when a connection breaks.
+        """Yield events of a stream, after a position, from `earliest`, or from now on; reconnects and resumes.
 
-        Only those are told that are let `through`; the rest is not even sent. `on_gap` is told when what was asked for
-        had been trimmed away already. Raises Unavailable where a query or filter of them fails at the edge.
+        `filters` are applied at the edge. `on_gap` is called when events after the position have been trimmed already.
+        Raises Unavailable if a query or filter fails at the edge.
         """
-        return self._feed(f"/streams/{stream}", after, on_gap, tuple(filter_parameters(through)))
+        return self._feed(f"/streams/{stream}", after, on_gap, tuple(filter_parameters(filters)))
 
-    async def written(
-        self, stream: str, format: str, after: str | None = None, **through: Unpack[StreamFilterOptions]
+    def consume_raw(
+        self, stream: str, format: str, after: str | None = None, **filters: Unpack[StreamFilterOptions]
     ) -> AsyncGenerator[bytes, None]:
-        """A stream in a format of the edge's, such as `messages-trig` or `jelly`, byte for byte as it comes, until the
-        connection ends: nothing is read of it, so that it does not go on by itself."""
-        asked = [*filter_parameters(through), ("format", format), *([] if after is None else [("after", after)])]
-        try:
-            async with self._open().get(f"{self._url}/streams/{stream}", params=asked, timeout=_FOREVER) as response:
-                if response.status >= 400:
-                    raise parse_problem(response.status, await response.read())
-                async for piece in response.content.iter_any():
-                    yield piece
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
+        """Yield a stream in a format of the edge, such as `messages-trig` or `jelly`, byte for byte.
+
+        Ends with the connection: the bytes are not parsed, so that it cannot resume.
+        """
+        position = [] if after is None else [("after", after)]
+        parameters = [*filter_parameters(filters), ("format", format), *position]
+        return self._stream("GET", f"/streams/{stream}", params=parameters, timeout=_FOREVER)
 
     def listen(
         self,
@@ -234,78 +214,67 @@ class AsyncClient(ContinuousQueryClient):
         parameters: Iterable[tuple[str, str]] = (),
         relay: str | None = None,
     ) -> AsyncGenerator[FeedMessage, None]:
-        """Every message of a stream, those about the connection too. `parameters` are filters and others that an edge
-        takes in the address; a `relay` tells its id, and is served without waiting, before others."""
-        told = {} if relay is None else {"Relay-Id": relay}
+        """Yield every message of a stream, those about the connection too.
+
+        `parameters` are those of the address, filters among them; a `relay` sends its id and is served without linger.
+        """
+        headers = {} if relay is None else {"Relay-Id": relay}
         given = [*parameters, *([] if relay is None else [("buffer", "0")])]
         url = f"{self._url}/streams/{stream}"
-        return Feed(self._open(), url, after, self._attempts, tuple(given), told, positions=True).messages()
+        return Feed(self._open(), url, after, self._attempts, tuple(given), headers, positions=True).messages()
 
-    async def page(self, after: int = START, upto: int = END, stream: str | None = None) -> results.LogPage:
-        """The first events at positions p with `after < p <= upto` that the log keeps, of one stream or of all."""
-        asked = {"after": format_position(after), "upto": format_position(upto)} | (
-            {} if stream is None else {"stream": stream}
-        )
-        return results.parse_log_page(await self._send("GET", "/events", params=asked))
+    async def page(self, after: int = START, until: int = END, stream: str | None = None) -> results.LogPage:
+        """Return the first events at positions p with `after < p <= until` that the log keeps, of one stream or all."""
+        parameters = {"after": format_position(after), "upto": format_position(until)}
+        if stream is not None:
+            parameters["stream"] = stream
+        return results.parse_log_page(await self._send("GET", "/events", params=parameters))
 
     async def subscribe(
         self,
         sparql: str | None = None,
         kind: Kind | str = Kind.SIGNAL,
         stream: str | list[str] | None = None,
-        **wanted: Unpack[SubscriptionOptions],
+        **options: Unpack[SubscriptionOptions],
     ) -> Json:
-        """The subscription that was made; every event published from now on is matched against it, and those from
-        `begins` on that came before: `earliest`, a position, or a time."""
-        given = {("from" if name == "begins" else name): each for name, each in wanted.items()}
-        (made,) = await self.subscribe_all([{"sparql": sparql, "kind": str(kind), "stream": stream, **given}])
-        return made
+        """Create a subscription to all events that are published from now on, and to earlier ones since `start`."""
+        request = {"sparql": sparql, "kind": str(kind), "stream": stream, **rename_start(options)}
+        (subscription,) = await self.subscribe_all([request])
+        return subscription
 
-    async def subscribe_all(self, wishes: Sequence[Mapping[str, Any]]) -> list[Json]:
-        """Many subscriptions at once, all or none: objects with `sparql`, `kind` and `stream`."""
-        made: list[Json] = await self._call("POST", "/subscriptions", json=list(wishes))
-        return made
+    async def subscribe_all(self, requests: Sequence[Mapping[str, Any]]) -> list[Json]:
+        """Create many subscriptions, all or none: objects with `sparql`, `kind` and `stream`."""
+        return await self._post_all("/subscriptions", requests)
 
-    def subscribe_bulk(self, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
-        """Any number of subscriptions, each for itself: for each its `line` and either `id` and `position` or `error`.
-        A wish is an object, or a line of JSON in bytes."""
-        return self._bulk("/subscriptions", wishes)
+    def subscribe_bulk(self, requests: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+        """Create any number of subscriptions, each on its own: objects, or lines of JSON in bytes.
 
-    def register_bulk(self, inquiries: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
-        """The same for continuous queries."""
-        return self._bulk("/queries", inquiries)
+        Yields for each its `line` and either `id` and `position` or `error`.
+        """
+        return self._bulk("/subscriptions", requests)
 
-    async def _bulk(self, path: str, wishes: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
-        headers = {"Content-Type": BULK_MEDIA_TYPE}
-        sent = self._open().post(self._url + path, data=encode_lines(wishes), headers=headers, timeout=_ANSWER_TIMEOUT)
-        try:
-            async with sent as response:
-                if response.status >= 400:
-                    raise parse_problem(response.status, await response.read())
-                async for told in decode_lines(response.content.iter_any()):
-                    yield told
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
+    def register_bulk(self, requests: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+        """Register any number of continuous queries, each on its own, as `subscribe_bulk` does."""
+        return self._bulk("/queries", requests)
+
+    def _bulk(self, path: str, requests: Iterable[Mapping[str, Any] | bytes]) -> AsyncGenerator[Json, None]:
+        headers = {"Content-Type": publishing.MEDIA_TYPE}
+        return self._stream_json_lines(path, encode_lines(requests), headers=headers, timeout=_ANSWER_TIMEOUT)
 
     async def subscriptions(self) -> list[Json]:
-        """All of them, in the order in which they were made."""
-        found: list[Json] = []
-        cursor: str | None = "earliest"
-        while cursor is not None:
-            page = await self._call("GET", "/subscriptions", params={"cursor": cursor})
-            found += page["subscriptions"]
-            cursor = page["next"]
-        return found
+        """Return all subscriptions, in the order of their creation."""
+        return await self._list_pages("/subscriptions", "subscriptions")
 
     async def unsubscribe(self, id: str) -> None:
-        """End a subscription."""
-        await self._call("DELETE", f"/subscriptions/{id}")
+        await self._send("DELETE", f"/subscriptions/{id}")
 
     def notifications(
         self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn_of_gap
     ) -> AsyncGenerator[Json, None]:
-        """What matched, by default from the subscription's beginning on; ends when the subscription does. Of several
-        all is told over one connection, in the order of events; it ends when all of them have."""
+        """Yield the matches of a subscription, by default from its first on; ends when the subscription does.
+
+        Those of several subscriptions come over one connection, in the order of events, until all of them have ended.
+        """
         if isinstance(id, str):
             return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
         return self._feed("/notifications", after, on_gap, [("subscription", each) for each in id])
@@ -313,39 +282,41 @@ class AsyncClient(ContinuousQueryClient):
     def answers(
         self, id: str | Sequence[str], after: str | None = None, *, on_gap: OnGap = warn_of_gap
     ) -> AsyncGenerator[Json, None]:
-        """What a continuous query finds, by default since it was registered; ends when the query does, or is suspended.
-        Of several all is told over one connection."""
+        """Yield the answers of a continuous query, by default since its registration, until it ends or is suspended.
+
+        Those of several queries come over one connection.
+        """
         if isinstance(id, str):
             return self._feed(f"/queries/{id}/answers", after, on_gap)
         return self._feed("/notifications", after, on_gap, [("query", each) for each in id])
 
-    async def query(self, sparql: str, **how: Unpack[QueryOptions]) -> Json:
-        """A SPARQL 1.1 JSON results document over everything that was ever published."""
-        how["format"] = "json"
-        async with self.answer(sparql, **how) as answer:
+    async def query(self, sparql: str, **options: Unpack[QueryOptions]) -> Json:
+        """Return a SPARQL 1.1 JSON results document over the history of all streams."""
+        options["format"] = "json"
+        async with self.answer(sparql, **options) as answer:
             document: Json = orjson.loads(b"".join([piece async for piece in answer]))
         return document
 
-    async def rows(self, sparql: str, **how: Unpack[QueryOptions]) -> AsyncGenerator[Json, None]:
-        """The solutions of a SELECT as they are found: terms by variable, as in the JSON results format."""
-        how["format"] = "json"
+    async def rows(self, sparql: str, **options: Unpack[QueryOptions]) -> AsyncGenerator[Json, None]:
+        """Yield the solutions of a SELECT as they arrive: terms by variable, as in the JSON results format."""
+        options["format"] = "json"
         rows = ResultParser()
-        async with self.answer(sparql, **how) as answer:
+        async with self.answer(sparql, **options) as answer:
             async for piece in answer:
                 for row in rows.feed(piece):
                     yield row
 
     @asynccontextmanager
-    async def answer(self, sparql: str, **how: Unpack[QueryOptions]) -> AsyncIterator[QueryResponse]:
-        """The answer in any format, byte for byte; who leaves before its end ends the query."""
+    async def answer(self, sparql: str, **options: Unpack[QueryOptions]) -> AsyncIterator[QueryResponse]:
+        """The answer in any format, byte for byte; leaving the block before the end cancels the query."""
         headers = {"Content-Type": "application/sparql-query", "Accept": "*/*"}
-        options: Any = {"params": {name: str(value) for name, value in how.items()}, "headers": headers}
+        sent: Any = {"params": {name: str(value) for name, value in options.items()}, "headers": headers}
         try:
             response = await self._open().post(
-                f"{self._url}/sparql", data=sparql.encode(), timeout=_ANSWER_TIMEOUT, **options
+                f"{self._url}/sparql", data=sparql.encode(), timeout=_ANSWER_TIMEOUT, **sent
             )
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
+            raise self._unavailable(error) from error
         async with response:
             if response.status >= 400:
                 raise parse_problem(response.status, await response.read())
@@ -357,12 +328,16 @@ class AsyncClient(ContinuousQueryClient):
         url, given = self._url + path, tuple(parameters)
         feed = Feed(self._open(), url, after, self._attempts, given, transport=self._transport)
         async with aclosing(feed.messages()) as messages:
-            async for heard in messages:
-                if heard.event == "gap":
-                    on_gap(heard.data)
-                elif heard.event == "failed":
-                    raise Unavailable(heard.data["detail"])
-                elif heard.event == "undecided":
-                    logger.warning("position %s: %s", heard.data["position"], heard.data["detail"])
-                elif heard.event != "end":
-                    yield heard.data
+            async for message in messages:
+                if message.event == "gap":
+                    on_gap(message.data)
+                elif message.event == "failed":
+                    raise Unavailable(message.data["detail"])
+                elif message.event == "undecided":
+                    logger.warning("position %s: %s", message.data["position"], message.data["detail"])
+                elif message.event != "end":
+                    yield message.data
+
+
+def _header_fields(headers: Mapping[str, str]) -> dict[str, str]:
+    return {_HEADERS[name]: value for name, value in headers.items()}

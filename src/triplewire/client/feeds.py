@@ -1,8 +1,8 @@
 """Feeds: SSE and WebSocket subscriptions that reconnect and resume after the last id.
 
 Every message is delivered once, in order. The server may redirect a feed to another edge; positions belong to one
-edge, so that away from home messages carry event ids, which every edge understands. Over a WebSocket each message is
-acknowledged when the next one is asked for.
+edge, so that away from its first edge a feed resumes after event ids, which every edge understands. Over a WebSocket
+each message is acknowledged when the next one is requested.
 """
 
 from __future__ import annotations
@@ -20,20 +20,16 @@ from yarl import URL
 from triplewire.client.problems import parse_problem
 from triplewire.model.errors import NotFound, TooManyRequests, TriplewireError, Unavailable
 
-# Courses: where a feed listens now. At home, or at another edge that it was sent to, after the same event.
-#
-# Positions are those of one edge. Away, messages have the ids of events, which every edge understands: whatever the
-# last id is, it is right at home.
-
 _HOPS = 5
-"""Redirections in a row before a feed goes home, and asks to stay."""
+"""Redirects in a row before a feed returns to its first edge, and requests to stay there."""
 _ENDING = ("subscription", "query")
-"""What is listened to that may end."""
+"""Parameters that name feeds which may end."""
 
 
 @dataclass
 class FeedLocation:
-    """One feed's way. `after` counts until there is a last id."""
+    """The edge that a feed reads from: `home`, or the one that it was redirected to. `after` holds until there is a
+    last id."""
 
     home: URL
     parameters: tuple[tuple[str, str], ...] = ()
@@ -43,48 +39,44 @@ class FeedLocation:
     _stay: bool = False
 
     def url(self, last: str | None) -> URL:
-        """What to ask for."""
         if self.away is not None:
             return self.away
         after = [("after", self.after)] if self.after is not None and last is None else []
         return self.home.extend_query([*self.parameters, *after, *([("stay", "1")] if self._stay else [])])
 
     def headers(self, last: str | None) -> Mapping[str, str]:
-        """From where. The place to begin at another edge is in its address, until something was heard there."""
+        """Return the resume header. At another edge the position is in the address until a message has arrived."""
         known = last is not None and (self.away is None or ":" in last)
         return {"Last-Event-ID": last} if known and last else {}
 
-    def go(self, location: str) -> None:
-        """Sent elsewhere; back home if that goes on and on."""
+    def redirect(self, location: str) -> None:
+        """Go to another edge, or home after too many redirects in a row."""
         self._hops += 1
         if self._hops > _HOPS:
-            self.back()
+            self.return_home()
         else:
             self.away = (self.away or self.home).join(URL(location, encoded=True))
 
-    def heard(self) -> None:
-        """It is somewhere where it is told something."""
+    def settle(self) -> None:
+        """Forget the redirects: this edge delivers."""
         self._hops = 0
 
-    def over(self, end: Mapping[str, str]) -> bool:
-        """A subscription, or a query, has ended, and is not asked for again; whether none is left."""
+    def drop_ended(self, end: Mapping[str, str]) -> bool:
+        """Drop the parameter of a subscription or query that has ended; return whether none is left."""
         ended = [(name, end[name]) for name in _ENDING if name in end]
         self.parameters = tuple(each for each in self.parameters if each not in ended)
         return not any(name in _ENDING for name, _ in self.parameters)
 
-    def back(self) -> bool:
-        """Go home, and stay there; whether it was away."""
-        was = self.away is not None
-        self.away, self._stay, self._hops = None, self._stay or was, 0
-        return was
-
-
-# Event streams (SSE) as a client reads them.
+    def return_home(self) -> bool:
+        """Return to the first edge and stay there; return whether the feed was away."""
+        was_away = self.away is not None
+        self.away, self._stay, self._hops = None, self._stay or was_away, 0
+        return was_away
 
 
 @dataclass(frozen=True)
 class SseMessage:
-    """One message. `id` is that of the message or of the last one before it that had one, as browsers do it."""
+    """A message. `id` is its own or that of the last message before it that had one, as in browsers."""
 
     event: str
     data: bytes
@@ -92,28 +84,28 @@ class SseMessage:
 
 
 class SseParser:
-    """Takes bytes in whatever pieces they come and gives whole messages. Comments are dropped."""
+    """An incremental parser of event streams: pieces in, complete messages out. Comments are dropped."""
 
     def __init__(self) -> None:
         self.last_id: str | None = None
         self._rest = b""
 
     def restart(self) -> None:
-        """A new connection begins; the last id stays."""
+        """Begin a new connection; the last id stays."""
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[SseMessage]:
-        """The messages that are complete now. The iterator must be used up before the next call."""
+        """Yield the messages that are complete now. The iterator must be exhausted before the next call."""
         text = self._rest + data
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
         *blocks, self._rest = text.split(b"\n\n")
         for block in blocks:
-            found = self._message(block)
-            if found is not None:
-                yield found
+            message = self._parse(block)
+            if message is not None:
+                yield message
 
-    def _message(self, block: bytes) -> SseMessage | None:
+    def _parse(self, block: bytes) -> SseMessage | None:
         event, data = b"message", []
         for line in block.split(b"\n"):
             name, _, value = line.partition(b":")
@@ -127,19 +119,17 @@ class SseParser:
         return SseMessage(event.decode(), b"\n".join(data), self.last_id) if data else None
 
 
-# WebSockets as a client reads them: each message is acknowledged when the one after it is wanted.
-
 _MOVING = ("position", "event", "notification")
-"""What moves a client: it resumes from there."""
+"""Messages that move the resume position."""
 _HEARTBEAT = 20.0
-"""Seconds after which a server that says nothing is asked whether it is there."""
+"""Seconds between two pings."""
 
 
 async def read_websocket(
     session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str]
 ) -> AsyncGenerator[SseMessage, None]:
-    """The messages of one connection, those about the connection too. `id` stands on those from which to resume. Raises
-    what the server refuses with."""
+    """Yield the messages of one connection, those about the connection too; each is acknowledged when the next one is
+    requested. Messages to resume from have an `id`. Raises the error of the server."""
     try:
         socket = await session.ws_connect(
             url.update_query(ack="1"), headers=headers, heartbeat=_HEARTBEAT, max_msg_size=0
@@ -148,32 +138,30 @@ async def read_websocket(
         raise parse_problem(error.status, b"") from error
     async with socket:
         async for frame in socket:
-            told = orjson.loads(frame.data)
-            name = told.pop("type")
-            id = told.get("id", told.get("position")) if name in _MOVING else None
-            yield SseMessage(name, orjson.dumps(told), id)
-            if id is not None and "missed" not in told:
+            document = orjson.loads(frame.data)
+            name = document.pop("type")
+            id = document.get("id", document.get("position")) if name in _MOVING else None
+            yield SseMessage(name, orjson.dumps(document), id)
+            if id is not None and "missed" not in document:
                 await socket.send_str(orjson.dumps({"ack": id}).decode())
 
 
 Transport = Literal["sse", "websocket"]
 
-_PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
-"""A server that is there sends a comment every 15 seconds."""
+_FEED_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
+"""A live server sends a comment every 15 seconds."""
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
-_SENT = ("closing", "move")
-"""With which the server says where to go on, and when."""
-_LAST = ("slow",)
-"""After which a client comes back."""
+_REDIRECTING = ("closing", "move")
+"""Messages that say where to continue, and when."""
+_CLOSING = ("slow",)
+"""Messages after which the client reconnects."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, TooManyRequests, Unavailable)
-
-
-_ELSEWHERE = (301, 302, 303, 307, 308)
+_REDIRECTS = (301, 302, 303, 307, 308)
 
 
 class _Redirected(Exception):
-    """The server says where to go on, or to come back, and when."""
+    """The server says where to continue, or to reconnect, and when."""
 
     def __init__(self, location: str | None, seconds: float = 0.0) -> None:
         super().__init__(location)
@@ -183,8 +171,7 @@ class _Redirected(Exception):
 
 @dataclass(frozen=True)
 class FeedMessage:
-    """One message of a feed. `event` is `event`, `notification`, `gap`, `end` or `failed`; `data` is what its JSON
-    says."""
+    """A message of a feed. `event` is `event`, `notification`, `gap`, `end` or `failed`; `data` is its JSON."""
 
     event: str
     position: str | None
@@ -193,7 +180,7 @@ class FeedMessage:
 
 @dataclass(frozen=True)
 class Feed:
-    """One address that is listened to. `attempts` broken connections in a row are borne; None means any number."""
+    """A feed over one address. `attempts` limits the failed connections in a row; None means any number."""
 
     session: aiohttp.ClientSession
     url: str
@@ -203,32 +190,31 @@ class Feed:
     headers: Mapping[str, str] = field(default_factory=dict)
     transport: Transport = "sse"
     positions: bool = False
-    """How far it is told is a message too, `position`, whether or not there is an event at that place."""
+    """Whether progress is a message too, `position`, also where there is no event."""
 
     async def messages(self) -> AsyncGenerator[FeedMessage, None]:
-        """Every message once, in order. Ends after `end` or `failed`; raises what the server refuses with, such as
-        NotFound."""
+        """Yield every message once, in order, until `end` or `failed`. Raises the server's error, such as NotFound."""
         parser, failures = SseParser(), 0
-        course = FeedLocation(URL(self.url), self.parameters, self.after)
+        location = FeedLocation(URL(self.url), self.parameters, self.after)
         while True:
             reason: object = "the connection was closed"
             try:
-                async with aclosing(self._connection(parser, course)) as connection:
+                async with aclosing(self._connection(parser, location)) as connection:
                     async for message in connection:
                         failures = 0
-                        course.heard()
-                        heard = _parse_message(message)
-                        yield heard
-                        if heard.event == "failed" or (heard.event == "end" and course.over(heard.data)):
+                        location.settle()
+                        parsed = FeedMessage(message.event, message.id, orjson.loads(message.data))
+                        yield parsed
+                        if parsed.event == "failed" or (parsed.event == "end" and location.drop_ended(parsed.data)):
                             return
-            except _Redirected as sent:
-                if sent.location is not None:
-                    course.go(sent.location)
-                await asyncio.sleep(sent.seconds)
+            except _Redirected as redirect:
+                if redirect.location is not None:
+                    location.redirect(redirect.location)
+                await asyncio.sleep(redirect.seconds)
                 continue
             except (*_BROKEN, TriplewireError) as error:
-                # Where it was sent to it may be refused: at home everything is as it was.
-                if not course.back() and not isinstance(error, _BROKEN):
+                # The other edge may refuse the feed; the first one knows it.
+                if not location.return_home() and not isinstance(error, _BROKEN):
                     if _has_ended(error, parser):
                         return
                     raise
@@ -241,40 +227,40 @@ class Feed:
             raise Unavailable(f"{self.url} does not answer: {reason}")
         await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
 
-    async def _connection(self, parser: SseParser, course: FeedLocation) -> AsyncGenerator[SseMessage, None]:
-        """The messages of one connection. It ends when the server says that it is the last."""
+    async def _connection(self, parser: SseParser, location: FeedLocation) -> AsyncGenerator[SseMessage, None]:
+        """Yield the messages of one connection."""
         parser.restart()
-        url, last = course.url(parser.last_id), course.headers(parser.last_id)
+        url, last = location.url(parser.last_id), location.headers(parser.last_id)
         if self.transport == "websocket":
-            async for message in self._conversation(parser, url, last):
+            async for message in self._websocket(parser, url, last):
                 yield message
             return
         headers = {"Accept": "text/event-stream", **self.headers, **last}
-        async with self.session.get(url, headers=headers, timeout=_PATIENCE, allow_redirects=False) as response:
-            if response.status in _ELSEWHERE and "Location" in response.headers:
+        async with self.session.get(url, headers=headers, timeout=_FEED_TIMEOUT, allow_redirects=False) as response:
+            if response.status in _REDIRECTS and "Location" in response.headers:
                 raise _Redirected(response.headers["Location"])
             if response.status != 200:
                 raise parse_problem(response.status, await response.read())
             async for piece in response.content.iter_any():
                 for message in parser.feed(piece):
-                    if message.event in _SENT:
-                        told = orjson.loads(message.data)
-                        raise _Redirected(told.get("location"), told["retry"] / 1_000)
-                    if message.event in _LAST:
+                    if message.event in _REDIRECTING:
+                        document = orjson.loads(message.data)
+                        raise _Redirected(document.get("location"), document["retry"] / 1_000)
+                    if message.event in _CLOSING:
                         return
                     if message.event != "position":
                         yield message
                 if self.positions and parser.last_id is not None:
                     yield SseMessage("position", orjson.dumps({"position": parser.last_id}), parser.last_id)
 
-    async def _conversation(
+    async def _websocket(
         self, parser: SseParser, url: URL, last: Mapping[str, str]
     ) -> AsyncGenerator[SseMessage, None]:
-        """The same over a WebSocket. One that is told to move comes back here: elsewhere its positions mean nothing."""
+        """Yield the same over a WebSocket. It never moves to another edge, where its positions would mean nothing."""
         async with aclosing(read_websocket(self.session, url, {**self.headers, **last})) as connection:
             async for message in connection:
                 parser.last_id = message.id or parser.last_id
-                if message.event in (*_LAST, "move"):
+                if message.event in (*_CLOSING, "move"):
                     return
                 if message.event == "problem":
                     raise Unavailable(orjson.loads(message.data)["problem"]["detail"])
@@ -283,9 +269,5 @@ class Feed:
 
 
 def _has_ended(error: Exception, parser: SseParser) -> bool:
-    """What was listened to ended while the connection was broken, and the edge no longer knows it."""
+    """Return whether the subscription or query ended while the connection was broken: the edge no longer knows it."""
     return isinstance(error, NotFound) and parser.last_id is not None
-
-
-def _parse_message(message: SseMessage) -> FeedMessage:
-    return FeedMessage(message.event, message.id, orjson.loads(message.data))

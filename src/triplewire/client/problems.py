@@ -1,7 +1,4 @@
-"""Problem documents (RFC 9457) back into the exceptions that they were made from.
-
-An answer that no problem document explains goes by its status.
-"""
+"""Problem documents (RFC 9457) back into the exceptions that they were made from."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _STATUS: Mapping[int, type[TriplewireError]] = {
 
 
 def parse_problem(status: int, body: bytes) -> TriplewireError:
-    """The exception for an answer that is not a success. What no problem document explains goes by its status."""
+    """Return the exception for an error response; without a problem document its status decides."""
     try:
         document = orjson.loads(body)
         kind = str(document["type"]).rpartition("/")[2]
@@ -62,10 +59,10 @@ def _simple(kind: type[errors.InputError]) -> Callable[[str, Mapping[str, Any]],
     return lambda detail, document: kind(detail, place=_place(document), excerpt=_excerpt(document))
 
 
-def _with_detail(made: TriplewireError, detail: str) -> TriplewireError:
-    """The server's words, with the fields that its class has."""
-    made.args = (detail,)
-    return made
+def _with_detail(error: TriplewireError, detail: str) -> TriplewireError:
+    """Replace the message of an error by that of the server."""
+    error.args = (detail,)
+    return error
 
 
 def _unsupported(detail: str, document: Mapping[str, Any]) -> TriplewireError:
@@ -79,8 +76,8 @@ def _invalid_field(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 
 
 def _shape_violation(detail: str, document: Mapping[str, Any]) -> TriplewireError:
-    told = int(document.get("violations", 0)), document.get("results", ()), str(document.get("report", ""))
-    return _with_detail(errors.ShapeViolation("", "", *told), detail)
+    fields = int(document.get("violations", 0)), document.get("results", ()), str(document.get("report", ""))
+    return _with_detail(errors.ShapeViolation("", "", *fields), detail)
 
 
 def _media_type(detail: str, document: Mapping[str, Any]) -> TriplewireError:
@@ -96,8 +93,8 @@ def _too_large(detail: str, document: Mapping[str, Any]) -> TriplewireError:
 
 
 def _hinted(detail: str) -> str:
-    """An edge speaks of headers; who uses a client has other ways to show a token."""
-    return f"{detail} (TRIPLEWIRE_TOKEN, or TRIPLEWIRE_TOKEN_FILE with the name of a file, gives one to commands)"
+    """Add how users of the client give a token; the edge's message names HTTP headers."""
+    return f"{detail} (set TRIPLEWIRE_TOKEN, or TRIPLEWIRE_TOKEN_FILE to the name of a file)"
 
 
 def _id_taken(detail: str, document: Mapping[str, Any]) -> TriplewireError:

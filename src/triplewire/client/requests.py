@@ -1,14 +1,15 @@
 """HTTP requests to one edge, and the credentials that they carry.
 
 The token is sent to this edge alone, never to one that a feed is redirected to; neither token nor certificates appear
-in an error, a log or a repr. Errors are those of `triplewire.errors`.
+in an error, a log or a repr. Errors are those of `triplewire.model.errors`.
 """
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,38 +25,38 @@ from triplewire.client.problems import parse_problem
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, Unavailable
 
-# Credentials: what a client shows to be let in, and whom it believes. Neither is ever in an error, a log or a repr.
-
 
 @dataclass(frozen=True)
 class Credentials:
-    """A token for one edge, and a file with the certificates of those whom it may be signed by (PEM)."""
+    """A token for one edge, and a PEM file with the certificate authorities that may sign the edge's certificate."""
 
     token: str | None = field(default=None, repr=False)
     cacert: str | None = None
 
     @classmethod
-    def given(
+    def resolve(
         cls, token: str | None = None, cacert: str | None = None, environment: Mapping[str, str] = os.environ
     ) -> Credentials:
-        """What is given, or else what the environment says: a token, or the name of a file with one. An empty token is
-        none. Raises BadRequest for a file that cannot be read, or for a text that is no token."""
-        said = token if token is not None else environment.get(TOKEN) or read_token_file(environment.get(TOKEN_FILE))
-        if said and not (said.isascii() and said.isprintable() and " " not in said):
-            raise BadRequest("the token is none: it has characters that no token has")
-        return cls(said or None, cacert or environment.get(CACERT))
+        """Return the arguments, or else the values of the environment: a token, or the name of a file with one.
+
+        An empty token is none. Raises BadRequest for an unreadable file and for a text that is not a token.
+        """
+        text = token if token is not None else environment.get(TOKEN) or read_token_file(environment.get(TOKEN_FILE))
+        if text and not (text.isascii() and text.isprintable() and " " not in text):
+            raise BadRequest("the token has characters that no token has; it is printable ASCII without spaces")
+        return cls(text or None, cacert or environment.get(CACERT))
 
     def connector(self) -> aiohttp.TCPConnector:
-        """Feeds stay open, and must not use up the connections that calls need. Raises BadRequest."""
+        """Return a connector without a limit: feeds stay open and must not use up connections. Raises BadRequest."""
         if self.cacert is None:
             return aiohttp.TCPConnector(limit=0)
         try:
             return aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context(cafile=self.cacert))
         except OSError as error:
-            raise BadRequest(f"{self.cacert} has no certificates to go by: {error.strerror or error}") from None
+            raise BadRequest(f"{self.cacert} has no certificates that can be read: {error.strerror or error}") from None
 
-    def shown_to(self, url: str) -> tuple[aiohttp.ClientMiddlewareType, ...]:
-        """Shows the token to one edge alone: listeners are sent elsewhere, and may be by somebody else."""
+    def middlewares(self, url: str) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+        """Send the token to the edge of `url` alone: feeds may be redirected to edges of others."""
         if self.token is None:
             return ()
         home, header = URL(url).origin(), f"Bearer {self.token}"
@@ -69,7 +70,7 @@ class Credentials:
 
 
 def read_token_file(path: str | Path | None) -> str | None:
-    """The token that a file holds, if it holds one. Raises BadRequest."""
+    """Return the token in a file, None if it is empty. Raises BadRequest."""
     if path is None:
         return None
     try:
@@ -84,7 +85,7 @@ Json = dict[str, Any]
 
 
 class BaseClient:
-    """Talks to one edge over connections that it keeps open. Errors are those of `triplewire.model.errors`."""
+    """Sends requests to one edge over connections that stay open. Errors are those of `triplewire.model.errors`."""
 
     def __init__(
         self,
@@ -95,13 +96,13 @@ class BaseClient:
         token: str | None = None,
         cacert: str | None = None,
     ) -> None:
-        """`attempts` bounds how many broken connections in a row a feed bears; None means any number. Over the
-        transport `websocket` each message is acknowledged when the next one is asked for.
+        """`attempts` limits the failed connections in a row of a feed; None means any number. Over the transport
+        `websocket` each message is acknowledged when the next one is requested.
 
-        `token` is shown to this edge, and to no other; `cacert` is a file with the certificates to go by. Without them
-        the environment is asked: TRIPLEWIRE_TOKEN, TRIPLEWIRE_TOKEN_FILE, TRIPLEWIRE_CACERT. Raises BadRequest.
+        `token` is sent to this edge alone; `cacert` is a PEM file of certificate authorities. Without them the
+        environment decides: TRIPLEWIRE_TOKEN, TRIPLEWIRE_TOKEN_FILE, TRIPLEWIRE_CACERT. Raises BadRequest.
         """
-        self._credentials = Credentials.given(token, cacert)
+        self._credentials = Credentials.resolve(token, cacert)
         self._transport: Transport = transport
         self._url = url.rstrip("/")
         self._attempts = attempts
@@ -120,25 +121,71 @@ class BaseClient:
             await self._session.close()
             self._session = None
 
-    async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
-        body = await self._send(method, path, **options)
-        return orjson.loads(body) if body else None
+    async def _call(self, method: str, path: str, **options: Any) -> Json:  # noqa: ANN401
+        document: Json = orjson.loads(await self._send(method, path, **options))
+        return document
 
-    async def _send(self, method: str, path: str, *, bad_is_fine: bool = False, **options: Any) -> bytes:  # noqa: ANN401
+    async def _post_all(self, path: str, requests: Sequence[Mapping[str, Any]]) -> list[Json]:
+        documents: list[Json] = orjson.loads(await self._send("POST", path, json=list(requests)))
+        return documents
+
+    async def _list(self, path: str, name: str) -> list[Json]:
+        """Return the member `name` of a document that is a list of objects."""
+        return list((await self._call("GET", path))[name])
+
+    async def _list_pages(self, path: str, name: str) -> list[Json]:
+        """Return the same over all pages, following their cursors."""
+        items: list[Json] = []
+        cursor: str | None = "earliest"
+        while cursor is not None:
+            page = await self._call("GET", path, params={"cursor": cursor})
+            items += page[name]
+            cursor = page["next"]
+        return items
+
+    async def _send(self, method: str, path: str, *, accept_failure: bool = False, **options: Any) -> bytes:  # noqa: ANN401
         try:
             async with self._open().request(method, self._url + path, timeout=_TIMEOUT, **options) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{self._url} does not answer: {error}") from error
-        if response.status >= 400 and not (bad_is_fine and response.content_type == "application/json"):
+            raise self._unavailable(error) from error
+        if response.status >= 400 and not (accept_failure and response.content_type == "application/json"):
             raise parse_problem(response.status, body)
         return body
+
+    async def _stream(self, method: str, path: str, **options: Any) -> AsyncGenerator[bytes, None]:  # noqa: ANN401
+        """Yield the body of a response as it arrives."""
+        try:
+            async with self._open().request(method, self._url + path, **options) as response:
+                if response.status >= 400:
+                    raise parse_problem(response.status, await response.read())
+                async for piece in response.content.iter_any():
+                    yield piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._unavailable(error) from error
+
+    async def _stream_json_lines(
+        self,
+        path: str,
+        body: AsyncIterator[bytes],
+        **options: Any,  # noqa: ANN401
+    ) -> AsyncGenerator[Json, None]:
+        """Post a body and yield the objects of the response, one a line, as they arrive."""
+        rest = b""
+        async with aclosing(self._stream("POST", path, data=body, **options)) as pieces:
+            async for piece in pieces:
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    yield orjson.loads(line)
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        return Unavailable(f"{self._url} does not answer: {error}")
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=self._credentials.connector(),
-                middlewares=self._credentials.shown_to(self._url),
+                middlewares=self._credentials.middlewares(self._url),
                 json_serialize=lambda value: orjson.dumps(value).decode(),
                 read_bufsize=2**18,
             )

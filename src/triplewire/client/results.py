@@ -21,33 +21,33 @@ _DECODER = json.JSONDecoder()
 
 
 class QueryOptions(TypedDict, total=False):
-    """How a query is to be answered; what is left out is up to the broker."""
+    """Options of a query; the broker decides those that are omitted."""
 
     format: str
-    """`json`, `xml`, `csv`, `tsv`; of graphs `turtle`, `ntriples`, `jsonld`, `rdfxml`."""
+    """`json`, `xml`, `csv`, `tsv`; for graphs `turtle`, `ntriples`, `jsonld`, `rdfxml`."""
     engine: str
     """`duckdb` or `spark`."""
     timeout: float
-    """Seconds after which the query is ended, less than what the broker allows."""
+    """Seconds after which the query is cancelled, at most the limit of the broker."""
     entailment: str
     """`rdfs`."""
     explain: str
-    """`text` or `json`: not the answer, but how it is found."""
+    """`text` or `json`: the plan and its profile in place of the answer."""
     version: int
-    """The version of the lake to ask, in place of the newest."""
+    """The version of the lake to read, in place of the newest."""
     as_of: str
-    """The lake as it was then: ISO 8601 with a zone, in place of `version`."""
+    """The lake at a time, in place of `version`: ISO 8601 with a zone."""
 
 
 @dataclass(frozen=True)
 class QueryResponse:
-    """An answer that has begun: its media type, and its bytes as they come."""
+    """An answer that has begun: its media type, and its bytes as they arrive."""
 
     content_type: str
     _content: aiohttp.StreamReader
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        """Raises Unavailable if the broker cuts the answer off; what was taken before is then not the whole."""
+        """Raises Unavailable if the broker cuts the answer off; the pieces before are then not the whole answer."""
         try:
             async for piece in self._content.iter_any():
                 yield piece
@@ -56,7 +56,7 @@ class QueryResponse:
 
 
 class ResultParser:
-    """Takes a SPARQL JSON results document in pieces and gives its solutions, each as soon as it is whole."""
+    """An incremental parser of SPARQL JSON results: pieces in, each solution out as soon as it is complete."""
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
@@ -66,15 +66,15 @@ class ResultParser:
         self._begun = False
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """The solutions that are whole now. The iterator must be used up before the next call."""
+        """Yield the solutions that are complete now. The iterator must be exhausted before the next call."""
         self._text += self._decode(data)
         if not self._begun and (found := _BINDINGS.search(self._text)):
             self.names = _names(self._text[: found.start()])
             self._text = self._text[found.end() :]
             self._begun = True
-        return self._whole() if self._begun else iter(())
+        return self._complete() if self._begun else iter(())
 
-    def _whole(self) -> Iterator[dict[str, Any]]:
+    def _complete(self) -> Iterator[dict[str, Any]]:
         start = 0
         while self._text.startswith("{", start := _after_comma(self._text, start)):
             try:
@@ -91,26 +91,23 @@ def _after_comma(text: str, start: int) -> int:
 
 
 def _names(before: str) -> tuple[str, ...]:
-    """Of what stands before the solutions, made whole."""
+    """Parse the text before the solutions, closed to a document."""
     document = json.loads(before.rstrip().rstrip(",") + "}}")
     return tuple(document.get("head", {}).get("vars", ()))
 
 
-# Pages: events of a broker's log as tables, a stretch of positions at a time.
-
-
 @dataclass(frozen=True)
 class LogPage:
-    """Events in order, as a table of those columns of `ENTRIES` that say what happened."""
+    """A range of the log: events in order, as a table of columns of `ENTRIES`."""
 
     events: pa.Table
-    reached: int
-    """The position up to which these are all."""
+    position: int
+    """The page holds all events up to this position."""
     earliest: int | None
-    """The first position that is kept, if some that were asked for are gone."""
+    """The first position that the log keeps, if earlier ones were requested."""
 
 
 def parse_log_page(body: bytes) -> LogPage:
     table = pa.ipc.open_stream(body).read_all()
-    told = {name.decode(): parse_position(value.decode()) for name, value in table.schema.metadata.items()}
-    return LogPage(table.replace_schema_metadata(), told["reached"], told.get("earliest"))
+    positions = {name.decode(): parse_position(value.decode()) for name, value in table.schema.metadata.items()}
+    return LogPage(table.replace_schema_metadata(), positions["reached"], positions.get("earliest"))

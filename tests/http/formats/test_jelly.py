@@ -102,7 +102,7 @@ def test_the_client_hands_out_what_comes_as_it_is() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             at.append(1)
             data = b""
-            async with aclosing(client.written("test", "jelly", "earliest")) as pieces:
+            async with aclosing(client.consume_raw("test", "jelly", "earliest")) as pieces:
                 async for piece in pieces:
                     data += piece
                     if event(1).id.encode().rpartition(b"/")[0] in data:

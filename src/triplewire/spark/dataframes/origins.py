@@ -352,9 +352,9 @@ class BrokerOrigin:
                     else entries_to_events(page.events, schema)
                 )
                 yield from found.to_batches(SPARK_ROWS)
-                if page.reached <= after:
+                if page.position <= after:
                     return
-                after = page.reached
+                after = page.position
 
     def _takes(self, given: Filter) -> bool:
         """Whether it is taken care of here, in full."""
