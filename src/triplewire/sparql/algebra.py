@@ -1,11 +1,11 @@
-"""The algebra of a query, as plain values: what the parser makes and the compiler reads.
+"""The SPARQL algebra as frozen values: terms, expressions, property paths, operators and whole queries.
 
-A node of a pattern is a variable, a constant term, or a parameter (a constant that was lifted out, so that queries of
-one shape share one plan). Expressions are trees of `Apply` over the same three leaves. Operators are those of the
-SPARQL algebra; each gives a bag of solutions.
+A node of a pattern is a variable, a constant term, or a parameter: a constant that was lifted out, so that queries of
+one shape share one plan. Expressions are trees of `Apply` over the same three leaves. Operators are those of the SPARQL
+algebra; each yields a bag of solutions.
 
-Variables that no query text can name: those that start with `_:` are its blank nodes, those that start with `.` are
-made while translating. Neither is what `*` selects.
+Query text cannot name two kinds of variable: a name that starts with `_:` is a blank node of the query, one that starts
+with `.` was generated while translating. `*` selects neither.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from triplewire.model.terms import TW
 
 
 class Family(StrEnum):
-    """The kinds of term that operators tell apart. A literal whose text its datatype does not allow is OTHER."""
+    """The families of terms that operators distinguish. A literal whose text does not fit its datatype is OTHER."""
 
     IRI = "iri"
     BLANK = "blank"
@@ -32,7 +32,7 @@ class Family(StrEnum):
     DATETIME = "dateTime"
     DATE = "date"
     OTHER = "other"
-    """Literals of datatypes that we do not know, ill-typed ones, and triple terms."""
+    """Literals of unknown datatypes, ill-typed ones, and triple terms."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Const:
 class Param:
     """The constant number `index` of the table of constants.
 
-    `family` may say what every constant in its place is; the plan is then simpler and faster. A constant of
-    another family in that place would give wrong answers, so the family is a part of the shape.
+    `family` may state the family of every constant in its place, which makes the plan simpler and faster. A constant of
+    another family would give wrong answers, so the family is a part of the shape.
     """
 
     index: int
@@ -62,33 +62,33 @@ class Param:
 Node: TypeAlias = Var | Const | Param
 
 UNBOUND = Var("")
-"""Stands in a filter for a variable that is out of its scope: to use its value is an error."""
+"""The variable that replaces, in a filter, one that is out of scope: its value is an error."""
 
 
 @dataclass(frozen=True)
 class Apply:
-    """An operator or function applied to arguments. `op` is the SPARQL spelling in lower case: `<`, `&&`, `regex`;
-    for a cast it is the IRI of the type in brackets."""
+    """An operator or function applied to arguments. `op` is the SPARQL spelling in lower case (`<`, `&&`, `regex`), or,
+    for a cast, the IRI of the type in brackets."""
 
     op: str
     args: tuple[Expression, ...]
 
 
 VOLATILE = frozenset({"rand", "uuid", "struuid", "bnode"})
-"""Functions that give another value each time."""
+"""Functions that return another value at each call."""
 
 
 @dataclass(frozen=True)
 class Exists:
-    """Has the pattern a solution, with the variables that have a value here replaced by it?"""
+    """EXISTS: whether the pattern has a solution once the values of the current solution are substituted."""
 
     inner: Operator
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A set function over a group: `count`, `sum`, `min`, `max`, `avg`, `sample`, `group_concat`. No argument is
-    `count(*)`."""
+    """An aggregate over a group: `count`, `sum`, `min`, `max`, `avg`, `sample`, `group_concat`. `count(*)` has no
+    argument."""
 
     op: str
     argument: Expression | None = None
@@ -101,7 +101,7 @@ Expression: TypeAlias = Var | Const | Param | Apply | Exists
 
 @dataclass(frozen=True)
 class Pattern:
-    """One triple pattern. `graph` is None for the active graph."""
+    """A triple pattern. `graph` is None for the active graph."""
 
     subject: Node
     predicate: Node
@@ -130,7 +130,7 @@ def header_column(pattern: Pattern) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class Link:
-    """One step along a predicate, an IRI in canonical text."""
+    """A single step along a predicate."""
 
     predicate: Const
 
@@ -142,14 +142,14 @@ class Inverse:
 
 @dataclass(frozen=True)
 class Chain:
-    """One after the other: `a/b/c`."""
+    """A sequence path: `a/b/c`."""
 
     paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """One or the other: `a|b`."""
+    """An alternative path: `a|b`."""
 
     paths: tuple[Path, ...]
 
@@ -165,7 +165,8 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Negated:
-    """A step along any predicate but these, forward; and, where `backward` is not None, against any but those."""
+    """A negated property set: a step forward along any predicate but these; and, if `backward` is not None, backward
+    along any but those."""
 
     forward: tuple[Const, ...] | None
     backward: tuple[Const, ...] | None
@@ -176,14 +177,14 @@ Path: TypeAlias = Link | Inverse | Chain | Either | Repeat | Negated
 
 @dataclass(frozen=True)
 class Basic:
-    """Triple patterns that must all match. None of them is the one empty solution."""
+    """A basic graph pattern: triple patterns that must all match. Without patterns it has the one empty solution."""
 
     patterns: tuple[Pattern, ...] = ()
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Two nodes and the path between them."""
+    """A path pattern: two nodes and the path between them."""
 
     subject: Node
     path: Path
@@ -199,7 +200,7 @@ class Join:
 
 @dataclass(frozen=True)
 class LeftJoin:
-    """OPTIONAL, with the filters that stand directly in its group."""
+    """OPTIONAL, with the filters directly in its group."""
 
     left: Operator
     right: Operator
@@ -220,7 +221,7 @@ class Minus:
 
 @dataclass(frozen=True)
 class Filter:
-    """All conditions must be true; an error is not."""
+    """A filter: all conditions must be true; an error is not true."""
 
     inner: Operator
     conditions: tuple[Expression, ...]
@@ -228,7 +229,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Extend:
-    """BIND, and the expressions of SELECT: an error leaves the variable unbound."""
+    """BIND, and expressions of SELECT: an error leaves the variable unbound."""
 
     inner: Operator
     name: str
@@ -237,7 +238,7 @@ class Extend:
 
 @dataclass(frozen=True)
 class Values:
-    """Solutions that the query states; None is UNDEF."""
+    """VALUES: solutions that the query states; None is UNDEF."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
@@ -245,7 +246,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Graph:
-    """The inner operator on one named graph, or on each."""
+    """GRAPH: the inner operator on one named graph, or on each."""
 
     name: Node
     inner: Operator
@@ -253,7 +254,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Window:
-    """The inner operator on what a window of a continuous query holds. The name is that of its declaration."""
+    """WINDOW: the inner operator on the content of a window of a continuous query, by the name of its declaration."""
 
     name: str
     inner: Operator
@@ -261,8 +262,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Service:
-    """A pattern that another endpoint answers. `text` is the group as it was written, braces included, with the
-    declarations that it needs in front in `prologue`; `names` are the variables that it may bind."""
+    """SERVICE: a pattern that another endpoint answers. `text` is the group as it was written, braces included;
+    `prologue` holds the declarations that it needs; `names` are the variables that it may bind."""
 
     endpoint: Node
     silent: bool
@@ -273,8 +274,8 @@ class Service:
 
 @dataclass(frozen=True)
 class Group:
-    """GROUP BY: one solution for each group, or, without keys, for all. Binds the keys that have a name (an
-    expression without one has a name of ours) and the aggregates."""
+    """GROUP BY: one solution for each group, or, without keys, for all. It binds the keys and the aggregates; a key
+    that is an expression without a name has a generated one."""
 
     inner: Operator
     keys: tuple[tuple[str, Expression], ...]
@@ -303,7 +304,8 @@ class Order:
 
 @dataclass(frozen=True)
 class Select:
-    """Projection and solution modifiers, of a sub-query or of the whole: ordered, projected, made distinct, sliced."""
+    """Projection and solution modifiers of a query or sub-query, applied in the order: sort, project, distinct,
+    slice."""
 
     inner: Operator
     projection: tuple[str, ...]
@@ -335,7 +337,7 @@ Operator: TypeAlias = (
 
 @dataclass(frozen=True)
 class Dataset:
-    """FROM and FROM NAMED, as terms. None in place of either means everything that was published."""
+    """FROM and FROM NAMED, as terms. None means every event."""
 
     default: tuple[str, ...] | None = None
     named: tuple[str, ...] | None = None

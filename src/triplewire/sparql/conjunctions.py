@@ -27,9 +27,6 @@ from triplewire.sparql.algebra import (
 )
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
-# They are what the quick ways of matching take. Scopes are gone in them: a filter that used a variable from outside of
-# its group has `UNBOUND` in its place.
-
 
 @dataclass(frozen=True)
 class Conjunction:
@@ -96,12 +93,9 @@ def _scoped(expression: Expression, seen: frozenset[str]) -> Expression | None:
             return expression if not hasattr(expression, "inner") else None
 
 
-# Unbounded queries: conjunctions of triple patterns across events, with what is computed of each solution.
-
-
 @dataclass(frozen=True)
 class Bind:
-    """A value for one variable more; none where the expression is an error."""
+    """BIND: a value for a further variable; none if the expression is an error."""
 
     name: str
     expression: Expression
@@ -109,7 +103,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Check:
-    """What must be true of a solution; an error is not."""
+    """A condition that a solution must meet; an error does not."""
 
     condition: Expression
 
@@ -121,22 +115,22 @@ RowStep: TypeAlias = Bind | Check
 class UnboundedQuery:
     """A query whose solutions are the combinations of triples that match all patterns and pass all steps, in order.
 
-    Variables that start with `_:` or `.` are such that nobody named: blank nodes, and what lies between the ends of a
-    path. Scopes are gone: a step that used a variable from outside of its group has `UNBOUND` in its place. What can be
-    one constant alone is that in the patterns, and is bound by the first steps.
+    Variables that start with `_:` or `.` are generated: blank nodes, and nodes inside a path. A step that used a
+    variable from outside of its group has `UNBOUND` in its place. A variable that can only be one constant is replaced
+    by it in the patterns, and bound by the first steps.
     """
 
     form: Literal["select", "ask", "construct"]
     patterns: tuple[Pattern, ...]
     steps: tuple[RowStep, ...] = ()
     projection: tuple[str, ...] = ()
-    """What is told; of CONSTRUCT, the variables of its template."""
+    """The variables of the answers; for CONSTRUCT, those of its template."""
     distinct: bool = False
     template: tuple[Pattern, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables of the patterns that steps or the projection use: what `compile_rows` has to be given."""
+        """The variables of the patterns that steps or the projection use: the input of `compile_rows`."""
         used = frozenset(self.projection).union(*(used_variables(each) for each in self.steps))
         bound = dict.fromkeys(name for each in self.patterns for name in sorted(pattern_variables(each)))
         return tuple(name for name in bound if name in used)

@@ -22,9 +22,9 @@ Triple = tuple[str, str, str]
 
 
 def construct_to_select(query: Query) -> Query:
-    """The SELECT that has a solution exactly if the graph which a CONSTRUCT builds is not empty.
+    """Return a SELECT that has a solution exactly if the graph of the CONSTRUCT is not empty.
 
-    Solutions that make no triple may be among the others. Raises Unsupported where none could ever make one.
+    Solutions that make no triple may be among the others. Raises Unsupported if none could ever make one.
     """
     select = query.where
     assert isinstance(select, Select)
@@ -42,7 +42,7 @@ def construct_to_select(query: Query) -> Query:
 def build_graph(
     template: Sequence[Pattern], constants: Sequence[str], solutions: Iterable[Mapping[str, str | None]], name: str
 ) -> list[Triple]:
-    """The triples of the graph, each once; what would be none is left out. `name` tells this graph from all others."""
+    """Build the graph: each triple once, invalid ones left out. `name` identifies the graph, for its blank nodes."""
     key = blake2b(name.encode(), digest_size=12).hexdigest()
     filled = (
         tuple(_term(node, constants, solution, f"{key}:{number}") for node in _nodes(pattern))
@@ -73,12 +73,12 @@ def _is_blank(name: str) -> bool:
 
 
 def _fresh(pattern: Pattern) -> bool:
-    """Whether it makes another triple of each solution, even of one that is there twice."""
+    """Tell whether a pattern makes another triple of each solution, even of a repeated one."""
     return any(map(_is_blank, pattern_variables(pattern)))
 
 
 def _fruitful(template: Sequence[Pattern], select: Select) -> Expression | None:
-    """When a solution makes a triple; None where each does."""
+    """Return the condition under which a solution makes a triple; None if each does."""
     possible = bound_variables(select.inner)
     needs = [_needs(each, select) for each in template if {*filter(_is_needed, pattern_variables(each))} <= possible]
     if not needs:
@@ -98,7 +98,7 @@ def _all(conditions: Sequence[Expression]) -> Expression:
 
 
 def _needs(pattern: Pattern, select: Select) -> list[Expression]:
-    """What must be true of a solution, and is not true of all of them, so that it makes a triple of the pattern."""
+    """Return the conditions, beside those that always hold, under which a solution makes a triple of the pattern."""
     resources = _resources(select)
     conditions: list[Expression] = [
         Apply("isiri", (node,))

@@ -12,17 +12,16 @@ from typing import Self
 import duckdb
 
 LIMIT_ERRORS = (duckdb.InterruptException, duckdb.OutOfMemoryException)
-"""What a query ends with that took too much time or memory."""
+"""The errors of a query that exceeds its time or memory."""
 
 _INTERRUPT_SECONDS = 0.05
-"""Between two interrupts: one that comes just before a query begins is lost."""
+"""The seconds between two interrupts: one that comes just before a query begins is lost."""
 
 
 class CpuLimit:
-    """Interrupts the queries of this thread, of which each may take some seconds of CPU time.
+    """A limit on the CPU time of each query of this thread; a query that exceeds it is interrupted.
 
-    Whoever gets an interrupt that was meant for the query before takes it for his own: what follows must be right
-    for a query that took no time, too.
+    A late interrupt may hit the next query. Callers must therefore handle an interrupt of a query that took no time.
     """
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, seconds: float) -> None:
@@ -39,12 +38,12 @@ class CpuLimit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """From now on no interrupt will come any more."""
+        """Stop; no interrupt comes afterwards."""
         self._done.set()
         self._thread.join()
 
     def renew(self) -> None:
-        """The next query begins."""
+        """Start the time of the next query."""
         self._began = time.clock_gettime(self._clock)
 
     def _watch(self) -> None:

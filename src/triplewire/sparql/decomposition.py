@@ -58,18 +58,13 @@ from triplewire.sparql.rspql import Registration
 from triplewire.sparql.syntax.lexer import SourceSpan, unsupported
 from triplewire.sparql.traversal import pattern_variables
 
-# Flattening: groups inside one another as one list of patterns and one of steps, each in the scope that it had.
-#
-# Solutions of two groups are joined where they agree on what both bind. For variables of patterns that is what joins
-# patterns anyhow. A variable that a step binds may have no value, so it gets another name, and a step that compares.
-
 _MOST_VALUES_ROWS = 256
-"""Rows of VALUES that are looked for one by one: each is a part of a condition."""
+"""The most rows of VALUES that become conditions: each is a part of one."""
 
 
 @dataclass(frozen=True)
 class FlatQuery:
-    """Patterns, steps over their variables, and `tables`, stated solutions of which one must agree with a solution."""
+    """Patterns, steps over their variables, and `tables`: rows of VALUES, of which one must agree with a solution."""
 
     patterns: tuple[Pattern, ...] = ()
     steps: tuple[RowStep, ...] = ()
@@ -77,17 +72,17 @@ class FlatQuery:
 
     @property
     def matched(self) -> frozenset[str]:
-        """The variables of patterns."""
+        """Variables of patterns."""
         return frozenset().union(*(pattern_variables(each) for each in self.patterns))
 
     @property
     def stated(self) -> frozenset[str]:
-        """The variables of tables, which must be such of patterns in the end."""
+        """Variables of tables; each must be one of a pattern, too."""
         return frozenset(name for each in self.tables for name in each.names)
 
     @property
     def made(self) -> frozenset[str]:
-        """The variables that steps bind."""
+        """Variables that steps bind."""
         return frozenset(each.name for each in self.steps if isinstance(each, Bind))
 
     @property
@@ -98,18 +93,18 @@ class FlatQuery:
         return replace(self, steps=(*self.steps, *steps))
 
     def renamed(self, old: str, new: str) -> FlatQuery:
-        """With another name for a variable that a step binds."""
+        """Rename a variable that a step binds."""
         return replace(self, steps=tuple(_renamed(each, old, new) for each in self.steps))
 
 
 class Flattener:
-    """Makes the names of one query."""
+    """Flattens the operators of one query, with fresh names."""
 
     def __init__(self) -> None:
         self._numbers = count()
 
     def expanded(self, reach: Reach) -> Operator:
-        """A path of steps one after the other as patterns."""
+        """Translate a sequence path into patterns."""
         return translate_path(reach, self._fresh)
 
     def filtered(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
@@ -119,8 +114,8 @@ class Flattener:
         return inner.then(Bind(name, _scoped(expression, inner.scope)))
 
     def stated(self, values: Values) -> FlatQuery | None:
-        """One solution is like BIND of each. Of several at most one may agree with any solution: None if that is not
-        sure, if there is none, or if they are too many."""
+        """Flatten VALUES. One row is like a BIND of each variable. If there are several, at most one may agree with any
+        solution: None if that is not certain, if there is no row, or if there are too many."""
         if len(values.rows) == 1:
             known = zip(values.names, values.rows[0], strict=True)
             return FlatQuery(steps=tuple(Bind(name, Const(term)) for name, term in known if term is not None))
@@ -128,7 +123,7 @@ class Flattener:
         return FlatQuery(tables=(values,)) if distinct and 0 < len(values.rows) <= _MOST_VALUES_ROWS else None
 
     def joined(self, left: FlatQuery, right: FlatQuery) -> FlatQuery:
-        """Both, where they agree."""
+        """Join two groups on the variables that both bind."""
         compared: list[RowStep] = []
         for name in sorted((left.made & right.scope) | (right.made & left.scope)):
             left, one = self._parted(left, name)
@@ -141,7 +136,7 @@ class Flattener:
         )
 
     def _parted(self, flat: FlatQuery, name: str) -> tuple[FlatQuery, str]:
-        """With a name of its own for a variable that a step binds; that of patterns stays."""
+        """Give a variable that a step binds a fresh name; that of patterns stays."""
         if name not in flat.made:
             return flat, name
         new = self._fresh().name
@@ -152,27 +147,27 @@ class Flattener:
 
 
 def _parts(condition: Expression) -> list[Expression]:
-    """What must be true for a conjunction to be."""
+    """Return the parts of a conjunction."""
     if isinstance(condition, Apply) and condition.op == "&&":
         return [part for each in condition.args for part in _parts(each)]
     return [condition]
 
 
 def _known(flat: FlatQuery, name: str) -> Expression:
-    """The variable, or the constant that it is in any case."""
+    """Return the variable, or the constant that it is bound to."""
     made = [each.expression for each in flat.steps if isinstance(each, Bind) and each.name == name]
     return made[0] if made and isinstance(made[0], Const) else Var(name)
 
 
 def _agree(left: Expression, right: Expression) -> Expression:
-    """Are both the same term, or is one of them unbound?"""
+    """Return the condition that both are the same term, or one is unbound."""
     same = Apply("sameterm", (left, right))
     open_ = tuple(Apply("!", (Apply("bound", (each,)),)) for each in (left, right) if _may_lack(each))
     return Apply("||", (*open_, same)) if open_ else same
 
 
 def _may_lack(expression: Expression) -> bool:
-    """Variables of steps alone may have no value; they have names of ours here."""
+    """Tell whether an expression may be unbound: only renamed variables of steps may."""
     return isinstance(expression, Var) and expression.name.startswith(".u")
 
 
@@ -199,13 +194,11 @@ def _renamed(step: RowStep, old: str, new: str) -> RowStep:
     return Bind(new if step.name == old else step.name, put(step.expression))
 
 
-# Pins: variables that can be one constant alone. It stands in the patterns, where it is looked up, not compared.
-
 PatternsAndSteps = tuple[tuple[Pattern, ...], tuple[RowStep, ...]]
 
 
 def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
-    """Patterns and steps of the same solutions, of which the first steps bind what is a constant in the patterns."""
+    """Replace variables that can only be one constant by it in the patterns; the first steps bind them."""
     known: dict[str, Const] = {}
     kept: list[RowStep] = []
     for step in (*(Check(_among(each)) for each in flat.tables), *flat.steps):
@@ -219,7 +212,7 @@ def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
 
 
 def _required_constant(step: RowStep) -> tuple[str, Const] | None:
-    """The variable and the term that it must be. IRIs are equal only if they are the same; other terms are not."""
+    """Return the variable and the term that it must be. Only IRIs are equal only if they are the same term."""
     match step:
         case Check(Apply("sameterm" | "=" as op, (Var(name), Const() as constant) | (Const() as constant, Var(name)))):
             return (name, constant) if op == "sameterm" or is_iri(constant.term) else None
@@ -227,7 +220,7 @@ def _required_constant(step: RowStep) -> tuple[str, Const] | None:
 
 
 def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -> bool:
-    """Has a pattern the variable, and may it be the constant in every place?"""
+    """Tell whether a pattern has the variable, and allows the constant in all of its positions."""
     places = {
         place for each in patterns for place in ("subject", "predicate", "object") if getattr(each, place) == Var(name)
     }
@@ -248,7 +241,7 @@ def _substitute(pattern: Pattern, known: Mapping[str, Const]) -> Pattern:
 
 
 def _among(table: Values) -> Expression:
-    """Does a solution agree with one of the rows?"""
+    """Return the condition that a solution agrees with one of the rows."""
     terms = [Const(row[0] or "") for row in table.rows]
     if len(table.names) == 1 and all(is_iri(each.term) for each in terms):
         return Apply("in", (Var(table.names[0]), *terms))
@@ -261,16 +254,13 @@ def _row(names: tuple[str, ...], row: tuple[str | None, ...]) -> Expression:
 
 
 def _drop_unused(steps: list[RowStep]) -> list[RowStep]:
-    """Without values under names of ours that nobody looks at."""
+    """Drop generated variables that no step uses."""
     used = frozenset().union(*(used_variables(each) for each in steps))
     return [each for each in steps if isinstance(each, Check) or not each.name.startswith(".") or each.name in used]
 
 
-# Only conjunctions are: whether an answer stands must not depend on triples that are not there yet, and it is the same
-# whenever it is computed again.
-
 WINDOW_HINT = "in a window it is: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M] WHERE { WINDOW <w> { ... } }"
-"""What would be right."""
+"""The hint of refusals."""
 
 _REFUSED: dict[type[Operator], str] = {
     LeftJoin: "OPTIONAL",
@@ -285,9 +275,9 @@ _FORMS: dict[str, Literal["select", "ask", "construct"]] = {"select": "select", 
 
 
 def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
-    """The pieces of a query that is answered without windows.
+    """Decompose a query that is evaluated without windows.
 
-    Raises Unsupported for whatever is more than a conjunction, by name, and, of a registration, with its place.
+    Raises Unsupported for anything but a conjunction, naming the construct, and, for a registration, its position.
     """
     query, marks = (asked.query, asked.marks) if isinstance(asked, Registration) else (asked, ())
     split = _Decomposer(marks)
@@ -308,7 +298,7 @@ def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
 
 
 class _Decomposer:
-    """Takes one query apart, or refuses it."""
+    """A decomposition of one query; raises Unsupported for what it cannot decompose."""
 
     def __init__(self, marks: Iterable[SourceSpan]) -> None:
         self._marks = tuple(marks)
@@ -369,7 +359,7 @@ class _Decomposer:
                 self.refuse("path `!`")
 
     def _plain(self, expression: Expression) -> Expression:
-        """The expression, whose value is the same each time and depends on the solution alone."""
+        """Return the expression. Raises Unsupported if its value depends on more than the solution."""
         match expression:
             case Exists():
                 self.refuse("EXISTS")

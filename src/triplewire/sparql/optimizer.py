@@ -47,11 +47,9 @@ from triplewire.sparql.traversal import (
     transform_operators,
 )
 
-# Filters move towards the patterns that bind what they use, so that less is joined.
-
 
 def push_filters(operator: Operator, _: OptimizerContext) -> Operator:
-    """Each part of a conjunction goes as far down as it may."""
+    """Push each part of a conjunction down as far as possible."""
     if not isinstance(operator, Filter):
         return operator
     inner, kept = operator.inner, list[Expression]()
@@ -71,17 +69,17 @@ def _conjuncts(conditions: tuple[Expression, ...]) -> list[Expression]:
 
 
 def is_plain(expression: Expression) -> bool:
-    """Does its truth follow from the values of its variables alone?"""
+    """Tell whether an expression depends on the values of its variables alone."""
     if isinstance(expression, Apply):
         return expression.op not in VOLATILE and all(is_plain(each) for each in expression.args)
     return not isinstance(expression, Exists)
 
 
 def _push(operator: Operator, condition: Expression) -> Operator | None:
-    """The operator with the condition inside; None if it must stay outside."""
+    """Return the operator with the condition inside; None if it must stay outside."""
     used = mentioned_variables(condition)
     if not used <= bound_variables(operator):
-        # it uses what only a solution around EXISTS has
+        # it uses a variable that only the solution around EXISTS binds
         return None
     match operator:
         case Join(left, right) if used <= certain_variables(left) or not used & bound_variables(right):
@@ -112,9 +110,6 @@ def _push_into(operator: Operator, condition: Expression) -> Operator:
     return Filter(operator, (condition,))
 
 
-# Basic graph patterns that are joined become one, in which the order of all patterns can be chosen.
-
-
 def merge_patterns(operator: Operator, _: OptimizerContext) -> Operator:
     if not isinstance(operator, Join):
         return operator
@@ -135,13 +130,8 @@ def merge_patterns(operator: Operator, _: OptimizerContext) -> Operator:
 
 
 def _movable(inner: Operator, conditions: tuple[object, ...]) -> bool:
-    """A filter sees the same around the join as inside of it if its own group binds all that it uses."""
+    """Tell whether a filter may move around the join: its own group must bind all that it uses."""
     return all(is_plain(each) and mentioned_variables(each) <= certain_variables(inner) for each in conditions)  # type: ignore[arg-type]
-
-
-# `FILTER(?x = <iri>)` over patterns: the IRI is put into the patterns, where it is looked up instead of compared.
-#
-# The variable keeps its value by a join with it, and not by BIND: in EXISTS the solution around may have another one.
 
 
 def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
@@ -162,7 +152,7 @@ def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
 
 
 def _required_constant(condition: Expression) -> tuple[str, Const] | None:
-    """The variable and the IRI that it must be. IRIs are equal only if they are the same; other terms are not."""
+    """Return the variable and the IRI that it must be. Only IRIs are equal only if they are the same term."""
     match condition:
         case Apply("=" | "sameterm", (Var(name), Const(term))) | Apply("=" | "sameterm", (Const(term), Var(name))):
             return (name, Const(term)) if is_iri(term) else None
@@ -188,10 +178,8 @@ def _substitute(pattern: Pattern, known: dict[str, Const]) -> Pattern:
     )
 
 
-# Patterns are joined from the rarest to those that share a variable with what is there, by statistics.
-
 _APART = 1e12
-"""What a product costs more than a join."""
+"""The cost of a product over that of a join."""
 
 
 def order_patterns(operator: Operator, planning: OptimizerContext) -> Operator:
@@ -209,18 +197,18 @@ def order_patterns(operator: Operator, planning: OptimizerContext) -> Operator:
 
 
 def _unknown(operator: Operator) -> Operator:
-    """In a window nothing is known of the data."""
+    """Order patterns of a window, of which there are no statistics."""
     return order_patterns(operator, OptimizerContext())
 
 
 def _cost(pattern: Pattern, known: set[str], statistics: Statistics) -> float:
-    """About how many triples each solution so far meets."""
+    """Estimate how many triples each solution so far meets."""
     predicate = pattern.predicate.term if isinstance(pattern.predicate, Const) else None
     subject, object_ = _is_known(pattern.subject, known), _is_known(pattern.object, known)
     found = statistics.matches(predicate, subject=subject, object_=object_)
     named = sum(isinstance(each, Const) for each in (pattern.subject, pattern.predicate, pattern.object))
     apart = _APART if known and known.isdisjoint(pattern_variables(pattern)) and named < 3 else 0.0
-    # where nothing tells them apart, what names more comes first
+    # ties are broken by the number of constants
     return apart + found + (3 - named) * 1e-6
 
 
@@ -229,17 +217,17 @@ def _is_known(node: Node, known: set[str]) -> bool:
 
 
 Rule: TypeAlias = Callable[[Operator, OptimizerContext], Operator]
-"""What to make of one operator, those inside it being done."""
+"""A rewriting of one operator whose children are rewritten already."""
 
 RULES: tuple[Rule, ...] = (expand_paths, push_filters, merge_patterns, put_constants, order_patterns)
 
 
 def optimize_query(query: Query, statistics: Statistics) -> Query:
-    """A query with the same answers that is cheaper to compute."""
+    """Return a query with the same answers that is cheaper to evaluate."""
     planning = OptimizerContext(statistics)
     return replace(query, where=reduce(lambda where, rule: apply_rule(rule, where, planning), RULES, query.where))
 
 
 def apply_rule(rule: Rule, operator: Operator, planning: OptimizerContext) -> Operator:
-    """One rule, to all of a tree."""
+    """Apply one rule to the whole tree."""
     return transform_operators(operator, lambda each: rule(each, planning))

@@ -36,7 +36,7 @@ def expand_paths(operator: Operator, planning: OptimizerContext) -> Operator:
 
 
 def translate_path(reach: Reach, fresh: Callable[[], Var]) -> Operator:
-    """What repeats, and what is negated, stays a path."""
+    """Translate a path pattern; repeated paths and negated property sets stay paths."""
     subject, path, object_ = reach.subject, reach.path, reach.object
     match path:
         case Link(predicate):
@@ -53,21 +53,20 @@ def translate_path(reach: Reach, fresh: Callable[[], Var]) -> Operator:
 
 
 def _balanced_union(parts: list[Operator]) -> Operator:
-    """As a balanced tree, because a list may be long."""
+    """Combine as a balanced tree, because a list may be long."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
     return Union(_balanced_union(parts[:half]), _balanced_union(parts[half:]))
 
 
-# Walks: the pairs of nodes that a path connects in triples that are at hand.
-
 NodePairs = frozenset[tuple[str, str]]
 Triple = tuple[str, str, str]
 
 
 def evaluate_path(path: Path, triples: Collection[Triple]) -> NodePairs:
-    """Each pair once; a path of no length leads from each node of the triples to itself."""
+    """Return the pairs of nodes that a path connects in these triples. A zero-length path connects each node to
+    itself."""
     match path:
         case Link(predicate):
             return frozenset((start, end) for start, each, end in triples if each == predicate.term)

@@ -35,24 +35,19 @@ from triplewire.sparql.syntax.cursor import QUERY_NESTING
 from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
 from triplewire.sparql.traversal import iterate_parts
 
-# Structures: what is left of a query when the constants that do not shape its plan are taken out.
-#
-# Queries of one structure share their SQL but for these constants. It is compiled once, with stand-ins that are like
-# the constants in all that the compiler looks at and that nobody else would write; each place in the SQL where one of
-# them is found, in one of the forms in which the compiler writes it, is then a slot to be filled.
-
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _LARGEST_EXACT = 16_000_000
-"""Whole numbers up to here are exact as floats, so that the plan does not depend on which it is."""
+"""The largest whole number that is lifted: up to here numbers are exact as floats, so that the plan does not depend on
+which it is."""
 
 _MOST_SLOTS = 100
-"""Constants of a query that are taken out at most: stand-ins for numbers differ in two digits."""
+"""The most constants that are lifted: stand-ins for numbers differ in two digits."""
 
 _STAND_IN_CORES = ("urn:x-slot:", "73009", "2999-12-31")
-"""What stand-ins hold. A query that holds it, too, is a structure of its own."""
+"""Texts that mark stand-ins. A query that holds one of them itself is not lifted."""
 
 _LONGEST = 4 * REMEMBERED_QUERY_CHARACTERS
-"""Characters of the algebra of a query that has a structure: it is some four times as long as the text."""
+"""The longest `repr` of a query that is cached as a template: it is some four times as long as the text."""
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
@@ -61,7 +56,7 @@ _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 
 @dataclass(frozen=True)
 class LiftedQuery:
-    """A query with stand-ins, and for each form in which one is written what is to be written instead."""
+    """A query with stand-ins, and, for each form in which the compiler writes one, the text to fill in."""
 
     structure: Query
     fillings: dict[str, str]
@@ -69,7 +64,7 @@ class LiftedQuery:
 
 @dataclass(frozen=True)
 class SqlTemplate:
-    """SQL in pieces: every second one is a slot, named by the form of the stand-in that was there."""
+    """SQL in pieces: every second one is a slot, named by the stand-in's form."""
 
     pieces: tuple[str, ...]
 
@@ -80,8 +75,7 @@ class SqlTemplate:
 
 
 def lift_constants(query: Query) -> LiftedQuery | None:
-    """The structure of a query. Constants that might shape the plan stay in it. None of one that is too long to be
-    remembered."""
+    """Lift the constants that cannot affect the plan. Return None for a query that is too long to be cached."""
     written = repr(query)
     if len(written) > _LONGEST:
         return None
@@ -92,7 +86,7 @@ def lift_constants(query: Query) -> LiftedQuery | None:
 
 
 def make_template(sql: str, slots: Collection[str]) -> SqlTemplate | None:
-    """The slots in SQL that was compiled from a structure; None if a stand-in is there in a form that is not known."""
+    """Find the slots in SQL that was compiled with stand-ins; None if a stand-in occurs in an unknown form."""
     pieces, end = [""], 0
     for found in _LITERAL.finditer(sql):
         pieces[-1] += sql[end : found.start()]
@@ -139,7 +133,8 @@ class _StandInLifter(ConstantLifter):
 
 
 def _forms(term: str) -> tuple[str, ...] | None:
-    """How the compiler writes a constant: as a term, and what it makes of its value. None if it may shape the plan."""
+    """Return the forms in which the compiler writes a constant: as a term, and as its value. None if it may affect the
+    plan."""
     if term.startswith("<"):
         return (term,)
     parts = parse_literal(term)
@@ -160,7 +155,7 @@ def _number_forms(term: str, lexical: str) -> tuple[str, ...] | None:
 
 
 def _stand_in(term: str, number: int) -> str:
-    """Another constant of the same kind. The fraction of a number stays: it is written by itself."""
+    """Return another constant of the same kind. The fraction of a number stays: it is written by itself."""
     if term.startswith("<"):
         return f"<urn:x-slot:{number}>"
     parts = parse_literal(term)
@@ -171,13 +166,13 @@ def _stand_in(term: str, number: int) -> str:
 
 
 NO_STATISTICS = Statistics()
-"""Of data of which nothing is known."""
+"""Statistics of data of which nothing is known."""
 
 
 @dataclass(frozen=True)
 class PreparationStep:
-    """A relation to be made, under its name, before the query runs. With `following` it is a closure: that query gives
-    the pairs that one step more connects, of what the relation `known` holds, until there are no new ones."""
+    """A relation to be created, under its name, before the query runs. With `following` it is a closure: that query
+    extends the pairs in the relation `known` by one step, and is repeated until there are no new ones."""
 
     name: str
     sql: str
@@ -187,17 +182,18 @@ class PreparationStep:
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """What an engine runs: the steps in order, then the query.
+    """A query as an engine runs it: the steps in order, then the SQL.
 
     A SELECT has one column `v0`, `v1`, … for each variable of the projection, or the column `unit`; an ASK one boolean
-    column `answer`; a CONSTRUCT or DESCRIBE the columns `subject`, `predicate` and `object`."""
+    column `answer`; a CONSTRUCT or DESCRIBE the columns `subject`, `predicate` and `object`.
+    """
 
     form: Literal["select", "ask", "construct", "describe"]
     projection: tuple[str, ...]
     sql: str
     steps: tuple[PreparationStep, ...] = ()
     readings: tuple[ScanPredicate, ...] = ()
-    """Which rows each scan can use. What is scanned without being named here can use any."""
+    """The rows that each scan can use. A scan that is not listed can use any."""
 
 
 def compile_query(
@@ -209,9 +205,11 @@ def compile_query(
     steady: bool = False,
     windows: tuple[str, ...] = (),
 ) -> CompiledQuery:
-    """The query over the relations `quads` and `events`. `now` is what NOW() gives. If `steady`, an answer is the same
-    byte by byte whatever the plan: wherever SPARQL leaves an order open, that of texts is taken. What stands inside of
-    WINDOW is asked of `window_0`, `window_1`, …, by the place of its name in `windows`."""
+    """Compile a query over the relations `quads` and `events`. `now` is the result of NOW().
+
+    If `steady`, an answer is the same byte by byte whatever the plan: wherever SPARQL leaves an order open, texts are
+    ordered. Patterns inside WINDOW read `window_0`, `window_1`, …, by the index of the window's name in `windows`.
+    """
     known = statistics or NO_STATISTICS
     lifted = None if dialect == "spark" or Apply("now", ()) in iterate_parts(query) else lift_constants(query)
     if lifted is None:
@@ -227,7 +225,7 @@ def compile_query(
 def _template(
     structure: Query, statistics: Statistics, slots: frozenset[str], steady: bool, windows: tuple[str, ...]
 ) -> tuple[CompiledQuery, SqlTemplate | None]:
-    """What queries of one structure share, for DuckDB."""
+    """Compile the template that queries of one structure share, for DuckDB."""
     compiled = compile_uncached(structure, "duckdb", statistics, datetime.now(UTC), steady=steady, windows=windows)
     return compiled, make_template(compiled.sql, slots)
 
@@ -241,7 +239,7 @@ def compile_uncached(
     steady: bool = False,
     windows: tuple[str, ...] = (),
 ) -> CompiledQuery:
-    """The same, without a look at what was compiled before."""
+    """Compile without the cache of templates."""
     build = QueryBuild(compile_operator, known, _now_value(now), steady=steady, windows=windows)
     main = compile_form(optimize_query(query, known), Context(build, query.dataset))
     named = render_definitions(build)
@@ -262,7 +260,7 @@ def _now_value(now: datetime) -> Value:
 def _preparation_steps(
     build: QueryBuild, found: dict[str, exp.Query]
 ) -> tuple[tuple[PreparationStep, ...], dict[str, exp.Query]]:
-    """For an engine without recursion over sets: closures, and what they read, are made beforehand."""
+    """Split off closures, and the relations that they read, for an engine without recursion over sets."""
     names = [*found]
     closures = [name for name, each in build.shared.items() if isinstance(each, PathClosure)]
     early = names[: names.index(closures[-1]) + 1] if closures else []
@@ -278,16 +276,14 @@ def _preparation_steps(
     return tuple(steps), {name: each for name, each in found.items() if name not in early}
 
 
-# Depths: how deep functions may call each other while a query is compiled and written out.
-
 FRAMES_PER_LEVEL = 300
-"""Calls that one level of a query may take at worst: it becomes a few levels of SQL, each of which is written by some
+"""The most calls that one level of a query takes: it becomes a few levels of SQL, each of which is generated by some
 tens of functions that call each other."""
 
 
 def ensure_recursion_limit() -> None:
-    """For processes that compile: from here on a query that is nested as deeply as the limit allows can be. Only ever
-    raises the interpreter's own limit, which is meant for endless recursion."""
+    """Raise the interpreter's recursion limit, if necessary, so that a query of the greatest allowed nesting can be
+    compiled."""
     needed = QUERY_NESTING * FRAMES_PER_LEVEL
     if sys.getrecursionlimit() < needed:
         sys.setrecursionlimit(needed)

@@ -24,22 +24,22 @@ _WINDOWED = "`FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M]` in a query that b
 
 @dataclass(frozen=True)
 class Registration:
-    """A query with the windows that it is asked of, in the order in which they are declared. Without any it is plain
-    SPARQL, and nothing is reported; `name` is that of the stream of answers, if the text has one."""
+    """A continuous query with its windows, in the order in which they are declared. Without any it is plain SPARQL and
+    has no report strategy; `name` is that of the stream of answers, if the text has one."""
 
     query: Query
     windows: tuple[WindowClause, ...] = ()
     name: str | None = None
     report: ReportStrategy | None = None
     marks: tuple[SourceSpan, ...] = field(default=(), compare=False, repr=False)
-    """Where its constructs stand, for whoever refuses one of them."""
+    """The positions of its constructs, for refusals after parsing."""
 
 
 def parse_registration(text: str) -> Registration:
-    """The algebra of a continuous query, and its windows.
+    """Parse a continuous query and its windows.
 
-    Raises SparqlSyntax for text that is neither SPARQL nor RSP-QL, Unsupported for what we do not run, both with the
-    place, and BodyTooLarge over the limit.
+    Raises SparqlSyntax for text that is neither SPARQL nor RSP-QL, Unsupported for a construct that is not supported,
+    both with the position, and BodyTooLarge over the limit.
     """
     if len(text) <= REMEMBERED_QUERY_CHARACTERS:
         return _parse_cached(text)
@@ -68,7 +68,7 @@ def _parse(text: str) -> Registration:
 
 
 def _head(cursor: Cursor) -> tuple[ReportStrategy, str]:
-    """What comes after REGISTER: what is reported, and where."""
+    """Parse what follows REGISTER: the report strategy and the name of the answers' stream."""
     report = ReportStrategy(cursor.expect(*_REPORTS).key.lower())
     name = parse_stream_name(cursor)
     cursor.expect("AS")
@@ -94,10 +94,11 @@ def compile_windows(
     *,
     steady: bool = False,
 ) -> CompiledQuery:
-    """The query over the relations `window_0`, `window_1`, …, which have the columns of `quads` and hold what is in the
-    windows, in the order of `registration.windows`; and over `quads` and `events` for what stands outside of them.
+    """Compile the query over the relations `window_0`, `window_1`, …, which have the columns of `quads` and hold the
+    windows' content, in the order of `registration.windows`; patterns outside of windows read `quads` and `events`.
 
-    `statistics` are of the latter alone. `now` is what NOW() gives: a query that has it is compiled for each time.
+    `statistics` describe the latter alone. `now` is the result of NOW(): a query that uses it is compiled for each
+    time.
     """
     names = tuple(each.name for each in registration.windows)
     return compile_query(registration.query, dialect, statistics, now, steady=steady, windows=names)

@@ -76,7 +76,7 @@ def try_cast(value: Sql, to: exp.DataType) -> Sql:
 
 
 def call(name: str, *args: Sql) -> Sql:
-    """A function of the engine, or one of ours; of an error, ours make an error."""
+    """Call a function of the engine, or a `TW_` function, which returns NULL for a NULL argument."""
     if name.startswith("TW_") and any(is_null(each) for each in args):
         return null()
     return exp.Anonymous(this=name, expressions=list(args))
@@ -123,7 +123,7 @@ def concat(*parts: Sql) -> Sql:
 
 
 def coalesce(*values: Sql) -> Sql:
-    """The first that is not NULL."""
+    """Return the first value that is not NULL."""
     kept = [each for each in values if not is_null(each)]
     if not kept or len(kept) == 1 or _constant(kept[0]):
         return kept[0] if kept else null()
@@ -131,7 +131,7 @@ def coalesce(*values: Sql) -> Sql:
 
 
 def row_number(partition: Sequence[Sql] = (), order: Sequence[exp.Ordered] = ()) -> Sql:
-    """The number of a row among those of its partition, from 1; without an order it may be any."""
+    """Number the rows of a partition from 1; without an order, in any."""
     by = exp.Order(expressions=list(order) or [exp.Ordered(this=number(1))])
     return exp.Window(this=exp.RowNumber(), partition_by=list(partition), order=by)
 
@@ -143,7 +143,7 @@ def negate(condition: Sql) -> Sql:
 
 
 def every(*conditions: Sql) -> Sql:
-    """Three-valued AND."""
+    """Combine by three-valued AND."""
     if any(is_false(each) for each in conditions):
         return truth(False)
     rest = [each for each in conditions if not is_true(each)]
@@ -151,7 +151,7 @@ def every(*conditions: Sql) -> Sql:
 
 
 def some(*conditions: Sql) -> Sql:
-    """Three-valued OR."""
+    """Combine by three-valued OR."""
     if any(is_true(each) for each in conditions):
         return truth(True)
     rest = [each for each in conditions if not is_false(each)]
@@ -159,8 +159,8 @@ def some(*conditions: Sql) -> Sql:
 
 
 def case(*branches: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
-    """The result of the first branch whose condition is TRUE, else the default, else NULL; just NULL where that is
-    every result, which would have no type."""
+    """Build CASE: the result of the first branch whose condition is TRUE, else the default, else NULL. If every result
+    is NULL so is the whole, which would have no type."""
     kept: list[tuple[Sql, Sql]] = []
     for condition, result in branches:
         if is_true(condition):
@@ -178,7 +178,7 @@ def case(*branches: tuple[Sql, Sql], default: Sql | None = None) -> Sql:
 
 
 def select_by(value: Sql, results: Mapping[int, Sql]) -> Sql:
-    """The result for the number that the value is; the last for all others."""
+    """Select the result for a number; the last one for all others."""
     if isinstance(value, exp.Literal):
         return results.get(int(value.name), null())
     if all(is_null(each) for each in results.values()):
@@ -194,7 +194,7 @@ def _constant(value: Sql) -> bool:
 
 
 def _balanced(kind: type[exp.Connector], parts: Sequence[Sql]) -> Sql:
-    """As a balanced tree, because a chain of thousands would be thousands deep."""
+    """Combine as a balanced tree, because a chain of thousands would be thousands deep."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2

@@ -12,9 +12,6 @@ from itertools import count
 
 from triplewire.sparql.algebra import Family, Var
 
-# Counts are for planning: answers never depend on them. What is said of repetition and of families is relied on, so it
-# must hold for all of the data that the query reads.
-
 PREDICATE_NUMBER = "predicate_number"
 """The column of `quads` that holds numbers of predicates, where there are any."""
 
@@ -22,12 +19,12 @@ TERM_ID = "id"
 """The columns of `quads` with numbers of terms are called `subject_id` and `object_id`, where there are any."""
 
 OFTEN = 1.5
-"""Rows per triple from which on it pays to make a scan distinct before it is joined."""
+"""The rows per triple above which a scan is made distinct before it is joined."""
 
 
 @dataclass(frozen=True)
 class TripleCounts:
-    """Of the triples of one predicate, about."""
+    """Approximate counts of the triples of one predicate."""
 
     rows: int
     triples: int
@@ -37,9 +34,9 @@ class TripleCounts:
 
 @dataclass(frozen=True)
 class PredicateKind:
-    """What the triples of one predicate are, all of them: the families of their objects, whether every exact number
-    among these is `short` enough for a double, whether each triple is there only once, and whether every time among
-    the objects names its zone."""
+    """Facts that hold for all triples of one predicate: the families of their objects, whether every exact number among
+    these is `short` enough for a double, whether each triple is stored only once, and whether every time among the
+    objects names its zone."""
 
     families: frozenset[Family] = frozenset(Family)
     short: bool = False
@@ -52,34 +49,34 @@ UNKNOWN_KIND = PredicateKind()
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """By predicate, as a term. With `complete` there are no triples of any other predicate; `blank` says whether a
-    subject may be a blank node. Two are the same only if they are one."""
+    """Statistics by predicate. With `complete` there are no triples of any other predicate; `blank` says whether a
+    subject may be a blank node. Instances are compared by identity."""
 
     predicates: Mapping[str, TripleCounts] = field(default_factory=dict)
     total: TripleCounts = TripleCounts(0, 0, 0, 0)
     kinds: Mapping[str, PredicateKind] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """What the predicates are numbered as in a column of `quads`, if it has one."""
+    """The numbers of predicates in a column of `quads`, if it has one."""
     identified: bool = False
-    """Does `quads` have columns that hold a number for each subject and object, the same for the same term?"""
+    """Whether `quads` has columns that hold a number for each subject and object, the same for the same term."""
     complete: bool = False
     blank: bool = True
     single: bool = False
-    """Has no event the id of another?"""
+    """Whether no two events have one id."""
 
     def without(self, repeating: Collection[str | None]) -> Statistics:
-        """The same where all triples but those of these predicates are there only once, and so, unless None is among
-        them, are the ids of events."""
+        """Return statistics that assume all triples unique, but for those of these predicates, and so, unless None is
+        among them, event ids."""
         kinds = {name: replace(kind, unique=name not in repeating) for name, kind in self.kinds.items()}
         return replace(self, kinds=kinds, single=None not in repeating)
 
     def repeated(self, predicate: str) -> bool:
-        """Do events say the same triples of this predicate again and again?"""
+        """Tell whether events often repeat triples of this predicate."""
         found = self.predicates.get(predicate, self.total)
         return found.rows > OFTEN * found.triples
 
     def kind(self, predicate: str | None) -> PredicateKind:
-        """Of a predicate, or of all."""
+        """Return the facts about a predicate, or about all if it is None."""
         if predicate is not None:
             return self.kinds.get(predicate, UNKNOWN_KIND)
         return self._all if self.complete else UNKNOWN_KIND
@@ -95,7 +92,7 @@ class Statistics:
         )
 
     def matches(self, predicate: str | None, *, subject: bool, object_: bool) -> float:
-        """About how many triples a pattern has, by what in it is known."""
+        """Estimate the number of triples that match a pattern, by which of its nodes are known."""
         found = self.total if predicate is None else self.predicates.get(predicate)
         if found is None:
             return 0.0 if self.predicates else 1.0
@@ -105,16 +102,13 @@ class Statistics:
         return count / max(found.objects, 1) if object_ else count
 
 
-# Plannings: what rules go by while one query is planned.
-
-
 @dataclass(frozen=True)
 class OptimizerContext:
-    """The statistics of the data, and names for variables that a rule makes."""
+    """The statistics of the data, and fresh names for variables that a rule creates."""
 
     statistics: Statistics = field(default_factory=Statistics)
     _numbers: count[int] = field(default_factory=count)
 
     def fresh(self) -> Var:
-        """A variable that the query does not have."""
+        """Return a variable that the query does not have."""
         return Var(f".n{next(self._numbers)}")

@@ -41,12 +41,12 @@ OperatorChange: TypeAlias = Callable[[Operator], Operator]
 
 
 def transform_operators(operator: Operator, change: OperatorChange) -> Operator:
-    """The tree with the change made to each operator once those inside it are changed, in EXISTS too."""
+    """Apply a change to each operator, bottom-up, inside EXISTS too."""
     return change(_inside(operator, change))
 
 
 def iterate_parts(part: object) -> Iterator[object]:
-    """A part of the algebra and everything inside it."""
+    """Yield a part of the algebra and everything inside it."""
     if isinstance(part, tuple):
         for each in part:
             yield from iterate_parts(each)
@@ -57,7 +57,7 @@ def iterate_parts(part: object) -> Iterator[object]:
 
 
 def map_expressions(operator: Operator, change: Callable[[Expression], Expression]) -> Operator:
-    """The operator with a change to each expression of its own, in the order in which they are read."""
+    """Apply a change to each of an operator's own expressions, in reading order."""
     match operator:
         case Filter(conditions=conditions) | LeftJoin(conditions=conditions):
             return replace(operator, conditions=tuple(change(each) for each in conditions))
@@ -104,15 +104,13 @@ def _expression(expression: Expression, change: OperatorChange) -> Expression:
     return expression
 
 
-# Variables: which ones an operator or expression mentions, and which ones it binds.
-
 VariableNames = frozenset[str]
 _NONE: VariableNames = frozenset()
 
 
 @lru_cache(maxsize=4096)
 def mentioned_variables(part: Operator | Expression | Aggregate) -> VariableNames:
-    """Every variable that stands anywhere in it, visible from outside or not."""
+    """Return every variable in it, visible from outside or not."""
     match part:
         case Var(name):
             return frozenset({name})
@@ -146,7 +144,7 @@ def mentioned_variables(part: Operator | Expression | Aggregate) -> VariableName
 
 @lru_cache(maxsize=4096)
 def bound_variables(operator: Operator) -> VariableNames:
-    """The variables that its solutions may bind."""
+    """Return the variables that its solutions may bind."""
     match operator:
         case Basic(patterns):
             return frozenset().union(*(pattern_variables(each) for each in patterns))
@@ -175,7 +173,7 @@ def bound_variables(operator: Operator) -> VariableNames:
 
 @lru_cache(maxsize=4096)
 def certain_variables(operator: Operator) -> VariableNames:
-    """The variables that each of its solutions binds."""
+    """Return the variables that each of its solutions binds."""
     match operator:
         case Basic() | Reach():
             return bound_variables(operator)

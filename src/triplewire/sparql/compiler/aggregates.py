@@ -45,9 +45,6 @@ from triplewire.sparql.sql import (
     try_cast,
 )
 
-# An error in the argument, or no value, makes SUM, AVG, MIN, MAX and GROUP_CONCAT an error; COUNT and SAMPLE pass it
-# over. GROUP_CONCAT joins what STR gives.
-
 _FLOATING = frozenset({Family.FLOAT, Family.DOUBLE})
 
 
@@ -85,7 +82,7 @@ class _Rows:
         return exp.Count(this=exp.Star() if is_true(self.among) else self.only(number(1)))
 
     def of(self, sql: Sql) -> Sql:
-        """How many are not NULL."""
+        """Count the values that are not NULL."""
         return number(0) if is_null(sql) else exp.Count(this=self.only(sql))
 
     def count(self, value: Value) -> Sql:
@@ -109,7 +106,7 @@ class SumValue(ComputedNumber):
 
 
 def _numeric(op: str, value: Value, rows: _Rows) -> Value:
-    """SUM and AVG: as the highest type in the group; exactly, if that is a decimal."""
+    """Compile SUM and AVG: in the highest type of the group; exactly, if that is a decimal."""
     count = rows.all()
     families = (value.families & NUMERIC) | {Family.EXACT}
     rank = _rank(op, value, rows, count)
@@ -120,14 +117,15 @@ def _numeric(op: str, value: Value, rows: _Rows) -> Value:
 
 
 def _check_numeric(value: Value, rows: _Rows, made: Sql) -> Sql:
-    """An error if one of the group is no number."""
+    """Make the result an error if a value of the group is no number."""
     if is_null(made) or (value.families <= NUMERIC and is_true(value.bound())):
         return made
     return case((equal(rows.of(value.number()), rows.all()), made))
 
 
 def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
-    """Of the highest type; an average of integers is a decimal, and nothing at all is the integer 0."""
+    """Return the rank of the result: the highest type; an average of integers is a decimal, and an empty sum is an
+    integer."""
     kinds = [(name, rank) for name, rank, family in _KINDS if family in value.families]
     told = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
     branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in told]
@@ -146,7 +144,7 @@ def _any(rows: _Rows, condition: Sql) -> Sql:
 
 
 def _has_type(value: Value, name: str) -> Sql:
-    """By the column of types, where there is one."""
+    """Test the datatype by its column, if there is one."""
     if isinstance(value, ComputedNumber):
         return equal(value.rank(), number({kind: rank for kind, rank, _ in _KINDS}[name]))
     return equal(value.facet("datatype") if isinstance(value, StoredTerm) else value.datatype(), text(XSD + name))
@@ -210,17 +208,15 @@ def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
     )
 
 
-# Groups: GROUP BY and the set functions over each group.
-
 _UNTOUCHED = frozenset({"min", "max", "sample"})
-"""Set functions that give the same however often a value comes."""
+"""Aggregates that do not depend on how often a value comes."""
 
 _ROW = ".row"
-"""There for every solution, and not for a group that has none."""
+"""A column with a value for every solution, and none for a group without solutions."""
 
 
 def compile_group(context: Context, group: Group) -> Relation:
-    """One solution for each group."""
+    """Compile GROUP BY: one solution for each group."""
     counted = any(each.op not in _UNTOUCHED for _, each in group.aggregates)
     inner = replace(context, counted=counted).compile(group.inner)
     arguments = {name: f".a{name}" for name, each in group.aggregates if each.argument is not None}
@@ -237,7 +233,7 @@ def compile_group(context: Context, group: Group) -> Relation:
 
 
 def _with_empty(context: Context, relation: Relation) -> Relation:
-    """Without keys there is a group even where there is no solution; in SQL only if nothing is grouped by."""
+    """Tell whether SQL must not group: without keys there is one group even if there is no solution."""
     if not (context.frame or context.graph is not None):
         return relation
     marked = relation.having(**{_ROW: ConstantValue(parse_constant('"1"'))})
@@ -245,7 +241,7 @@ def _with_empty(context: Context, relation: Relation) -> Relation:
 
 
 def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> dict[str, Value]:
-    """For set functions over what is distinct: is it the first row of its group with this value?"""
+    """Return the condition that a row is the first of its group with this value, for DISTINCT aggregates."""
     flags: dict[str, Value] = {}
     for name, each in group.aggregates:
         if each.distinct and each.op not in _UNTOUCHED:
@@ -299,8 +295,8 @@ def _grouping(by: list[Sql], keyed: bool) -> Rendering:
         select = render_select(relation, columns)
         if by:
             return select.group_by(*by, copy=False)
-        # Keys that are all constants make one group, but none where there is no solution. Without keys there is one in
-        # any case, also where nobody asks for what is aggregated.
+        # Keys that are all constants make one group, but none if there is no solution. Without keys there is one group
+        # in any case.
         least = exp.GTE(this=exp.Count(this=exp.Star()), expression=number(1 if keyed else 0))
         return select.having(least, copy=False)
 

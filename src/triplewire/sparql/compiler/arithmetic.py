@@ -35,8 +35,6 @@ from triplewire.sparql.sql import (
     wrap,
 )
 
-# `bind` names a value that is used more than once.
-
 BindSql: TypeAlias = Callable[[Sql], Sql]
 
 _FRACTION = exp.DataType.build("DECIMAL(18, 18)")
@@ -45,7 +43,7 @@ _RISING = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 
 
 def arithmetic(op: str, values: list[Value], bind: BindSql) -> Value:
-    """The result of `+`, `-`, `*` or `/`, unary or binary; an error for anything but numbers."""
+    """Compile `+`, `-`, `*` or `/`, unary or binary; an error for anything but numbers."""
     if not all(value.families & NUMERIC for value in values):
         return Value()
     parts = [bind_number(value, bind) for value in values]
@@ -53,7 +51,7 @@ def arithmetic(op: str, values: list[Value], bind: BindSql) -> Value:
 
 
 def bind_number(value: Value, bind: BindSql) -> ComputedNumber:
-    """The parts of a number under names."""
+    """Bind the parts of a number."""
     parts = (bind(value.rank()), bind(value.exact()), bind(value.number()))
     return ComputedNumber(*parts, value.families & NUMERIC)
 
@@ -101,7 +99,7 @@ def _subtract(left: Sql, right: Sql, _: BindSql) -> Sql:
 
 
 def _multiply(left: Sql, right: Sql, bind: BindSql) -> Sql:
-    """By parts, because the plain product of two such decimals has more digits than engines hold."""
+    """Multiply by parts, because the plain product of two such decimals has more digits than engines hold."""
     if is_null(left) or is_null(right):
         return null()
     (a, b), (c, d) = _parts(left, bind), _parts(right, bind)
@@ -118,7 +116,7 @@ def _parts(value: Sql, bind: BindSql) -> tuple[Sql, Sql]:
 
 
 def _divide(left: Sql, right: Sql, bind: BindSql) -> Sql:
-    """A quotient of doubles, corrected once by its remainder; by zero it is an error."""
+    """Divide as doubles, and correct the quotient once by its remainder; division by zero is an error."""
     if is_null(left) or is_null(right):
         return null()
     divisor = bind(case((compare("!=", right, number(0)), right)))
@@ -135,7 +133,7 @@ _EXACT: Mapping[str, Callable[[Sql, Sql, BindSql], Sql]] = {"+": _add, "-": _sub
 
 
 def _quotient(left: Sql, right: Sql) -> Sql:
-    """Engines differ on division by zero, so it is spelled out."""
+    """Divide doubles. Engines differ on division by zero, so it is spelled out."""
     if is_null(left) or is_null(right):
         return null()
     signed = equal(cast(right, VARCHAR), text("-0.0"))
@@ -157,8 +155,6 @@ _IN_DOUBLES: Mapping[str, Callable[[Sql, Sql], Sql]] = {
 }
 
 
-# Roundings: ABS, CEIL, FLOOR and ROUND, which keep the type of a number.
-
 _HALF = exp.DataType.build("DECIMAL(2, 1)")
 
 
@@ -176,7 +172,7 @@ def make_rounding(name: str) -> Callable[[BindSql, Value], Value]:
 
 
 def _number(given: ComputedNumber, exact: Sql, floating: Callable[[Sql], Sql]) -> Sql:
-    """An exact number whose digits are not held is an error."""
+    """Return the number as a double. An exact number with too many digits is an error."""
     in_decimals = given.among(Family.EXACT)
     made = case((present(exact), floating(given.number())))
     if is_null(exact):
@@ -185,7 +181,7 @@ def _number(given: ComputedNumber, exact: Sql, floating: Callable[[Sql], Sql]) -
 
 
 def _round_double(value: Sql) -> Sql:
-    """To the nearest, a half up; what is rounded up to zero from below is a negative zero."""
+    """Round to the nearest, a half up; a number that is rounded up to zero from below becomes negative zero."""
     low = call("TW_FLOOR", value)
     up = compare(">=", binary(exp.Sub, value, low), double(0.5))
     made = case((up, binary(exp.Add, low, double(1.0))), default=low)
@@ -208,5 +204,5 @@ _MAKERS: dict[str, tuple[Callable[[Sql], Sql], Callable[[Sql], Sql]]] = {
 
 
 def random_number(bind: BindSql, serial: int) -> Value:
-    """RAND: another number in each solution, and for each call."""
+    """Compile RAND: another number in each solution, and for each call."""
     return ComputedNumber(number(4), null(), bind(call("TW_RANDOM", number(serial))), frozenset({Family.DOUBLE}))

@@ -42,16 +42,12 @@ from triplewire.sparql.sql import (
     truth,
 )
 
-# Members: the values that each event has for a predicate, as a named relation.
-#
-# An object that is a list counts for its members; the empty list for none, but is there: a row with NULL.
-
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 
 
 @dataclass(frozen=True)
 class MemberTerm(StoredTerm):
-    """A member. Who asks for a facet of it makes it a column of the relation."""
+    """A member as a value; a facet that is asked for becomes a column of the relation."""
 
     name: str = "object"
     families: frozenset[Family] = ANY
@@ -73,13 +69,14 @@ def define_members(build: QueryBuild, predicate: str, alias: str) -> tuple[str, 
 
 
 def _define_once(build: QueryBuild, definition: RelationDefinition) -> str:
-    """Its name, also where it was defined before."""
+    """Return the relation's name; it is defined once."""
     return next((name for name, each in build.shared.items() if each == definition), "") or build.define(definition)
 
 
 @dataclass(frozen=True)
 class ListCells:
-    """What the cells of lists hold, or are followed by; in the columns of a path's steps."""
+    """Return the pairs of list cells with what they hold (`rdf:first`) or are followed by (`rdf:rest`), with the
+    columns of path steps."""
 
     predicate: str
     asked: set[str] = field(default_factory=set, compare=False)
@@ -137,9 +134,6 @@ def _table(name: str, alias: str) -> exp.Table:
     return exp.to_table(name, alias=alias)
 
 
-# A value becomes a mask: a bit for each element that it can be paired with. A bag is then the list of its masks, and
-# one-to-one pairing is a question to that list.
-
 _LONG = exp.DataType.build("BIGINT")
 _MASK = ".mask"
 
@@ -159,7 +153,7 @@ def compile_bag(context: Context, bag: Bag) -> Relation:
 
 
 def _mask(context: Context, relation: Relation, bag: Bag) -> Sql:
-    """NULL for what is not in the bag."""
+    """Return the mask of a member: a bit for each element that it can be paired with; NULL if it is not in the bag."""
     scope = context.scope(relation)
     bits: Sql = number(0)
     for place, each in enumerate(bag.elements):
@@ -177,7 +171,7 @@ def _group_masks(context: Context, relation: Relation, bag: Bag) -> Relation:
 
 
 def _condition(bag: Bag, mask: Sql) -> Sql:
-    """What is cheap to see is looked at first: how many there are, and whether each has any partner at all."""
+    """Test the bag, cheapest first: the number of members, then whether each has a partner at all, then the pairing."""
     sides, size = _SIDES[bag.relation], len(bag.elements)
     count = exp.Count(this=mask)
     possible = every(*_possible(sides, size, count, mask))
@@ -189,7 +183,7 @@ def _condition(bag: Bag, mask: Sql) -> Sql:
 
 @dataclass(frozen=True)
 class _Sides:
-    """On which sides nothing may be left over."""
+    """For each relation, the sides on which nothing may be left over."""
 
     values: bool
     elements: bool

@@ -53,11 +53,11 @@ from triplewire.sparql.sql import (
 
 _LONG = exp.DataType.build("DECIMAL(38, 0)")
 _LARGEST_FLOAT = 3.4028235677973366e38
-"""What is at least as large rounds to an infinite xsd:float."""
+"""The least number that rounds to an infinite xsd:float."""
 
 
 def to_string(bind: BindSql, value: Value) -> Value:
-    """The canonical form of numbers and booleans, the text of all else but blank nodes."""
+    """Cast to xsd:string: the canonical form of numbers and booleans, the text of all else but blank nodes."""
     branches = []
     if value.families & NUMERIC:
         numeric = ComputedNumber(value.rank(), value.exact(), value.number(), value.families & NUMERIC)
@@ -149,7 +149,7 @@ def _matches(lexical: Sql, form: str) -> Sql:
 
 
 def to_datetime(bind: BindSql, value: Value) -> Value:
-    """A date is its first moment."""
+    """Cast to xsd:dateTime; a date becomes its first instant."""
     day = call("TW_EXTRACT", value.string(), text("^(.*?)(Z|[+-][0-9]{2}:[0-9]{2})?$"), number(1))
     zone = call("TW_EXTRACT", value.string(), text("(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
     started = concat(day, text("T00:00:00"), zone)
@@ -157,7 +157,7 @@ def to_datetime(bind: BindSql, value: Value) -> Value:
 
 
 def to_date(bind: BindSql, value: Value) -> Value:
-    """The day of a time, in its zone."""
+    """Cast to xsd:date: the day in the time's own zone."""
     day = call("TW_EXTRACT", value.string(), text("^(.*)T"), number(1))
     zone = call("TW_EXTRACT", value.string(), text("T.*?(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
     return _temporal("date", Family.DATE, value, Family.DATETIME, concat(day, zone), bind)
@@ -199,7 +199,7 @@ def strdt(bind: BindSql, value: Value, datatype: Value) -> Value:
 
 
 def _families(datatype: str) -> frozenset[Family]:
-    """What a literal of a type may be; ill-typed it is OTHER."""
+    """Return the families that a literal of a type may have; an ill-typed one is OTHER."""
     local = datatype.removeprefix(XSD) if datatype.startswith(XSD) else ""
     found = Family.EXACT if local in (*INTEGERS, "decimal") else _OWN.get(local)
     return frozenset({Family.OTHER} | ({found} if found else set()))
@@ -217,10 +217,8 @@ CASTS: Mapping[str, Callable[[BindSql, Value], Value]] = {
     f"<{XSD}dateTime>": to_datetime,
     f"<{XSD}date>": to_date,
 }
-"""By the name that the algebra gives them."""
+"""The casts, by the name that the algebra gives them."""
 
-
-# Dates: the parts of a time or date, in its own time zone, read from its lexical form.
 
 _FORM = r"^(-?[0-9]+)-([0-9]{2})-([0-9]{2})(T([0-9]{2}):([0-9]{2}):([0-9.]+))?(Z|[+-][0-9]{2}:[0-9]{2})?$"
 _GROUPS = {"year": 1, "month": 2, "day": 3, "hours": 5, "minutes": 6, "seconds": 7, "zone": 8}

@@ -48,11 +48,6 @@ from triplewire.sparql.sql import (
     wrap,
 )
 
-# Numbers: compared after promotion from integer over decimal and float to double, exactly where SPARQL is exact.
-#
-# Doubles are monotone: x > y follows from dbl(x) > dbl(y), and only where both doubles are equal and one of the
-# numbers has more digits than a double holds are the exact values looked at.
-
 _FINE_FRACTION = exp.DataType.build("DECIMAL(38, 38)")
 _LONG_WHOLE = exp.DataType.build("DECIMAL(38, 0)")
 _SLACK = 2.0**-23
@@ -77,7 +72,7 @@ def _compare_promoted(op: str, left: Value, right: Value) -> Sql:
 
 
 def _as_doubles(op: str, left: Value, right: Value) -> Sql:
-    """As doubles, and exactly where both are exact and the doubles do not tell."""
+    """Compare as doubles; and exactly where both are exact and the doubles are equal."""
     plain = every(compare(op, left.number(), right.number()), _not_nan(op, left, right))
     long = some(left.long(), right.long())
     if not (Family.EXACT in left.families and Family.EXACT in right.families) or is_false(long):
@@ -98,7 +93,7 @@ def _not_nan(op: str, left: Value, right: Value) -> Sql:
 
 
 def _may_meet_as_floats(left: Value, right: Value) -> bool:
-    """Can one be a float and the other a number of lower rank, so that both are compared as floats?"""
+    """Tell whether one may be a float and the other of lower rank, so that both are compared as floats."""
     for one, other in ((left, right), (right, left)):
         if Family.FLOAT in one.families and Family.EXACT in other.families and not _is_float(other):
             return True
@@ -146,7 +141,7 @@ def _loosen(op: str, value: Value) -> Sql:
 
 
 def _exactly(op: str, left: Value, right: Value) -> Sql:
-    """By all digits if both are terms, else by the digits that computing keeps."""
+    """Compare by all digits if both are terms, else by the digits that computing keeps."""
     if not all(isinstance(each, StoredTerm | ConstantValue) for each in (left, right)):
         return compare(op, left.exact(), right.exact())
     whole = [_whole(each) for each in (left, right)]
@@ -183,7 +178,7 @@ _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
 
 
 def same_term(left: Value, right: Value) -> Sql:
-    """Are they the same term? Of terms with one text each, by that."""
+    """Compile sameTerm."""
     if not left.families & right.families:
         return case((every(left.bound(), right.bound()), truth(False)))
     return equal(left.text(), right.text())
@@ -290,11 +285,6 @@ def _both_literal_one_unknown(left: Value, right: Value) -> Sql:
     return every(*literal, some(*unknown))
 
 
-# Orders: the keys by which ORDER BY, MIN and MAX sort any terms.
-#
-# Unbound comes first, then blank nodes, IRIs and literals; of these numbers by value, times by instant, strings by
-# code point, booleans, and all others by their text.
-
 _CLASSES: tuple[tuple[Family, ...], ...] = (
     (Family.BLANK,),
     (Family.IRI,),
@@ -314,7 +304,7 @@ def total_order_keys(value: Value) -> list[Sql]:
 
 
 def order_keys(value: Value) -> list[Sql]:
-    """The same, but equal values have equal keys."""
+    """Return sort keys that are equal for equal values."""
     if not value.families:
         return []
     classes = [(place, group) for place, group in enumerate(_CLASSES) if value.families & set(group)]
@@ -323,7 +313,7 @@ def order_keys(value: Value) -> list[Sql]:
 
 
 def _place(value: Value, classes: list[tuple[int, tuple[Family, ...]]]) -> Sql:
-    """Which class it is in; the last one is what is left."""
+    """Return the number of the class that a term sorts in; the last class takes the rest."""
     *rest, (last, _) = classes
     told = [(value.among(*group), number(place)) for place, group in rest]
     return case((negate(value.bound()), _unbound()), *told, default=number(last))
@@ -334,7 +324,7 @@ def _unbound() -> Sql:
 
 
 def _within(value: Value) -> list[Sql]:
-    """What is compared inside of a class, each NULL for terms of the others."""
+    """Return the keys that are compared inside a class, each NULL for terms of other classes."""
     keys = []
     if value.families & NUMERIC:
         keys += [value.number(), _digits(value)]
@@ -348,7 +338,7 @@ def _within(value: Value) -> list[Sql]:
 
 
 def _texts(value: Value) -> list[Sql]:
-    """Of terms that have no value beside their text."""
+    """Return the text of terms that have no value beside it."""
     if not value.families & _ORDERED_BY_TEXT:
         return []
     return [

@@ -34,10 +34,8 @@ from triplewire.sparql.compiler.values import Value
 from triplewire.sparql.sql import Sql, column, equal, every, is_true, text
 from triplewire.sparql.statistics import Statistics
 
-# Windows in SQL: the relations that hold what the windows of a continuous query do, when one of them closes.
-
 HEADER_COLUMNS = ("position", "graph", "stream", "source", "application", "time", "received")
-"""What `events` has of an event."""
+"""The columns of `events`."""
 
 
 def window_relation(window: int) -> str:
@@ -47,7 +45,7 @@ def window_relation(window: int) -> str:
 
 @dataclass(frozen=True)
 class WindowHeaders:
-    """The events of a window as a source. Which of an event's quads are in the window does not matter."""
+    """The events of a window as a source, whichever of their quads are in the window."""
 
     window: int
     alias: str
@@ -57,13 +55,8 @@ class WindowHeaders:
         return events.distinct(copy=False).subquery(self.alias, copy=False)
 
 
-# A frame is a relation whose rows are what the evaluation is repeated for, all at once: the events of a batch with the
-# constants of each subscription, or the solutions that EXISTS looks at. Whatever is computed inside of a frame has the
-# frame's keys as columns and is joined on them, so that one row's solutions never meet another's.
-
-
 class RelationDefinition(Protocol):
-    """What a named relation is."""
+    """The definition of a named relation (CTE)."""
 
     def sql(self) -> exp.Query:
         """Asked for last, when all columns are known."""
@@ -72,12 +65,12 @@ class RelationDefinition(Protocol):
 OperatorCompiler: TypeAlias = Callable[[Operator, "Context"], Relation]
 
 _NO_STATISTICS = Statistics()
-"""What is known of windows before they close."""
+"""The statistics of windows, of which nothing is known before they close."""
 
 
 @dataclass
 class QueryBuild:
-    """What all operators of one query share: names, and relations that are read more than once."""
+    """The state that all operators of one query share: names, and relations that are read more than once."""
 
     making: OperatorCompiler
     statistics: Statistics = field(default_factory=Statistics)
@@ -229,10 +222,6 @@ def _agree(name: str, left: Sql, right: Sql) -> Sql:
     return kind(this=left, expression=right)
 
 
-# Closures: named relations of pairs of nodes, for the paths that repeat.
-#
-# `keyed` relations tell pairs apart by event: they have the columns `graph`, its position, and `name`, its term.
-
 PATH_KEYS = ("graph", "name")
 
 
@@ -295,9 +284,6 @@ class PathPairs:
     def sql(self) -> exp.Query:
         columns = [exp.column(name) for name in ("s", "o", *(PATH_KEYS if self.keyed else ()))]
         return exp.union(exp.select(*columns).from_(self.named), self.zero, distinct=True, copy=False)
-
-
-# Definitions: the named relations that a query reads, in front of it.
 
 
 def with_shared_relations(build: QueryBuild, query: exp.Query) -> exp.Query:

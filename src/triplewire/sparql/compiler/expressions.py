@@ -32,8 +32,6 @@ from triplewire.sparql.compiler.values import (
 from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.sql import Sql, among, case, every, is_false, is_true, negate, some
 
-# Choices: IF and COALESCE, whose value is that of one of their branches.
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -45,7 +43,8 @@ class Choice:
         return case(*((condition, answer(value)) for condition, value in self.branches))
 
     def value(self, bind: BindSql) -> Value:
-        """One value; as what was computed where all branches are alike, else as a term with facets."""
+        """Merge the branches into one value: a computed value if all branches are of one kind, else a term with
+        facets."""
         values = [value for _, value in self.branches if value.families]
         families = frozenset[Family]().union(*(value.families for value in values))
         if not values:
@@ -68,13 +67,13 @@ class Choice:
 
 
 def if_else(condition: Sql, yes: Value, no: Value, bind: BindSql) -> Value:
-    """IF: an error in the condition is one; in the branch that is not taken it is none."""
+    """Compile IF: an error in the condition is an error; one in the branch that is not taken is not."""
     held = bind(condition)
     return Choice(((held, yes), (negate(held), no))).value(bind)
 
 
 def coalesce_values(values: Sequence[Value], bind: BindSql) -> Value:
-    """COALESCE: the first that is no error."""
+    """Compile COALESCE: the first argument that is not an error."""
     branches = []
     for value in values:
         bound = value.bound()
@@ -91,17 +90,17 @@ CONSTANTS_ALIAS = "c"
 
 @dataclass(frozen=True)
 class ExpressionScope:
-    """What the variables of a query are bound to."""
+    """The variables of a query, bound to values."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     lets: Lets = field(default_factory=Lets)
     plain: bool = False
-    """All numbers are such that doubles tell them apart."""
+    """Whether doubles distinguish all numbers."""
     exists: Callable[[Exists], Sql] | None = None
-    """Whether a pattern has a solution here."""
+    """The condition that the pattern of an EXISTS has a solution."""
     now: Value = field(default_factory=Value)
     blanks: Sql | None = None
-    """What tells solutions apart, for the blank nodes that they make."""
+    """The value that identifies a solution, for the blank nodes that BNODE(label) creates."""
 
     def value(self, expression: Expression) -> Value:
         """The value of any expression; variables that are bound to nothing are errors."""
@@ -138,7 +137,7 @@ class ExpressionScope:
         return bind_value(self.value(expression), self.lets.bind)
 
     def _lean(self, expression: Expression) -> Value:
-        """Conditions inside of others are named, because they grow with each operator around them."""
+        """Bind nested conditions, because they grow with each operator around them."""
         found = self.value(expression)
         return bind_value(found, self.lets.bind) if isinstance(found, ComputedBoolean) else found
 
@@ -179,7 +178,7 @@ class ExpressionScope:
         return self.truth(expression)
 
     def _among(self, left: Expression, members: list[Expression]) -> Sql:
-        """Terms that equal only themselves are looked for all at once."""
+        """Compile IN; constants that equal only themselves are compared together."""
         texts = [
             each.term for each in members if isinstance(each, Const) and parse_constant(each.term).family in _THEMSELVES
         ]
@@ -191,7 +190,7 @@ class ExpressionScope:
         return holds_equal(self.value(left), self.value(right))
 
     def _ordered(self, op: str, left: Expression, right: Expression) -> Sql:
-        """With the constant on the right, where bounds are looked for."""
+        """Put the constant on the right, where scan analysis looks for bounds."""
         if isinstance(left, Const | Param):
             left, right, op = right, left, op.translate(_MIRROR)
         return holds_ordered(op, self.value(left), self.value(right))

@@ -44,7 +44,7 @@ FACETS: Mapping[str, str] = {
     "number": "DOUBLE",
     "time": "TIMESTAMP",
 }
-"""What is known of a term beside its text, with the type of its column."""
+"""The facets of a term, with the types of their columns."""
 
 QUADS: tuple[str, ...] = (
     "position",
@@ -65,7 +65,7 @@ QUADS: tuple[str, ...] = (
 
 
 def facets_of(term: Sql, names: Iterable[str] = FACETS) -> dict[str, Sql]:
-    """An expression for each of these facets of the term that an expression gives as text."""
+    """Return an expression for each of these facets of a term."""
     return {name: _MAKERS[name](term) for name in names}
 
 
@@ -81,7 +81,7 @@ def explode(entries: str = "entries", columns: Collection[str] = QUADS) -> exp.S
 
 
 def _split(entries: str, wanted: set[str]) -> exp.Select:
-    """All terms of an event as one list, three for each quad, and the columns that are to be carried along."""
+    """Split an event into one list of terms, three for each quad, and the columns that are carried along."""
     tab = call("CHR", number(9))
     flat = call("REPLACE", exp.column("text", "e", quoted=True), call("CHR", number(10)), tab)
     carried = ["event" if name == "graph" else name for name in ("position", "graph", *_HEADERS) if name in wanted]
@@ -107,7 +107,7 @@ _HEADERS = ("stream", "source", "application", "time", "received", "extensions")
 
 
 def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
-    """How each column of `quads` is made of a line."""
+    """Map each column of `quads` to its expression over a line."""
     made: dict[str, Sql] = {name: exp.column(name, "l", quoted=True) for name in QUADS}
     made["quad"] = cast(exp.column("i", "l"), exp.DataType.build("INT"))
     made["graph"] = concat(text("<"), exp.column("event", "l"), text(">"))
@@ -125,7 +125,7 @@ def _ends(term: Sql, end: str) -> Sql:
 
 
 def _split_part(term: Sql, part: int) -> Sql:
-    """Parted by quotes: -1 is what follows the closing one, 2 the lexical form of a literal without escapes."""
+    """Split by quotes: part -1 follows the closing one, part 2 is the lexical form of a literal without escapes."""
     return call("SPLIT_PART", term, text('"'), number(part))
 
 
@@ -219,21 +219,18 @@ _MAKERS: Mapping[str, Callable[[Sql], Sql]] = {
 }
 
 
-# Lexicals: what stands between the quotes of a literal.
-
-
 def lexical_body(term: Sql) -> Sql:
-    """What stands between the quotes of a literal: the last quote is the closing one."""
+    """Return the text between the quotes of a literal; the last quote is the closing one."""
     suffix = exp.SplitPart(this=term, delimiter=text('"'), part_index=number(-1))
     rest = exp.Sub(this=exp.Sub(this=length(term), expression=length(suffix)), expression=number(2))
     return call("SUBSTRING", term, number(2), rest)
 
 
 def lexical_digits(term: Sql) -> Sql:
-    """The same for a number, which holds no escapes."""
+    """Return the same for a number, which holds no escapes."""
     return exp.SplitPart(this=term, delimiter=text('"'), part_index=number(2))
 
 
 def unescape(inner: Sql) -> Sql:
-    """Most literals hold no escapes; only those that do are decoded."""
+    """Decode escapes. Most literals hold none, so only those that do are decoded."""
     return case((call("TW_CONTAINS", inner, text("\\")), call("TW_UNESCAPE", inner)), default=inner)

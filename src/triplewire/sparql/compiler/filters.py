@@ -36,13 +36,6 @@ from triplewire.sparql.compiler.values import ANY
 from triplewire.sparql.sql import Sql, every, number, present
 from triplewire.sparql.traversal import bound_variables, mentioned_variables
 
-# Existence: EXISTS and NOT EXISTS.
-#
-# SPARQL asks whether the pattern has a solution once the values of this solution are put into it. Most patterns can be
-# evaluated by themselves and held against the solutions by a semi-join. Where putting in values earlier makes a
-# difference (a variable that stands only in an OPTIONAL, in a nested filter, in a sub-query), the pattern is evaluated
-# in a frame: for all different values at once.
-
 FOUND_COLUMN = "found"
 """The column that is there only where the pattern has a solution."""
 
@@ -82,7 +75,7 @@ def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:
 
 
 def _separable(operator: Operator) -> bool:
-    """Does it not matter when the values are put in?"""
+    """Tell whether the time of substitution makes no difference."""
     match operator:
         case Basic() | Reach():
             return True
@@ -130,7 +123,7 @@ def _evaluate_in_frame(
 
 
 def add_keys(relation: Relation, names: Mapping[str, str]) -> Relation:
-    """With variables as keys, under other names."""
+    """Add variables as keys, under other names."""
     return replace(
         relation, keys={**relation.keys, **{key: relation.values[name].text() for key, name in names.items()}}
     )
@@ -169,7 +162,7 @@ def extend_relation(context: Context, relation: Relation, name: str, expression:
 
 
 def _extend_volatile(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
-    """Everything that is asked of the value must come from one and the same: from its text."""
+    """Bind a volatile value once: all of its facets are derived from one text."""
     if name != SOLUTION_VARIABLE and SOLUTION_VARIABLE not in relation.values:
         # blank nodes of one label are one in a solution and others in others, so that solutions need a name
         relation = _extend_volatile(context, relation, SOLUTION_VARIABLE, Apply("struuid", ()))
@@ -192,7 +185,7 @@ def make_scope(context: Context, relation: Relation, expression: Expression) -> 
 
 
 def is_volatile(expression: Expression) -> bool:
-    """Does it give another value each time?"""
+    """Tell whether an expression may give another value each time."""
     if isinstance(expression, Apply):
         return expression.op in VOLATILE or any(is_volatile(each) for each in expression.args)
     return False

@@ -46,27 +46,15 @@ from triplewire.sparql.compiler.strings import (
 from triplewire.sparql.compiler.values import ComputedBoolean, ComputedIri, ComputedString, Value
 from triplewire.sparql.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
 
-# Ontologies: what they say of two names, as a look-up in the relation `closure`.
-#
-# It has the columns `relation`, `lower` and `upper`, all of them terms or names as text:
-#
-#     below       a class or property; another that is over it, or equivalent
-#     strictly    the same, but for equivalents
-#     equivalent  a class, property or individual; another that means the same
-#     is_a        an individual; a class that it is of
-#     <…>         for the property of this address: a subject; an object
-#
-# No name stands beside itself there. To be below oneself, or equivalent to oneself, needs no ontology.
-
 CLOSURE = "closure"
 CLOSURE_COLUMNS = ("relation", "lower", "upper")
 HAS = "has"
 REFLEXIVE: Mapping[str, bool] = {"below": True, "strictly": False, "equivalent": True, "is_a": False}
-"""The relations between two names, and whether a name is in it with itself."""
+"""The relations between two names, and whether each is reflexive."""
 
 
 def _make_relation(relation: str) -> Callable[[Value, Value], Value]:
-    """An error for what is no IRI, so that it is neither in the relation nor not."""
+    """Compile a look-up. It is an error for anything but an IRI, so neither true nor false."""
 
     def made(lower: Value, upper: Value) -> Value:
         found = _in_closure(text(relation), lower.text(), upper.text())
@@ -82,7 +70,7 @@ def _has(subject: Value, property_: Value, object_: Value) -> Value:
 
 
 def _in_closure(*sought: Sql) -> Sql:
-    """Names of columns are not qualified, and no columns to those who look for what the expression reads."""
+    """Read a column of the closure without a qualifier, so that it does not count as read by the expression."""
     names = [exp.to_identifier(name) for name in CLOSURE_COLUMNS]
     rows = exp.Select(expressions=[exp.Tuple(expressions=names)]).from_(CLOSURE, copy=False)
     return exp.In(this=exp.Tuple(expressions=list(sought)), query=rows.subquery(copy=False))
@@ -103,7 +91,7 @@ class OntologyLookup:
     relation: str | None
     """None where the property is a constant, too."""
     terms: tuple[Expression, Expression, Expression]
-    """What is sought in each of the columns."""
+    """The value that is looked up in each of the columns."""
 
     @property
     def reflexive(self) -> bool:
@@ -111,7 +99,7 @@ class OntologyLookup:
 
 
 def find_lookup(condition: Expression) -> OntologyLookup | None:
-    """The condition as one; None if it is another."""
+    """Return the condition as a look-up; None if it is not one."""
     match condition:
         case Apply("has", (Var(name) as subject, property_, object_)) if _address(property_) and _constant(object_):
             return OntologyLookup(name, None, (property_, subject, object_))
@@ -127,7 +115,7 @@ def _constant(expression: Expression) -> bool:
 
 
 def _address(expression: Expression) -> bool:
-    """Is it a constant that is known to be an IRI?"""
+    """Tell whether it is a constant that is an IRI."""
     if isinstance(expression, Const):
         return is_iri(expression.term)
     return isinstance(expression, Param) and expression.family is Family.IRI
@@ -172,7 +160,7 @@ def _matching(name: str) -> Callable[[Value, Value], Value]:
 
 
 def _in(value: Value, *members: Value) -> Value:
-    """An error on the left is one, even where there is nothing to compare it with."""
+    """Compile IN. An error on the left is an error even if the list is empty."""
     found = some(*(compare_equal(value, member) for member in members))
     return ComputedBoolean(found if members else case((value.bound(), found)))
 
@@ -186,7 +174,7 @@ def _arithmetic(op: str, bind: BindSql, *values: Value) -> Value:
 
 
 def bind_value(value: Value, bind: BindSql) -> Value:
-    """The same under names, for values that are used more than once."""
+    """Bind the parts of a value that is used more than once."""
     match value:
         case ComputedBoolean(condition):
             return ComputedBoolean(bind(condition))
@@ -250,7 +238,7 @@ BINDING_FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "uri": make_iri,
     **CASTS,
 }
-"""Those that name what they compute; they take what names it first."""
+"""Functions that use a value more than once; they take `bind` first."""
 
 VOLATILE_FUNCTIONS: Mapping[str, Callable[[BindSql, int], Value]] = {
     "rand": random_number,
@@ -258,7 +246,7 @@ VOLATILE_FUNCTIONS: Mapping[str, Callable[[BindSql, int], Value]] = {
     "struuid": make_struuid,
     "bnode": fresh_blank_node,
 }
-"""Those without arguments whose value is another at each call; they take what tells calls apart."""
+"""Functions without arguments that return another value at each call; they take a number for each call."""
 
 
 def effective_boolean(value: Value) -> Sql:

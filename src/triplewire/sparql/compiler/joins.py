@@ -32,9 +32,6 @@ from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTe
 from triplewire.sparql.compiler.values import HeaderText, HeaderTime, Value, facet_of
 from triplewire.sparql.sql import Sql, column, equal, every, is_null, is_true, negate, some, truth
 
-# Solutions are compatible if they agree on what both bind; a variable that one of them does not bind is no obstacle.
-# Where both sides surely bind it, that is plain equality, which engines are good at.
-
 
 def join_relations(context: Context, left: Relation, right: Relation) -> Relation:
     """All pairs of compatible solutions. The sources of both stand side by side in one SELECT."""
@@ -66,12 +63,12 @@ def unify_relations(context: Context, left: Relation, right: Relation) -> tuple[
 
 
 def _fixed(context: Context, left: Relation, right: Relation) -> frozenset[str]:
-    """What the frame put into both, for each of its rows."""
+    """Return the variables that the frame gives a value on both sides."""
     return context.fixed if context.repeats(left) and context.repeats(right) else frozenset()
 
 
 def unify_values(left: Value, right: Value) -> tuple[Value, Sql]:
-    """What two values of one variable are together, and when they are compatible."""
+    """Unify two values of one variable; also return the condition under which they are compatible."""
     if left is right:
         return left, truth(True)
     same = same_term_condition(left, right)
@@ -84,7 +81,7 @@ def unify_values(left: Value, right: Value) -> tuple[Value, Sql]:
 
 
 def same_term_condition(left: Value, right: Value) -> Sql:
-    """Are both the same term? By numbers that tell, or by the text, which is the same for the same term."""
+    """Compare terms for identity: by their numbers if there are any, else by text."""
     if not left.families & right.families:
         return truth(False)
     if isinstance(left, HeaderText | HeaderTime) and isinstance(right, ConstantValue):
@@ -96,7 +93,7 @@ def same_term_condition(left: Value, right: Value) -> Sql:
 
 
 def is_certain(value: Value) -> bool:
-    """Does it surely have a value?"""
+    """Tell whether a value is always bound."""
     return is_true(value.bound())
 
 
@@ -157,7 +154,7 @@ def left_join(context: Context, left: Relation, right: Relation, conditions: Seq
 
 
 def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relation, Relation]:
-    """Both such that a join of them counts right: what repeats must not meet a bag."""
+    """Make both sides such that multiplicities of a join are right: a repeating side must not meet a bag."""
     if "bag" in (left.rows, right.rows) or not _natural(left, right):
         return context.build.settled(left), context.build.settled(right)
     return left, right
@@ -172,13 +169,14 @@ def join_multiplicity(context: Context, left: Relation, right: Relation) -> Mult
 
 
 def _natural(left: Relation, right: Relation) -> bool:
-    """Is what both share surely bound? Else one solution may be there for two reasons, and count twice."""
+    """Tell whether all shared variables are always bound. If not, one solution may come from several pairs and count
+    twice."""
     shared = [(value, right.values[name]) for name, value in left.values.items() if name in right.values]
     return all(is_certain(one) and is_certain(other) for one, other in shared)
 
 
 def _rooted(context: Context, relation: Relation) -> Relation:
-    """With something in FROM that others can be joined to."""
+    """Add a source, if there is none, for others to be joined to."""
     return (
         relation
         if relation.sources
@@ -225,9 +223,6 @@ def subtract_relation(context: Context, left: Relation, right: Relation) -> Rela
     if not any(is_certain(one) and is_certain(other) for one, other in pairs):
         conditions.append(some(*(every(one.bound(), other.bound()) for one, other in pairs)))
     return semi_join(context, left, right, conditions, wanted=False)
-
-
-# Unions: the solutions of several relations one after the other.
 
 
 class UnionExports(Exports):
@@ -277,7 +272,7 @@ def _flat(operator: Operator) -> list[Operator]:
 
 
 def _described(branches: Sequence[Relation]) -> Relation:
-    """What is known of the values of all branches."""
+    """Describe the values that all branches have in common."""
     names = dict.fromkeys(name for branch in branches for name in branch.values)
     return Relation(values={name: _common(name, branches) for name in names})
 
@@ -296,7 +291,7 @@ def _part(value: Value | None, facet: str | None) -> Sql:
 
 
 def _union_all(selects: Sequence[exp.Query]) -> exp.Query:
-    """As a balanced tree, because there may be thousands."""
+    """Combine as a balanced tree, because there may be thousands."""
     if len(selects) == 1:
         return selects[0]
     half = len(selects) // 2

@@ -43,11 +43,11 @@ from triplewire.sparql.sql import (
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
 RANK_KEY = "rank"
-"""The key that tells the place of a solution in the order."""
+"""The key with the rank of a solution in the order."""
 
 
 def compile_select(context: Context, select: Select, *, last: bool = False) -> Relation:
-    """The solutions of a SELECT. Of their order only the rank is kept, and that only in the `last` one."""
+    """Compile the solutions of a SELECT. Only the rank of their order is kept, and only in the `last` SELECT."""
     sliced = select.limit is not None or select.offset > 0
     relation, keys = _arrange(context, select, select.order if sliced or last else ())
     if relation.keys and (sliced or keys):
@@ -65,7 +65,7 @@ def compile_final_select(context: Context, select: Select, columns: Callable[[Re
 
 
 def _settle_order(context: Context, relation: Relation, keys: list[exp.Ordered]) -> tuple[Relation, list[exp.Ordered]]:
-    """Where every order is to be told: solutions that the keys leave equal stand by their texts."""
+    """Order solutions that the keys leave equal by their texts, if the result must be deterministic."""
     if not context.build.steady:
         return relation, keys
     relation = relation if keys else context.build.simple(relation)
@@ -95,12 +95,12 @@ def _project(context: Context, relation: Relation, select: Select) -> Relation:
 
 
 def _order_is_projected(order: Sequence[Order], projection: Sequence[str]) -> bool:
-    """Can the order be told from what is projected?"""
+    """Tell whether the sort keys can be computed from the projection."""
     return all(mentioned_variables(each.expression) <= set(projection) for each in order)
 
 
 def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple[Relation, list[exp.Ordered]]:
-    """What to sort by, each a plain expression over the relation."""
+    """Return the sort keys as plain expressions over the relation."""
     relation = context.build.simple(relation) if order else relation
     named = list[tuple[str, bool]]()
     for index, each in enumerate(order):
@@ -110,13 +110,13 @@ def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple
         named.append((name, each.descending))
     values = [(relation.values.get(name, Value()), descending) for name, descending in named]
     keys = [_ordered(key, descending) for value, descending in values for key in order_keys(value)]
-    # what is equal stands by its text, so that the order is the same each time
+    # equal values are ordered by text, so that the order is deterministic
     keys += [_ordered(value.text(), False) for value, _ in values]
     return relation, [key for key in keys if _orders(key.this)]
 
 
 def _orders(key: Sql) -> bool:
-    """A constant orders nothing, and to engines a number is the place of a column."""
+    """Drop constant keys: they order nothing, and engines read a number as the position of a column."""
     return key.find(exp.Column) is not None
 
 
@@ -127,7 +127,8 @@ def _ordered(key: Sql, descending: bool) -> exp.Ordered:
 def _ordered_first(
     context: Context, relation: Relation, select: Select, order: Sequence[Order]
 ) -> tuple[Relation, list[exp.Ordered]]:
-    """DISTINCT after an order by what is not projected: each solution stands where the first of its rows would."""
+    """Compile DISTINCT after ORDER BY of unprojected values: each solution is placed where the first of its rows would
+    be."""
     relation, keys = _keys(context, relation, order)
     projected = _project(context, relation, select)
     texts = [value.text() for value in projected.values.values()]
@@ -154,8 +155,8 @@ def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Sele
 def _sliced_each(
     context: Context, relation: Relation, keys: list[exp.Ordered], select: Select, *, last: bool
 ) -> Relation:
-    """A slice for each row of the frame: by number within it. Without an order the texts give one, so that it is the
-    same slice each time; the number stays as the rank in the last SELECT, if there is an order."""
+    """Slice within each row of the frame, by row number. Without ORDER BY the texts give a deterministic order; the
+    number stays as the rank in the last SELECT, if there is an order."""
     texts = [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
     by = [*keys, *texts] if context.build.steady else keys or texts
     numbered = row_number([*relation.keys.values()], by)
@@ -167,8 +168,6 @@ def _sliced_each(
     kept = {name: sql for name, sql in ranked.keys.items() if name != RANK_KEY or (last and keys)}
     return replace(ranked, keys=kept).where(*bounds)
 
-
-# Forms: the four kinds of query, each as one SELECT over the solutions of its pattern.
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
@@ -218,7 +217,7 @@ def _construct(query: Query, context: Context) -> exp.Query:
 
 
 def _sort_triples(context: Context, triples: exp.Select) -> exp.Select:
-    """In the order of texts, where every order is to be told."""
+    """Order by texts, if the result must be deterministic."""
     return (
         triples.order_by(*(exp.column(name) for name in TRIPLE_COLUMNS), copy=False)
         if context.build.steady
@@ -227,7 +226,7 @@ def _sort_triples(context: Context, triples: exp.Select) -> exp.Select:
 
 
 def _number_solutions(context: Context, relation: Relation) -> Sql:
-    """Which solution it is."""
+    """The column that identifies a solution."""
     if not context.build.steady:
         return row_number()
     texts = [value.text() for value in relation.values.values()]
@@ -254,7 +253,7 @@ def _template_term(relation: Relation, node: Node) -> Sql:
 
 
 def _valid(triples: exp.Select) -> exp.Select:
-    """Only what is a triple: all parts there, the subject no literal, the predicate an IRI."""
+    """Keep only triples: all parts bound, the subject no literal, the predicate an IRI."""
     outer = exp.select(*(exp.column(name) for name in TRIPLE_COLUMNS)).from_(
         triples.subquery("y", copy=False), copy=False
     )

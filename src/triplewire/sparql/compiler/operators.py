@@ -90,7 +90,7 @@ def compile_operator(operator: Operator, context: Context) -> Relation:
 
 
 def _optional(context: Context, operator: LeftJoin) -> Relation:
-    """Conditions with EXISTS look at what both sides together bind, so these are made first."""
+    """Compile conditions with EXISTS over the variables that both sides bind, so both sides come first."""
     left = context.compile(operator.left)
     if not any(find_exists(each) for each in operator.conditions):
         return left_join(context, left, context.compile(operator.right), operator.conditions)
@@ -125,8 +125,6 @@ def _in_window(context: Context, operator: Window) -> Relation:
     return relation if context.graph is None else join_relations(context, match_patterns(context, ()), relation)
 
 
-# Rows: what is computed of solutions that are there already, each of them a row of the relation `rows`.
-
 ROWS_RELATION = "rows"
 _NO_FAMILIES: Mapping[str, Family] = MappingProxyType({})
 
@@ -154,7 +152,7 @@ def compile_rows(
 
 
 def _rows_relation(names: Sequence[str], families: Mapping[str, Family]) -> Relation:
-    """Facets are computed once for each term, in a sub-query, which has those that are asked for."""
+    """Compute facets once for each term, in a sub-query that has only those that are asked for."""
     values: dict[str, Value] = {
         name: BareTerm(ROWS_RELATION, f"v{place}", frozenset({families[name]}) if name in families else ANY)
         for place, name in enumerate(names)

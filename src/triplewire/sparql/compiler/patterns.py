@@ -51,14 +51,8 @@ from triplewire.sparql.paths import translate_path
 from triplewire.sparql.sql import Sql, among, cast, column, equal, is_true, number, present, text
 from triplewire.sparql.statistics import PREDICATE_NUMBER, PredicateKind
 
-# In the default graph a triple counts once, however many events hold it. How to get there is a choice: a scan whose
-# triples repeat often is made distinct by itself, else the whole basic graph pattern is, when all of it is joined. Of
-# a window nobody knows, so that all its scans are: events of a stream say many things again and again, and what
-# repeats in two patterns of a join is there as often as their product. In a graph of its own a triple is there once
-# for each event of that name, which is one, or few.
-
 SUBJECT_FAMILIES = frozenset(NOT_LITERAL)
-"""What may be a subject."""
+"""The families of subjects."""
 
 
 def match_patterns(context: Context, patterns: tuple[Pattern, ...], start: Relation | None = None) -> Relation:
@@ -81,12 +75,13 @@ def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
 
 
 def _is_there_once(context: Context, pattern: Pattern) -> bool:
-    """Is every triple of it? In an event each is, and so it is in a graph, unless several events have its name."""
+    """Tell whether each matching triple is stored once: in an event it is, and in a graph unless events share its
+    name."""
     return _predicate_kind(context, pattern).unique or (context.graph is not None and context.statistics.single)
 
 
 def _repeats_often(context: Context, pattern: Pattern) -> bool:
-    """Is a triple there many times, or may it be?"""
+    """Tell whether triples may be stored many times."""
     return context.window is not None or context.statistics.repeated(_term(pattern.predicate))
 
 
@@ -157,7 +152,7 @@ def bind_nodes(relation: Relation, places: list[tuple[Node, Value]]) -> Relation
 
 
 def _restrict_graph(context: Context, relation: Relation, alias: str) -> Relation:
-    """The row is of the event, or of the graphs, that the context asks for."""
+    """Restrict a row to the event or the graphs of the context."""
     position = column(alias, "position")
     if context.events and "position" not in relation.keys:
         relation = replace(relation, keys={**relation.keys, "position": position})
@@ -264,11 +259,6 @@ def _inline_term(rows: InlineRows, place: int) -> Value:
     return InlineTerm(rows.alias, f"c{place}", families, certain=None not in terms, rows=rows, place=place)
 
 
-# Paths: property paths as joins and unions of steps, and closures for what repeats.
-#
-# A path of fixed length is rewritten into patterns. What repeats needs recursion: its pairs, each once, are a named
-# relation that engines compute in their own ways.
-
 PATH_ENDS = ("subject", "object")
 
 
@@ -283,7 +273,7 @@ def compile_path(context: Context, reach: Reach) -> Relation:
 
 
 def _negations(context: Context, reach: Reach, path: Negated) -> Operator:
-    """Forward, backward, or both ways."""
+    """Compile a negated property set forward, backward, or both."""
     ways = [] if path.forward is None else [_compile_negated(context, reach.subject, path.forward, reach.object)]
     if path.backward is not None:
         ways.append(_compile_negated(context, reach.object, path.backward, reach.subject))
@@ -332,7 +322,7 @@ def _edges(context: Context, path: Path) -> Relation:
 
 
 def _keys(context: Context, alias: str) -> dict[str, Sql]:
-    """What tells pairs of one event from those of another, under the names that the context has for it."""
+    """Return the keys that separate pairs of different events, under the names that the context uses."""
     graph = {name: column(alias, name) for name in ("graph", "name")} if context.graph is not None else {}
     return {"position": column(alias, "graph"), **graph} if context.events else graph
 
@@ -348,7 +338,7 @@ def _zero(context: Context, reach: Reach) -> exp.Query:
 
 
 def _restrict_graphs(context: Context, select: exp.Select, source: RelationSource) -> exp.Select:
-    """Of the graphs that the context asks for, with what tells them apart."""
+    """Restrict to the graphs of the context, and add the keys that separate them."""
     if context.keyed:
         keys = [exp.alias_(exp.column("position"), "graph"), exp.alias_(exp.column("graph"), "name")]
         select = select.select(*keys)

@@ -19,11 +19,6 @@ from triplewire.sparql.compiler.terms import ConstantValue, StoredTerm
 from triplewire.sparql.compiler.values import Value, facet_of
 from triplewire.sparql.sql import VARCHAR, Sql, cast, column, every, is_null, null, number
 
-# Lets: values that are computed once and used by name.
-#
-# SQL has no `let`. A value that a filter computes becomes a column of a derived table around the join, so that the
-# text of nested arithmetic grows with its size and not with the product of its uses.
-
 COMPUTED = "x"
 """The alias of the derived table that holds computed values."""
 
@@ -54,7 +49,7 @@ class Lets:
 
 
 class InlineLets(Lets):
-    """Names nothing: for places from where a derived table cannot be reached."""
+    """Bindings that stay inline, for conditions that cannot reach a derived table."""
 
     def bind(self, sql: Sql) -> Sql:
         return sql
@@ -69,7 +64,7 @@ def uses_computed(sql: Sql) -> bool:
 
 
 def rename_outside(sql: Sql) -> Sql:
-    """The same, as the derived table names the columns of the relations inside it."""
+    """Rename columns to those of the derived table around the relations."""
     return sql.transform(_rename_column)
 
 
@@ -79,18 +74,13 @@ def _rename_column(node: exp.Expr) -> exp.Expr:
     return node
 
 
-# A relation has a value for each variable and is open: more sources and conditions can be added. To be read as a
-# whole, by a join that is not an inner one or after DISTINCT, it is closed: it becomes a sub-query, and its values
-# become columns of that. A sub-query has only the columns that somebody asks for, so nothing is computed that nobody
-# reads.
-
 Multiplicity: TypeAlias = Literal["set", "repeats", "bag"]
 JoinKind: TypeAlias = Literal["cross", "left", "semi", "anti"]
 """How a source is joined to those before it: as a product, or as SQL's LEFT, SEMI and ANTI joins."""
 
 
 class RelationSource(Protocol):
-    """Something that stands in FROM."""
+    """A source in FROM."""
 
     def sql(self) -> exp.Expr:
         """The table or sub-query with its alias; asked for last, when all columns are known."""
@@ -107,7 +97,7 @@ class TableSource:
 
 @dataclass(frozen=True)
 class UnitSource:
-    """One row."""
+    """A source with one row."""
 
     alias: str
 
@@ -124,11 +114,11 @@ class JoinedSource:
 
 @dataclass(frozen=True)
 class Relation:
-    """`keys` are columns by which whoever asks tells apart what is computed at once: all joins are on them, too.
+    """`keys` are columns that distinguish evaluations that are computed at once; all joins are on them, too.
 
-    Of a `set` every solution comes once, or it does not matter how often. One that `repeats` has solutions that come
-    several times and count once: DISTINCT over all values makes it a set. In a `bag` they count as often as they come.
-    `headers` names, for a variable that holds an event, an alias that has the event's headers.
+    `rows` says how often solutions come. In a `set` each comes once, or the number does not matter. One that `repeats`
+    has solutions that come several times and count once: DISTINCT over all values makes it a set. In a `bag` they count
+    as often as they come. `headers` names, for a variable that holds an event, an alias that has the event's headers.
     """
 
     sources: tuple[JoinedSource, ...] = ()
@@ -187,7 +177,7 @@ class Exports:
 
 @dataclass(frozen=True)
 class CarriedTerm(StoredTerm):
-    """A variable of a closed relation."""
+    """A variable of a closed relation; text and facets become columns when they are asked for."""
 
     exports: Exports | None = None
 
@@ -249,12 +239,11 @@ def _carry_value(exports: Exports, alias: str, name: str, value: Value) -> Value
 
 
 def render_plain(relation: Relation, columns: OutputColumns) -> exp.Query:
-    """All rows."""
     return render_select(relation, columns)
 
 
 def render_distinct(relation: Relation, columns: OutputColumns) -> exp.Query:
-    """Each solution once. Facets follow from the text, so they tell nothing apart."""
+    """Render each solution once. Facets follow from the text, so they need no comparison."""
     texts = {f"t{index}": text for index, text in enumerate(_texts(relation)) if text not in columns.values()}
     select = render_select(relation, {**columns, **texts})
     return select.distinct(copy=False)
@@ -300,7 +289,7 @@ def _select(outputs: Sequence[Sql], sources: Sequence[JoinedSource], conditions:
 
 
 def _all_conditions(conditions: Iterable[Sql]) -> Sql:
-    """What is always an error keeps no row; NULL by itself is of no type, which Spark does not take."""
+    """Join conditions by AND. A condition that is always NULL becomes FALSE: Spark refuses an untyped NULL."""
     made = every(*conditions)
     return exp.false() if is_null(made) else made
 
@@ -326,5 +315,5 @@ def text_column(value: Value) -> Sql:
 
 
 def typed_null(facet: str | None) -> Sql:
-    """No value, of the type that a column has."""
+    """Return NULL in the type of a column."""
     return cast(null(), column_type(facet))

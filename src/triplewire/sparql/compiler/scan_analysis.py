@@ -28,14 +28,13 @@ from triplewire.sparql.compiler.scan_predicates import (
 )
 from triplewire.sparql.sql import Sql, is_null
 
-# Classes: columns of one SELECT that hold the same value in every row of it.
-
 _EVENT_COLUMNS = ("graph", "stream", "source", "application", "time", "received")
-"""What is the same in all rows of one event."""
+"""Columns whose value is the same in all rows of one event."""
 
 
 class ColumnClasses:
-    """Grows by conditions that hold."""
+    """Equivalence classes of the columns of one SELECT that have the same value in every row. They grow by conditions
+    that hold."""
 
     def __init__(self, tables: Iterable[str], *, single: bool) -> None:
         """`tables` are the aliases under which `quads` and `events` are read; with `single` the graph tells the
@@ -80,10 +79,8 @@ class ColumnClasses:
         return dict(conjoin_bounds({self.root(key): each} for key, each in found.items()) or {})
 
 
-# Outputs: the columns of a query, and which columns of its sources these are.
-
 OutputIntervals: TypeAlias = Mapping[str, tuple[ValueIntervals, ...]]
-"""What is wanted, or known, of the columns of a query, by their names."""
+"""Intervals that are required, or known, of a query's columns, by name."""
 
 Told = TypeVar("Told")
 
@@ -91,12 +88,12 @@ _OPAQUE = ("group", "having", "limit", "offset", "qualify")
 
 
 def is_opaque(query: exp.Query) -> bool:
-    """Would a row that is there make a difference to others? Then no condition may be followed into it."""
+    """Tell whether a row may affect other rows; then no condition may be pushed into the query."""
     return any(query.args.get(name) for name in _OPAQUE) or any(each.find(exp.Window) for each in query.selects)
 
 
 def output_names(query: exp.Expr) -> list[str]:
-    """Of the columns that a query has, in order; those that it passes on as they come are not among them."""
+    """Return the output columns in order, without those that are passed on by `*`."""
     match query:
         case exp.Subquery():
             return output_names(query.this)
@@ -127,13 +124,13 @@ def output_columns(select: exp.Select) -> Iterator[tuple[str, ColumnKey]]:
 
 
 def _is_listed(select: exp.Select) -> bool:
-    """Is it over stated rows, whose columns are cast to what they are anyhow?"""
+    """Tell whether a query reads literal rows, which are only cast to the types that they have."""
     start = select.args.get("from_")
     return start is not None and isinstance(start.this, exp.Values)
 
 
 def listed_intervals(values: exp.Values) -> OutputIntervals:
-    """What the columns of stated rows hold. No value is none of them."""
+    """Return the values that the columns of literal rows have. NULL is none of them."""
     rows = [each.expressions for each in values.expressions]
     held = {name: [row[place] for row in rows] for place, name in enumerate(values.args["alias"].columns)}
     found = {name.name: _cell_intervals(cells) for name, cells in held.items()}
@@ -146,21 +143,18 @@ def _cell_intervals(cells: list[Sql]) -> ValueIntervals | None:
 
 
 def rename_outputs(wanted: Mapping[str, Told], left: exp.Expr, right: exp.Expr) -> Mapping[str, Told]:
-    """By the names of the other side of a union, whose columns are those in the same places."""
+    """Rename outputs to those of the other side of a union, whose columns correspond by position."""
     pairs = dict(zip(output_names(left), output_names(right), strict=False))
     return {pairs[name]: each for name, each in wanted.items() if name in pairs}
 
 
-# Conditions are followed from a SELECT into its sources, out of these, and from one side of an equality to the other.
-# The condition of an outer join, of a semi-join or of its opposite says something about the joined side alone.
-
 WantedIntervals: TypeAlias = Callable[[str], tuple[ValueIntervals, ...]]
 
 ColumnReach: TypeAlias = Mapping[str, list[ColumnKey]]
-"""By column of a query, columns of scans: a row is of no use unless one that is of use to such a scan has its value."""
+"""For each column of a query, columns of scans: a row is of use only if its value occurs there in a row of use."""
 
 _MOST_WAYS = 8
-"""Parts of a disjunction that are looked at one by one: each is a list of files more to be found."""
+"""The most parts of a disjunction that are followed one by one: each is a further list of files to find."""
 
 SCANNED_TABLES = ("quads", "events")
 PREDICATE_COLUMNS = (
@@ -168,11 +162,12 @@ PREDICATE_COLUMNS = (
     *("stream", "source", "application", "time", "received"),
 )
 _TIED = ("position", "graph", "subject", "object")
-"""Columns by which scans are joined, and that say of a file where it lies."""
+"""Columns by which scans are joined and by which files are sorted."""
 
 
 def find_scan_predicates(queries: Iterable[exp.Query], *, single: bool = False) -> tuple[ScanPredicate, ...]:
-    """Of all scans in these that have an alias. With `single` no two events have one graph."""
+    """Return a predicate for each scan in these queries that has an alias. With `single`, no two events have one
+    graph."""
     walk = _Walk(_Memory(single))
     for query in queries:
         walk.query(query, {}, {})
@@ -185,7 +180,7 @@ def find_scan_predicates(queries: Iterable[exp.Query], *, single: bool = False) 
 
 @dataclass(frozen=True)
 class _Source:
-    """What stands in FROM, and where it is joined by a condition of its own, that."""
+    """A source in FROM, with the condition of its own by which it is joined, if any."""
 
     relation: exp.Expr
     on: Sql | None = None
@@ -201,7 +196,7 @@ class _Source:
 
 @dataclass
 class _Parts:
-    """What a SELECT is made of: its sources, what its conditions say of these, and which columns are equal."""
+    """The parts of a SELECT: its sources, what its conditions say of these, and which columns are equal."""
 
     sources: list[_Source]
     held: DerivedBounds
@@ -210,8 +205,8 @@ class _Parts:
 
 @dataclass
 class _Memory:
-    """What was found out about each SELECT and each source. Sub-queries lie in each other, and what is asked of one is
-    asked of all inside of it, so that without it the time grows with the cube of the depth."""
+    """A memo of each SELECT and each source. Sub-queries are nested, and a condition on one concerns all inside it:
+    without the memo the time grows with the cube of the depth."""
 
     single: bool
     parts: dict[int, _Parts] = field(default_factory=dict)
@@ -241,7 +236,7 @@ class _Walk:
             self.query(each.this, {}, {})
 
     def sweep(self, query: exp.Query) -> None:
-        """Scans in places that are not followed can use any row."""
+        """Let scans in sub-queries that are not followed use any row."""
         for table in query.find_all(exp.Table):
             if id(table) not in self._seen and table.name in SCANNED_TABLES and table.alias:
                 self.found.setdefault((table.name, table.alias), []).append(())
@@ -274,7 +269,7 @@ class _Walk:
             self.query(relation, outside, reached)
 
     def _tie(self, named: tuple[str, str], reached: ColumnReach) -> None:
-        """What takes part in several ways has the ties alone that it has in all of them."""
+        """Keep only the ties that a scan has in all of its ways."""
         ties = {SemiJoinTie(name, *key): None for name, keys in reached.items() for key in keys if key[0] != named[1]}
         known = self.ties.get(named, ties)
         self.ties[named] = {each: None for each in known if each in ties}
@@ -293,7 +288,7 @@ def _parts(select: exp.Select, memory: _Memory) -> _Parts:
 
 
 def _ways(select: exp.Select) -> list[DerivedBounds]:
-    """What a disjunction says of columns that differ from part to part: each part by itself. One is enough."""
+    """Split a disjunction that restricts different columns in its parts into these parts. One disjunction is enough."""
     for each in _conditions(select):
         parts = [derive_bounds(part) for part in _split_condition(each, exp.Or)]
         if 1 < len(parts) <= _MOST_WAYS and derive_bounds(each) == {} and all(part != {} for part in parts):
@@ -302,7 +297,7 @@ def _ways(select: exp.Select) -> list[DerivedBounds]:
 
 
 def _known(source: _Source, memory: _Memory) -> ColumnBounds:
-    """What holds for the columns of a source whatever is asked of it."""
+    """Return intervals that hold for the columns of a source whatever is required of it."""
     return {(source.alias, name): each for name, each in _facts(source.relation, memory).items()}
 
 
@@ -327,7 +322,7 @@ def _selected(select: exp.Select, memory: _Memory) -> OutputIntervals:
 
 
 def _scan_columns_held(parts: _Parts, memory: _Memory) -> dict[ColumnKey, list[ColumnKey]]:
-    """By class, the columns of scans that hold its value in every row of a SELECT."""
+    """For each class, return the columns of scans that have its value in every row of a SELECT."""
     made: dict[ColumnKey, list[ColumnKey]] = {}
     for each in parts.sources:
         if each.on is None:
@@ -337,7 +332,7 @@ def _scan_columns_held(parts: _Parts, memory: _Memory) -> dict[ColumnKey, list[C
 
 
 def _supplied(source: _Source, memory: _Memory) -> ColumnReach:
-    """By column of a source, the columns of scans in it that hold its value in every row."""
+    """For each column of a source, return the columns of scans in it that have its value in every row."""
     if source.is_scan:
         return {name: [(source.alias, name)] for name in _TIED}
     inner = source.relation.unnest()
@@ -353,7 +348,7 @@ def _supplied(source: _Source, memory: _Memory) -> ColumnReach:
 
 
 def _reached(source: _Source, known: Mapping[ColumnKey, list[ColumnKey]], joined: ColumnClasses) -> ColumnReach:
-    """What reaches the columns of a source of a SELECT, by the classes that it is joined with."""
+    """Return the scan columns that restrict a source of a SELECT, through the classes that it is joined by."""
     made: dict[ColumnKey, list[ColumnKey]] = {}
     for key, found in known.items():
         made.setdefault(joined.root(key), []).extend(found)
@@ -362,7 +357,7 @@ def _reached(source: _Source, known: Mapping[ColumnKey, list[ColumnKey]], joined
 
 
 def _join_classes(source: _Source, classes: ColumnClasses) -> ColumnClasses:
-    """With what the condition of its own says of a source."""
+    """Add what a source's own join condition says of it."""
     if source.on is None:
         return classes
     made = classes.copied()

@@ -16,9 +16,6 @@ from sqlglot import exp
 from triplewire.sparql.compiler.facets import lexical_body, unescape
 from triplewire.sparql.sql import Sql, call, is_false, is_null, length, number
 
-# By these a reader passes over files. They follow from the conditions of the query, so that no answer depends on
-# whether anybody goes by them.
-
 ConstantKind: TypeAlias = Literal["text", "number", "time"]
 
 
@@ -36,14 +33,14 @@ class SqlConstant:
 
 @dataclass(frozen=True)
 class ValueInterval:
-    """Values that are at least each of the one and at most each of the other constants, these included. Without any
-    it is all values there are; NULL is none."""
+    """A closed interval: values at least each of the one and at most each of the other constants. Without constants it
+    holds all values; NULL is none."""
 
     least: tuple[SqlConstant, ...] = ()
     greatest: tuple[SqlConstant, ...] = ()
 
     def met(self, other: ValueInterval) -> ValueInterval:
-        """What lies in both."""
+        """Return the intersection."""
         least = dict.fromkeys((*self.least, *other.least))
         return ValueInterval(tuple(least), tuple(dict.fromkeys((*self.greatest, *other.greatest))))
 
@@ -73,7 +70,7 @@ class SemiJoinTie:
 
     column: str
     alias: str
-    """Of the other scan."""
+    """The column of the other scan."""
     other: str
 
 
@@ -90,10 +87,6 @@ class ScanPredicate:
     def filled(self, fillings: Mapping[str, str]) -> ScanPredicate:
         return replace(self, ways=tuple(tuple(each.filled(fillings) for each in way) for way in self.ways))
 
-
-# Bounds: what follows for the columns of relations from a condition that is TRUE.
-#
-# Only what is simple is followed. Of the rest nothing follows, which is always right.
 
 ColumnKey: TypeAlias = tuple[str, str]
 """An alias and a column of it."""
@@ -115,11 +108,11 @@ _KINDS: dict[exp.DType, ConstantKind] = {exp.DType.DOUBLE: "number", exp.DType.T
 _ESCAPED = frozenset('"\\\x7f\ufffe\uffff')
 _LAST = chr(0x10FFFF)
 _FIRST = ("<", '"', "_")
-"""What the text of a term begins with."""
+"""A prefix of a term's text."""
 
 
 def derive_bounds(condition: Sql) -> DerivedBounds:
-    """Of a condition that holds."""
+    """Derive intervals of columns from a condition that holds."""
     match condition:
         case exp.Paren():
             return derive_bounds(condition.this)
@@ -143,7 +136,7 @@ def derive_bounds(condition: Sql) -> DerivedBounds:
 
 
 def conjoin_bounds(parts: Iterable[DerivedBounds]) -> DerivedBounds:
-    """What follows from all of them together."""
+    """Combine intervals that hold together."""
     made: dict[ColumnKey, tuple[ValueIntervals, ...]] = {}
     for part in parts:
         if part is None:
@@ -154,7 +147,7 @@ def conjoin_bounds(parts: Iterable[DerivedBounds]) -> DerivedBounds:
 
 
 def meet_intervals(found: Iterable[ValueIntervals]) -> tuple[ValueIntervals, ...]:
-    """The same, with all that are one interval as one."""
+    """Merge, for each column, all single intervals into one."""
     single, others = ValueInterval(), list[ValueIntervals]()
     for each in dict.fromkeys(found):
         if len(each) == 1:
@@ -165,7 +158,7 @@ def meet_intervals(found: Iterable[ValueIntervals]) -> tuple[ValueIntervals, ...
 
 
 def disjoin_bounds(parts: Iterable[DerivedBounds]) -> DerivedBounds:
-    """What follows from any of them. Of several intervals for one column the first does."""
+    """Combine intervals of which one set holds. If a column has several intervals the first is used."""
     known = [each for each in parts if each is not None]
     if not known:
         return None
@@ -178,7 +171,7 @@ def _one(found: tuple[ValueIntervals, ...]) -> ValueIntervals:
 
 
 def _branches(condition: exp.Case) -> Iterator[DerivedBounds]:
-    """One of the branches was taken, and what it gives is TRUE."""
+    """Use that one branch was taken, and that its result is TRUE."""
     for each in condition.args["ifs"]:
         yield conjoin_bounds([derive_bounds(each.this), derive_bounds(each.args["true"])])
     default = condition.args.get("default")
@@ -197,7 +190,7 @@ def _compared(condition: Sql) -> DerivedBounds:
 
 
 def _interval(kind: type[exp.Expr], known: SqlConstant) -> ValueInterval:
-    """A bound that is not met itself makes no difference."""
+    """Derive the closed interval of an inequality: including the bound itself is harmless."""
     least = (known,) if kind in (exp.EQ, exp.GT, exp.GTE) else ()
     return ValueInterval(least, (known,) if kind in (exp.EQ, exp.LT, exp.LTE) else ())
 
@@ -208,7 +201,7 @@ def _listed(held: exp.Column, members: list[SqlConstant | None]) -> DerivedBound
 
 
 def point_intervals(constants: Iterable[SqlConstant]) -> ValueIntervals:
-    """These values and no others."""
+    """Return an interval for each value."""
     return tuple(ValueInterval((each,), (each,)) for each in dict.fromkeys(constants))
 
 
@@ -217,7 +210,7 @@ def column_key(held: exp.Column) -> ColumnKey:
 
 
 def read_constant(sql: Sql) -> SqlConstant | None:
-    """What the SQL is, if it is a constant that is understood."""
+    """Return the constant that the SQL is; None if it is not one, or of an unknown kind."""
     match sql:
         case exp.Paren():
             return read_constant(sql.this)
@@ -231,7 +224,7 @@ def read_constant(sql: Sql) -> SqlConstant | None:
 
 
 def _moved(sql: exp.Binary) -> SqlConstant | None:
-    """A time that is moved by whole hours."""
+    """Read a time that is shifted by whole hours."""
     start, by = read_constant(sql.this), sql.expression
     hourly = isinstance(by, exp.Interval) and isinstance(by.this, exp.Literal) and str(by.args.get("unit")) == "HOUR"
     if start is None or start.kind != "time" or not hourly:
@@ -241,7 +234,7 @@ def _moved(sql: exp.Binary) -> SqlConstant | None:
 
 
 def _starting(value: Sql, start: Sql) -> DerivedBounds:
-    """Of the text of a term. What it begins with may stand escaped in a literal, of which nothing is said then."""
+    """Derive the interval of a prefix test. In a literal the prefix may be escaped; then nothing is derived."""
     held = _read(value)
     if held is None or not (isinstance(start, exp.Literal) and start.is_string and start.name):
         return {}
@@ -262,14 +255,14 @@ def _read(value: Sql) -> exp.Column | None:
 
 
 def _results(value: Sql, forms: tuple[Sql, ...]) -> list[Sql]:
-    """What a CASE may give, where it gives anything."""
+    """Return the non-NULL results of a CASE."""
     if value in forms or not isinstance(value, exp.Case) or value.args.get("default") is not None:
         return [value]
     return [each.args["true"] for each in value.args["ifs"]]
 
 
 def prefix_interval(start: str) -> ValueInterval:
-    """All texts that begin so, and the one that comes next."""
+    """Return the interval of all texts with this prefix, and of the one text that comes next."""
     following = ord(start[-1]) + 1
     after = start[:-1] + chr(0xE000 if following == 0xD800 else following)
     return ValueInterval((SqlConstant("text", start),), (SqlConstant("text", after),))

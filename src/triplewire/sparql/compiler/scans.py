@@ -21,7 +21,7 @@ class Scan:
     pattern: Pattern
     alias: str
     plain: bool = False
-    """All numbers in the relation are such that doubles tell them apart."""
+    """Whether doubles distinguish all numbers in the relation."""
 
     @property
     def header(self) -> str | None:
@@ -48,7 +48,7 @@ class Scan:
 
 
 def bind_scans(scans: list[Scan]) -> tuple[ExpressionScope, list[Sql]]:
-    """What each variable is bound to, and the conditions that make the scans one solution."""
+    """Bind each variable, and return the conditions under which the scans make one solution."""
     values: dict[str, Value] = {}
     conditions: list[Sql] = []
     for node, value in _named_first(scans):
@@ -62,12 +62,12 @@ def bind_scans(scans: list[Scan]) -> tuple[ExpressionScope, list[Sql]]:
 
 
 def _one_event(left: Value, right: Value) -> bool:
-    """Two graphs of one name are joined by position, or are the same row."""
+    """Tell whether both are graphs: these are joined by position, or are the same row."""
     return all(isinstance(each, StoredNode) and each.name == "graph" for each in (left, right))
 
 
 def _named_first(scans: list[Scan]) -> list[tuple[Node, Value]]:
-    """Places that hold only IRIs come first, so that a variable in one of them is known to be an IRI."""
+    """Put positions that hold only IRIs first, so that a variable in one of them is known to be an IRI."""
     found = [each for scan in scans for each in scan.nodes()]
     return sorted(found, key=lambda each: not isinstance(each[1], StoredNode))
 
@@ -83,7 +83,7 @@ def _meets(value: Value, values: dict[str, Value], node: Node) -> Sql:
 
 
 def equal_terms(left: Value, right: Value) -> Sql:
-    """Do both hold the same term? Headers are compared as they are stored, where the other side is known."""
+    """Compare terms for identity. Headers are compared as they are stored if the other side is a constant."""
     if isinstance(left, HeaderTime) and isinstance(right, ConstantValue) and right.static.time:
         return every(equal(left.time(), right.time()), equal(left.text(), right.text()))
     if isinstance(left, HeaderText) and isinstance(right, ConstantValue) and left.families == right.families:

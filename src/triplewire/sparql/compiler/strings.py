@@ -49,8 +49,6 @@ from triplewire.sparql.sql import (
     text,
 )
 
-# `bind` names a value that is used more than once.
-
 _TAG = "[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 
 
@@ -105,7 +103,7 @@ def encode_for_uri(bind: BindSql, value: Value) -> Value:
 
 
 def concat_strings(bind: BindSql, *values: Value) -> Value:
-    """CONCAT: in the language of all of them, if they share one."""
+    """Compile CONCAT: in the language of all arguments, if they share one."""
     given = [as_string(value, bind) for value in values]
     if not given:
         return ComputedString(text(""))
@@ -119,7 +117,7 @@ def concat_strings(bind: BindSql, *values: Value) -> Value:
 
 
 def substr(bind: BindSql, value: Value, start: Value, count: Value | None = None) -> Value:
-    """By positions that are rounded as XPath rounds; what lies outside of the string is not there."""
+    """Compile SUBSTR. Positions are rounded as XPath rounds; those outside the string select nothing."""
     given = as_string(value, bind)
     first = _round_position(start, bind)
     if count is None:
@@ -129,7 +127,7 @@ def substr(bind: BindSql, value: Value, start: Value, count: Value | None = None
 
 
 def _round_position(value: Value, bind: BindSql) -> Sql:
-    """A number as a whole double; a half goes up."""
+    """Round a number to a whole double; a half goes up."""
     if not value.families & NUMERIC:
         return null()
     at = bind(value.number())
@@ -167,7 +165,7 @@ def _position(value: Sql) -> Sql:
 
 
 def are_compatible(left: ComputedString, right: ComputedString) -> Sql:
-    """Are they compatible: may the second be looked for in the first?"""
+    """Return the condition that two strings are argument-compatible, as SPARQL defines it."""
     same = equal(left.tag, right.tag)
     without = negate(present(right.tag))
     return every(present(left.value), present(right.value), some(without, same))
@@ -194,7 +192,7 @@ def _find_part(value: Value, part: Value, bind: BindSql) -> tuple[ComputedString
 
 
 def _part(left: ComputedString, right: ComputedString, at: Sql, made: Sql, bind: BindSql) -> Value:
-    """With the tag where the part was found; the empty string without it where not."""
+    """Keep the tag if the part was found; otherwise return the empty string without a tag."""
     if is_null(at):
         return ComputedString(null())
     here = compare(">", at, number(0))
@@ -209,7 +207,8 @@ def _tagged(value: ComputedString) -> bool:
 
 
 def lang_matches(bind: BindSql, value: Value, wanted: Value) -> Value:
-    """By basic filtering: the range is the tag or starts it, at a hyphen; `*` is any tag."""
+    """Compile LANGMATCHES by basic filtering (RFC 4647): the range is the tag or starts it, at a hyphen; `*` is any
+    tag."""
     tag = bind(call("LOWER", plain_string(value, bind)))
     span = bind(call("LOWER", plain_string(wanted, bind)))
     any_tag = equal(span, text("*"))
@@ -225,9 +224,6 @@ def strlang(bind: BindSql, value: Value, tag: Value) -> Value:
     lexical = plain_string(value, bind)
     valid = call("TW_FULL_MATCH", name, text(_TAG))
     return ComputedString(bind(case((valid, lexical))), frozenset({Family.TAGGED}), bind(call("LOWER", name)))
-
-
-# Patterns: REGEX and REPLACE.
 
 
 def match_regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
@@ -251,15 +247,10 @@ def replace_matches(bind: BindSql, value: Value, pattern: Value, by: Value, flag
     return tagged_string(bind(call("TW_REPLACE", given.value, *parts)), given.tag)
 
 
-# Hashes: digests of strings, as hexadecimal digits.
-
-
 def make_digest(name: str) -> Callable[[BindSql, Value], Value]:
-    """Of a string without a tag; an error for anything else."""
+    """Return the digest of a string without a tag; an error for anything else."""
     return lambda bind, value: ComputedString(bind(call(f"TW_{name.upper()}", plain_string(value, bind))))
 
-
-# Addresses: IRIs, identifiers and blank nodes that expressions make.
 
 _CHARACTER = r'[^\x00-\x20<>"{}|^`\\]'
 _ABSOLUTE = rf"[A-Za-z][A-Za-z0-9+.\-]*:{_CHARACTER}*"
@@ -267,7 +258,7 @@ _PARTS = re.compile(r"(([^:/?#]+:)(//[^/?#]*)?)([^?#]*)(\?[^#]*)?(#.*)?", re.DOT
 
 
 def make_iri(bind: BindSql, value: Value, base: Value | None = None) -> Value:
-    """Of an IRI itself; of a string the IRI that it is, or that it refers to from the base."""
+    """Compile IRI(): an IRI is returned as it is, a string is resolved against the base."""
     if value.families <= {Family.IRI}:
         return value
     start = base.static.lexical if isinstance(base, ConstantValue) else ""
@@ -285,7 +276,7 @@ def _constant_iri(lexical: str, base: str) -> Sql:
 
 
 def resolve_iri(base: str, reference: str) -> str:
-    """What a relative reference names from the base. Joins also where the scheme is not one of the web's."""
+    """Resolve a relative reference against a base, whatever its scheme."""
     scheme, colon, rest = base.partition("#")[0].partition(":")
     if not colon:
         return reference
@@ -304,7 +295,7 @@ def _build_iri(given: Sql, base: str) -> Sql:
 
 
 def _merge_reference(given: Sql, parts: re.Match[str]) -> Sql:
-    """By the rules of RFC 3986, but for segments of dots, which stay."""
+    """Resolve a reference as RFC 3986 says, without removing dot segments."""
     root, scheme, path, query = parts[1], parts[2], parts[4], parts[5] or ""
     folder = path.rpartition("/")[0] + "/"
     starts = (("//", scheme), ("/", root), ("?", root + path), ("#", root + path + query))

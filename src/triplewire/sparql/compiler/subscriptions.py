@@ -62,18 +62,16 @@ from triplewire.sparql.parameters import NOW, find_parameters, parameter_variabl
 from triplewire.sparql.sql import VARCHAR, Sql, call, cast, column, equal, number, text
 from triplewire.sparql.traversal import mentioned_variables
 
-# A subscription's constants are variables to which the frame gives values, so the operators need not know of them.
-# Only pairs of event and subscription that have the patterns which every solution needs are looked at.
-
 
 def compile_subscription(query: Query, *, solutions: bool, stream: bool = False, alone: bool = False) -> exp.Query:
-    """The query over the relations `quads` and `events`, which hold a batch, and `constants`.
+    """Compile a query over the relations `quads` and `events`, which hold a batch, and `constants`.
 
-    Gives `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts: for
-    every solution its rank, as text by which they sort, and the term of each variable of the projection. With `stream`
-    the constant after the last one of the query is the name, as a literal, of the stream that the event must be of.
-    With `alone` no pairs are ruled out before: for one event and one subscription, on which that may be more work than
-    the query itself.
+    It returns `position, subscription` once for each pair that matches; with `solutions` also `terms`, a list of texts:
+    for every solution its rank, as text by which they sort, and the term of each variable of the projection.
+
+    With `stream` the constant after the last one of the query is the name, as a literal, of the stream that the event
+    must be of. With `alone` no pairs are ruled out before: for one event and one subscription that may be more work
+    than the query itself.
     """
     constants = find_parameters(query)
     query = parameters_to_variables(query)
@@ -101,13 +99,13 @@ def _keys(relation: Relation) -> dict[str, Sql]:
 
 
 def _rank(relation: Relation) -> Sql:
-    """The place of a solution among those of its event, as text that sorts like the number; none without an order."""
+    """The rank of a solution among those of its event, as text that sorts like the number; empty without an order."""
     place = relation.keys.get(RANK_KEY)
     return text("") if place is None else call("LPAD", cast(place, VARCHAR), number(9), text("0"))
 
 
 def _stream(constants: dict[int, Family | None]) -> Var:
-    """The variable of one constant more."""
+    """The variable of the constant after those of the query."""
     index = max(constants, default=-1) + 1
     constants[index] = Family.STRING
     return Var(parameter_variable(index))
@@ -129,7 +127,7 @@ def _pairs(
 
 
 def _with_event(context: Context, relation: Relation) -> Relation:
-    """With the time at which the event came, which is now as far as it is concerned."""
+    """Add the time at which the event was received, which is its NOW()."""
     alias = context.build.alias("e")
     position = column(alias, "position")
     same = [equal(position, relation.keys["position"])] if "position" in relation.keys else []
@@ -140,8 +138,8 @@ def _with_event(context: Context, relation: Relation) -> Relation:
 
 
 def required_patterns(where: Operator) -> Iterable[Pattern]:
-    """The patterns without which a query has no solution. What it does not project of a sub-query is not the variable
-    of that name around it, so these are left out."""
+    """Return the patterns without which a query has no solution. A variable that a sub-query does not project differs
+    from one of that name around it, so its patterns are left out."""
     return _walk_required(where.inner if isinstance(where, Select) else where)
 
 
@@ -160,12 +158,6 @@ def _walk_required(operator: Operator) -> Iterator[Pattern]:
             yield from _walk_required(inner)
         case Group(inner, keys) if keys:
             yield from _walk_required(inner)
-
-
-# Look-ups: rows of events joined with subscriptions by way of an ontology.
-#
-# As a condition on pairs of event and subscription a look-up would be tried on every pair. As a join it leads from the
-# value in the event to the names that it is in the relation with, and from these to whoever asks for one.
 
 
 @dataclass(frozen=True)
@@ -227,8 +219,7 @@ def _ontology_join(
 def order_sources(
     query: Conjunction, aliases: Sequence[str], sought: Sequence[OntologyJoin]
 ) -> tuple[JoinedSource, ...]:
-    """In the order in which they are best joined. Where nothing but look-ups leads from events to subscriptions, one of
-    these comes first."""
+    """Order look-ups for joining. If only look-ups lead from events to subscriptions, one of them comes first."""
     constants, rows = (
         JoinedSource(TableSource("constants", CONSTANTS_ALIAS)),
         {each: JoinedSource(TableSource("quads", each)) for each in aliases},
@@ -247,29 +238,26 @@ def order_sources(
 
 
 def _has_equality(query: Conjunction) -> bool:
-    """Does a constant in a pattern, or an equality, lead from events to subscriptions?"""
+    """Tell whether a constant in a pattern, or an equality, leads from events to subscriptions."""
     named = any(isinstance(node, Param) for each in query.patterns for node in (each.subject, each.object))
     return named or any(isinstance(each, Apply) and each.op in ("=", "sameterm") for each in query.filters)
 
-
-# Events: a subscription's query on one event at a time, for a batch of events and all subscriptions of a shape.
 
 _PARAMETER_COLUMN = re.compile(r"k(\d+)(?:_(\w+))?")
 
 
 def compile_event(query: Conjunction, *, solutions: bool, plain: bool = False, first: int | None = None) -> exp.Select:
-    """The query over the relations `quads`, which holds the events of a batch, and `constants`.
+    """Compile a conjunction over the relations `quads`, which holds the events of a batch, and `constants`. The caller
+    checks whether a subscription was active at an event's position: as a condition here it would tempt the engine to
+    pair all events with all subscriptions first.
 
-    Which subscriptions held at an event's position is left to whoever reads the answer: as a condition here it would
-    tempt the engine to pair all events with all subscriptions first.
+    It returns `position, subscription` once for each pair that matches; with `solutions` also a list of integers: for
+    every solution the number of the quad that each pattern took, in the order of `query.patterns`, solutions in
+    ascending order. DISTINCT, LIMIT and the projection are left to the code that expands the solutions.
 
-    Gives `position, subscription` once for each pair that matches; with `solutions` also a list of integers:
-    for every solution the number of the quad that each pattern took, in the order of `query.patterns`, and
-    solution after solution in ascending order. DISTINCT, LIMIT and the projection are left to whoever expands
-    the solutions.
-
-    With `plain` it is a shorter query, which an engine plans sooner, for batches and constants that hold no number that
-    is `involved`. `first` is the number of a stored pattern that is to be joined with the constants before the others.
+    With `plain` it is a shorter query, which an engine plans sooner, for batches and constants without a number that
+    `needs_exact_comparison`. `first` is the index of a stored pattern that is joined with the constants before the
+    others.
     """
     relation, columns = _parts(query, plain=plain, first=first)
     if not solutions:
@@ -278,7 +266,7 @@ def compile_event(query: Conjunction, *, solutions: bool, plain: bool = False, f
 
 
 def params_with_facets(compiled: exp.Query) -> Mapping[int, frozenset[str]]:
-    """Which columns of each parameter a compiled query reads: `term` for its text, else names of facets."""
+    """For each parameter, return the columns that a compiled query reads: `term` for its text, else names of facets."""
     found: dict[int, set[str]] = {}
     for each in compiled.find_all(exp.Column):
         if each.table == CONSTANTS_ALIAS and (match := _PARAMETER_COLUMN.fullmatch(each.name)):
@@ -292,7 +280,7 @@ def facets_used(compiled: exp.Query) -> frozenset[str]:
 
 
 def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relation, OutputColumns]:
-    """The relation, and its columns where solutions are asked for."""
+    """Return the relation, and its columns if solutions are asked for."""
     scans = [replace(scan, plain=plain) for scan in _scans(query)]
     base = scans[0].alias if scans else "q0"
     scope, joined = bind_scans(scans)
@@ -315,7 +303,7 @@ def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relat
 
 
 def _scans(query: Conjunction) -> list[Scan]:
-    """Stored patterns take rows of their own; headers are the same on every row of an event."""
+    """Give each stored pattern a row of its own; headers are the same on every row of an event."""
     stored = [index for index, pattern in enumerate(query.patterns) if not header_column(pattern)]
     shared = f"q{stored[0] if stored else 0}"
     return [
@@ -324,7 +312,7 @@ def _scans(query: Conjunction) -> list[Scan]:
 
 
 def _together(scans: list[Scan], base: str) -> list[Sql]:
-    """All rows are of one event. Where no pattern is stored, the event's first quad stands for it."""
+    """Require all rows to be of one event. If no pattern is stored, the event's first quad is read."""
     if all(scan.header for scan in scans):
         return [equal(column(base, "quad"), number(0))]
     others = dict.fromkeys(scan.alias for scan in scans if scan.alias != base)

@@ -48,11 +48,11 @@ class StoredTerm(Value):
     name: str
     families: frozenset[Family] = ANY
     short: bool = False
-    """No exact number in it has more digits than a double holds."""
+    """Whether no exact number in it has more digits than a double holds."""
     certain: bool = True
-    """It has a value in every row; otherwise NULL is an unbound variable, or an error."""
+    """Whether it has a value in every row; otherwise NULL is an unbound variable or an error."""
     always_zoned: bool = False
-    """Every time in it names its zone."""
+    """Whether every time in it names its zone."""
     identified: bool = False
     """Its column has one beside it with numbers of terms."""
 
@@ -132,7 +132,7 @@ class StoredTerm(Value):
         return self._surely(truth(True))
 
     def _surely(self, known: Sql) -> Sql:
-        """What is known of every value, where there is one."""
+        """Return a fact about every value; NULL where there is none."""
         return known if self.certain else case((self.bound(), known))
 
     def _test(self, families: list[Family]) -> Sql:
@@ -145,7 +145,7 @@ class StoredTerm(Value):
         return some(*(self._is(family) for family in self._merged(families)))
 
     def _merged(self, families: list[Family]) -> list[Family | None]:
-        """With None for all numeric families together, which are one cheap question."""
+        """Replace all numeric families together by None: they are one cheap test."""
         if set(families) >= self.families & NUMERIC and NUMERIC & set(families):
             return [None, *(family for family in families if family not in NUMERIC)]
         return list(families)
@@ -179,7 +179,7 @@ class StoredTerm(Value):
         return value if self.families <= NUMERIC else case((present(self.number()), value))
 
     def _of(self, name: str) -> Sql:
-        """Is it a literal of this type of XML Schema?"""
+        """Return the condition that it is a literal of this XML Schema type."""
         return self._ends(f'"^^<{XSD}{name}>')
 
     def _starts(self, start: str) -> Sql:
@@ -190,7 +190,8 @@ class StoredTerm(Value):
 
 
 def needs_exact_comparison(alias: str, name: str) -> Sql:
-    """Does the column hold a number that takes more than a comparison of doubles: a float, or one with many digits?"""
+    """Return the condition that the column holds a number for which comparing doubles is not enough: a float, or one
+    with many digits."""
     value = StoredTerm(alias, name, NUMERIC)
     exact = every(value.among(Family.EXACT), value.long())
     return every(present(value.number()), some(value.among(Family.FLOAT), exact))
@@ -248,7 +249,7 @@ class StoredNode(Value):
 
 
 class ConstantValue(Value):
-    """A constant: every answer is a literal of SQL."""
+    """A constant: every property is a literal of SQL."""
 
     def __init__(self, static: ConstantTerm) -> None:
         self.static = static

@@ -32,9 +32,6 @@ from triplewire.sparql.sql import (
     truth,
 )
 
-# Every answer is NULL where the value is an error or has no such thing, so errors flow as SPARQL wants. What there is
-# of values is in `columns`, `statics` and `computed`.
-
 ANY = frozenset(Family)
 NUMERIC = frozenset({Family.EXACT, Family.FLOAT, Family.DOUBLE})
 IRI = frozenset({Family.IRI})
@@ -44,7 +41,7 @@ TIMES = (Family.DATETIME, Family.DATE)
 
 
 class Value:
-    """An error, and the base of all values: nothing is known and everything that is asked gives NULL."""
+    """The base of all values, and the value of an error: every property is NULL."""
 
     families: frozenset[Family] = frozenset()
 
@@ -57,7 +54,7 @@ class Value:
         return null()
 
     def string(self) -> Sql:
-        """What STR() gives."""
+        """The result of STR()."""
         return null()
 
     def datatype(self) -> Sql:
@@ -80,29 +77,29 @@ class Value:
         return null()
 
     def long(self) -> Sql:
-        """May the exact value have more digits than a double holds?"""
+        """Whether the exact value may have more digits than a double holds."""
         return truth(False)
 
     def time(self) -> Sql:
         return null()
 
     def zoned(self) -> Sql:
-        """Does the date or time name its time zone?"""
+        """Whether the date or time names its time zone."""
         return null()
 
     def boolean(self) -> Sql:
         return null()
 
     def bound(self) -> Sql:
-        """Is there a value, and no error? Never NULL."""
+        """Whether there is a value and no error. Never NULL."""
         return truth(False)
 
     def literal(self) -> Sql:
-        """Is it a literal? NULL for an error."""
+        """Whether it is a literal. NULL for an error."""
         return case((self.bound(), negate(self.among(*NOT_LITERAL))))
 
     def ill_typed(self) -> Sql:
-        """Is it a literal that claims to be a number or a boolean and is not?"""
+        """Whether it is a literal with a numeric or boolean datatype that its text does not fit."""
         return truth(False)
 
     def narrowed(self, *families: Family) -> Value:
@@ -110,7 +107,7 @@ class Value:
         return self
 
     def among(self, *families: Family) -> Sql:
-        """Is it of one of these families? NULL only for an error."""
+        """Whether it is of one of these families. NULL only for an error."""
         if not self.families:
             return null()
         if self.families <= set(families):
@@ -123,7 +120,7 @@ class Value:
 
 
 def facet_of(value: Value, name: str) -> Sql:
-    """What a column beside the text holds of the value: its `datatype`, `language`, `number` or `time`."""
+    """Return a facet of the value: `datatype`, `language`, `number` or `time`."""
     made: Mapping[str, Callable[[], Sql]] = {
         "datatype": value.datatype,
         "language": value.language,
@@ -132,8 +129,6 @@ def facet_of(value: Value, name: str) -> Sql:
     }
     return made[name]()
 
-
-# Computed values: the results of functions and operators, and the headers of events.
 
 _RANKS = {
     4: ("double", Family.DOUBLE),
@@ -212,7 +207,7 @@ class ComputedNumber(Value):
         return call("TW_DECIMAL_TEXT", self.made_exact)
 
     def _by_rank(self, make: Callable[[str], Sql]) -> Sql:
-        """What is made of the name of the type."""
+        """Select by rank what `make` returns for the type's name."""
         ranks = {rank: make(name) for rank, (name, family) in _RANKS.items() if family in self.families}
         return select_by(self.made_rank, ranks)
 

@@ -1,4 +1,4 @@
-"""One relational expression as the text of each engine."""
+"""SQL dialects of the engines."""
 
 from triplewire.sparql.dialects.generators import Dialect, to_sql
 

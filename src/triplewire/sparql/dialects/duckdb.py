@@ -40,14 +40,12 @@ from triplewire.sparql.sql import (
     try_cast,
 )
 
-# Natives: what DuckDB has no function for, as functions over columns of Arrow.
-
 ArrowColumn = Any
 """A `pyarrow.ChunkedArray` of strings; pyarrow is loaded when the first function runs."""
 
 
 def _map_rows(make: Callable[..., str | None], *columns: ArrowColumn) -> ArrowColumn:
-    """NULL where an argument is NULL."""
+    """Apply a function to each row; NULL if an argument is NULL."""
     import pyarrow
 
     rows = zip(*(each.to_pylist() for each in columns), strict=True)
@@ -73,7 +71,7 @@ def _replacement(pattern: str, text: str, flags: str) -> str | None:
 
 
 def _digits(written: str) -> str:
-    """A number that is written with an exponent, or is none, as XML Schema has it, in plain digits."""
+    """Write a number that has an exponent, or is not finite, in plain digits as XML Schema does."""
     if written in _NAMES:
         return _NAMES[written]
     plain = format(Decimal(written), "f")
@@ -92,14 +90,11 @@ TEXT_FUNCTIONS: Mapping[str, tuple[int, Callable[..., ArrowColumn]]] = {
     "tw_pattern": (2, lambda pattern, flags: _map_rows(_pattern, pattern, flags)),
     "tw_replacement": (3, lambda pattern, text, flags: _map_rows(_replacement, pattern, text, flags)),
 }
-"""Each with the number of its arguments; all take and give strings."""
-
-
-# Pairings: the most members of a bag that can be paired with elements, one to one.
+"""The functions, each with the number of its arguments; all take and return strings."""
 
 
 def match_column(lists: Any) -> Any:  # noqa: ANN401 - a column of Arrow; pyarrow is loaded when the function runs
-    """For each list of masks, as `pairs`; a mask that is NULL stands for nothing."""
+    """Apply `pairs` to each list of masks; a NULL mask is skipped."""
     import pyarrow
 
     found = (
@@ -109,17 +104,17 @@ def match_column(lists: Any) -> Any:  # noqa: ANN401 - a column of Arrow; pyarro
 
 
 def maximum_matching(masks: Sequence[int]) -> int:
-    """How many members can be paired at most: bit j of a member's mask says that it may be paired with element j.
+    """Return the size of a maximum matching: bit j of a member's mask says that it may be paired with element j.
 
-    By augmenting paths: a member without a free element takes one whose member can move on to another.
+    It uses augmenting paths: a member without a free element takes one whose member can move on to another.
     """
     owners: dict[int, int] = {}
     return sum(_augment(member, masks, owners, [0]) for member in range(len(masks)))
 
 
 def _augment(member: int, masks: Sequence[int], owners: dict[int, int], tried: list[int]) -> bool:
-    """Finds an element for a member, and moves others on for it. `tried` holds the elements that need no second look;
-    the depth is at most the number of elements."""
+    """Find an element for a member, and move others on for it. `tried` holds the elements that need no second look; the
+    depth is at most the number of elements."""
     while left := masks[member] & ~tried[0]:
         bit = left & -left
         tried[0] |= bit
@@ -133,7 +128,7 @@ _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
 
 def register_functions(connection: DuckDBPyConnection) -> None:
-    """Makes the functions known that DuckDB has not. Once for a database; again does nothing."""
+    """Register the functions that DuckDB lacks. Needed once for each database; a second call does nothing."""
     for name, (given, made, function) in _NATIVES.items():
         try:
             connection.create_function(name, function, [*given], made, type=PythonUDFType.ARROW)
@@ -177,7 +172,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
 
 
 def constant_texts(*values: Sql) -> list[str]:
-    """The texts of constants; none if one of the values is not one."""
+    """Return the texts if all values are constants; else None."""
     return [each.name for each in values] if all(_is_text(each) for each in values) else []
 
 
@@ -187,7 +182,7 @@ def _is_text(value: Sql) -> bool:
 
 @lru_cache(maxsize=1024)
 def _constant_regex(pattern: str, flags: str) -> Regex | None:
-    """The pattern in RE2's words, if it is one and RE2 takes it."""
+    """Translate the pattern for RE2; None if it is invalid or RE2 refuses it."""
     try:
         found = translate_regex(pattern, flags, "re2")
         _engine().cursor().execute("SELECT REGEXP_MATCHES('', $1)", [found.text]).fetchall()
@@ -254,13 +249,13 @@ def _instant(lexical: Sql) -> Sql:
 
 
 def _shifted(lexical: Sql) -> Sql:
-    """Does it end in a zone other than Z?"""
+    """Return the condition that it ends in a zone other than Z."""
     colon = equal(call("SUBSTRING", lexical, number(-3), number(1)), text(":"))
     return every(colon, call("CONTAINS", text("+-"), call("SUBSTRING", lexical, number(-6), number(1))))
 
 
 def _sum(value: Sql) -> Sql:
-    """By parts, so that no sum is too long for the engine before it is too long for us."""
+    """Sum by parts, so that no intermediate sum overflows the engine before the result does."""
     whole = call("SUM", call("TRUNC", value))
     rest = call("SUM", binary(exp.Sub, value, call("TRUNC", value)))
     return try_cast(binary(exp.Add, try_cast(whole, DECIMAL), try_cast(rest, DECIMAL)), DECIMAL)
@@ -285,7 +280,7 @@ def _with_point(digits: Sql) -> Sql:
 
 
 def _let(name: str, value: Sql, make: Callable[[Sql], Sql]) -> Sql:
-    """What is made of a value that is long, with the value written once."""
+    """Apply `make` to a value that is long in SQL, which is written once."""
     rule = exp.Lambda(this=make(exp.to_identifier(name)), expressions=[exp.to_identifier(name)])
     listed = exp.Transform(this=exp.Array(expressions=[value]), expression=rule)
     return call("LIST_EXTRACT", listed, number(1))
@@ -297,7 +292,7 @@ def _steady(value: Sql, function: str, *arguments: Sql) -> Sql:
 
 
 def _reversed(value: Sql) -> Sql:
-    """By code points; DuckDB's own function keeps what makes up one visible character together."""
+    """Reverse by code points; DuckDB's own function works by grapheme clusters."""
     letters = call("REGEXP_EXTRACT_ALL", value, text("(?s)."))
     return call("ARRAY_TO_STRING", call("LIST_REVERSE", letters), text(""))
 

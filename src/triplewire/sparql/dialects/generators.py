@@ -19,7 +19,8 @@ FunctionSpelling: TypeAlias = Callable[..., exp.Expr]
 
 
 class _SpellingGenerator(Generator):
-    """Spells our functions when it comes to them: the tree stays as it is, so parts of it may be shared."""
+    """A SQL generator that spells `TW_` functions as it meets them: the tree is not changed, so that parts may be
+    shared."""
 
     spellings: ClassVar[Mapping[str, FunctionSpelling]]
 

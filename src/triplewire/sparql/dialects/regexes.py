@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-# Alphabets: the sets of characters that patterns of XPath name, as both engines' patterns write them.
-
 CodeRange: TypeAlias = tuple[int, int]
 
 _KINDS = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "Z": "slp", "S": "mcko", "C": "cfo"}
@@ -89,7 +87,7 @@ ESCAPES: Mapping[str, str] = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def subtract_range(given: CodeRange, low: int, high: int) -> Iterable[CodeRange]:
-    """What is left of a range when another is taken out."""
+    """Subtract one range from another."""
     start, end = given
     if start < low:
         yield start, min(end, low - 1)
@@ -98,7 +96,7 @@ def subtract_range(given: CodeRange, low: int, high: int) -> Iterable[CodeRange]
 
 
 def write_class(ranges: Iterable[CodeRange], kinds: Iterable[str] = (), *, negated: bool = False) -> str:
-    """A class of characters: of ranges, and of named classes as they are written inside."""
+    """Write a character class of ranges, and of named classes as they are written inside brackets."""
     parts = [_point(low) if low == high else f"{_point(low)}-{_point(high)}" for low, high in ranges]
     return f"[{'^' if negated else ''}{''.join((*parts, *kinds))}]"
 
@@ -107,11 +105,6 @@ def _point(code: int) -> str:
     char = chr(code)
     return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
 
-
-# Both engines read most of them alike. What they do not: names (`\i`, `\c`), Unicode digits and words, classes with a
-# part taken out (`[a-z-[aeiou]]`), where `$` matches, and the flags `x` and `q`. What XPath does not have (look-
-# around, possessive repetition, flags inside) is no pattern here, so that one engine does not take what the other
-# refuses.
 
 RegexEngine: TypeAlias = Literal["re2", "java"]
 
@@ -151,7 +144,7 @@ def escape_regex(text: str) -> str:
 
 
 class _RegexReader:
-    """Reads a pattern from left to right and writes it anew."""
+    """A translator that reads a pattern from left to right and writes it anew."""
 
     def __init__(self, pattern: str, flags: str, engine: RegexEngine) -> None:
         self.pattern = pattern
@@ -353,14 +346,12 @@ def _subtract_class(ranges: list[CodeRange], kinds: list[str], inner: str) -> li
     return rest
 
 
-# Replacements: what REPLACE puts in place of a match, in the engine's words.
-
 _PARTS = re.compile(r"\\([\\$])|\$([0-9]+)|([^\\$]+)", re.DOTALL)
 
 
 @lru_cache(maxsize=1024)
 def translate_replacement(text: str, groups: int, flags: str, engine: RegexEngine) -> str:
-    """What stands in place of a match, in the engine's words. A group that the pattern has not is empty."""
+    """Translate a replacement string for the engine. A group that the pattern does not have is empty."""
     if "q" in flags:
         return _literal_replacement(text, engine)
     made, end = [], 0

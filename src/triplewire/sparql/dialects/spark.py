@@ -32,8 +32,6 @@ from triplewire.sparql.sql import (
     try_cast,
 )
 
-# Floats: the text of an xsd:double or xsd:float, in plain digits, made of the text that an engine gives it.
-
 _WHOLE = exp.DataType.build("INT")
 
 
@@ -148,14 +146,14 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
 
 
 def _with_groups(pattern: Sql, flags: Sql) -> Sql:
-    """With empty groups behind it, for those that the replacement names and the pattern has not."""
+    """Append empty groups, for those that the replacement names and the pattern does not have."""
     known = constant_texts(pattern, flags)
     plain = text(translate_regex(known[0], known[1], "java").text) if known else _tried(_flagged(pattern, flags))
     return concat(text("(?:"), plain, text(")" + "()" * _GROUPS))
 
 
 def _checked(by: Sql, flags: Sql) -> Sql:
-    """A replacement in a column, or NULL if it is none."""
+    """Translate a replacement in a column; NULL if it is invalid."""
     if known := constant_texts(by, flags):
         return text(translate_replacement(known[0], _GROUPS, known[1], "java"))
     literal = call("REGEXP_REPLACE", by, text(r"([\\$])"), text(r"\\$1"))
@@ -175,7 +173,7 @@ def _truncate(value: Sql) -> Sql:
 
 
 def _rounding(name: str) -> Callable[[Sql], Sql]:
-    """Of a double. Spark makes integers of them, which overflow, and which have no negative zero."""
+    """Round a double down or up. Spark's own functions return integers, which overflow and have no negative zero."""
 
     def made(value: Sql) -> Sql:
         far = some(equal(value, double(0.0)), compare(">=", exp.Abs(this=value), double(2.0**52)))
@@ -187,7 +185,7 @@ def _rounding(name: str) -> Callable[[Sql], Sql]:
 
 
 def _decimal_text(value: Sql) -> Sql:
-    """Without zeros at the end, and without a point there."""
+    """Strip trailing zeros, and a trailing point."""
     return call("REGEXP_REPLACE", exp.cast(value, "STRING"), text(r"\.?0+$"), text(""))
 
 

@@ -20,14 +20,12 @@ ONTOLOGY_PAIRS: Final = 200_000
 """Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
 
 
-# Hierarchies: names that stand under names; in a hierarchy what is under what is under is under.
-
 TermPair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class TermPairs:
-    """Names under names, as they stand."""
+    """Pairs of names: lower and upper."""
 
     pairs: frozenset[TermPair]
 
@@ -44,8 +42,8 @@ class TermPairs:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Made of the pairs (lower, upper) that somebody stated. Each name is below itself, also one that nobody stated;
-    names on a cycle are all below one another."""
+    """A reflexive and transitive hierarchy over stated pairs (lower, upper). Each name is below itself, also an unknown
+    one; names on a cycle are all below one another."""
 
     stated: frozenset[TermPair]
 
@@ -63,7 +61,7 @@ class Hierarchy:
 
     @cached_property
     def pairs(self) -> frozenset[TermPair]:
-        """Every (lower, upper) of two names. Raises InputError if there are too many to be used."""
+        """Every pair (lower, upper) of two names. Raises InputError if there are too many."""
         return frozenset((lower, upper) for lower, uppers in self._above.items() for upper in uppers if upper != lower)
 
     @cached_property
@@ -89,17 +87,13 @@ def _close_pairs(pairs: Iterable[TermPair]) -> Mapping[str, frozenset[str]]:
 
 
 def _reachable(start: str, steps: Mapping[str, set[str]]) -> frozenset[str]:
-    """What one step or more leads to."""
+    """Return the names that one or more steps lead to."""
     found, edge = set[str](), {start}
     while edge:
         edge = {end for name in edge for end in steps.get(name, ())} - found
         found |= edge
     return frozenset(found)
 
-
-# A rule of RDFS that says something new about data takes one triple of the data and one of the schema. So what follows
-# from data and schema together is what follows from the data, by these tables, and what follows from the schema alone:
-# its facts.
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 OWL = "http://www.w3.org/2002/07/owl#"
@@ -132,7 +126,6 @@ class Ontology:
     """Triples of the four predicates in `SCHEMA`, as they were stated."""
 
     def __bool__(self) -> bool:
-        """Does it say anything?"""
         return bool(self.classes or self.properties)
 
     @cached_property
@@ -179,7 +172,7 @@ class Ontology:
         return frozenset((subject, object_) for subject, each, object_ in self.schema if each == predicate)
 
     def _inherited(self, predicate: str) -> TermPairs:
-        """Downwards to sub-properties, upwards to super-classes."""
+        """Inherit domains or ranges: downwards to sub-properties, upwards to super-classes."""
         found: set[TermPair] = set()
         for property_, class_ in self._stated(predicate):
             classes = self.sub_classes.above(class_)
@@ -190,8 +183,8 @@ class Ontology:
 
 
 def build_ontology(triples: Iterable[Triple]) -> Ontology:
-    """What these triples say of classes and properties; of other triples nothing is kept. Classes and properties that
-    are `owl:equivalentClass` or `owl:equivalentProperty` are below one another.
+    """Build an ontology from triples; those that are not about classes or properties are ignored. Classes and
+    properties that are `owl:equivalentClass` or `owl:equivalentProperty` are below one another.
 
     Raises InputError if the tables would be too large.
     """
@@ -202,13 +195,13 @@ def build_ontology(triples: Iterable[Triple]) -> Ontology:
         frozenset(_declared(given, _PROPERTIES)) | {each for triple in schema for each in _properties(triple)},
         schema,
     )
-    # They are made now, so that whoever brings too much is told.
+    # computed now, so that an ontology that is too large is refused when it is registered
     _ = ontology.domains, ontology.ranges, ontology.facts
     return ontology
 
 
 def merge_ontologies(*ontologies: Ontology) -> Ontology:
-    """All that they say together. Raises InputError if the tables would be too large."""
+    """Merge ontologies. Raises InputError if the tables would be too large."""
     return build_ontology(_restated(ontologies))
 
 
@@ -220,7 +213,7 @@ def _restated(ontologies: Iterable[Ontology]) -> Iterator[Triple]:
 
 
 def _schema(triples: frozenset[Triple]) -> frozenset[Triple]:
-    """The triples of the four predicates, also by way of their sub-properties: those may be among what they say."""
+    """Return the triples of the four predicates, also those that are entailed through their sub-properties."""
     found = frozenset(_plain(triples))
     while True:
         order = Ontology(schema=found).sub_properties

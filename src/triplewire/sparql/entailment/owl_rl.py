@@ -23,11 +23,9 @@ from triplewire.sparql.entailment.ontologies import (
 )
 
 CLOSURE_ROWS: Final = 1_000_000
-"""What follows from all ontologies together. Every worker makes it, in some seconds, and holds it: about 150 MB."""
+"""The rows of the closure of all ontologies together. Every worker computes it, in some seconds, and holds it: about
+150 MB."""
 
-
-# The rules are those of `reasonable`. It lacks some that look at the schema alone, and chains of properties; these are
-# made here, before and around it.
 
 SAME_AS = f"<{OWL}sameAs>"
 _TRANSITIVE = f"<{OWL}TransitiveProperty>"
@@ -54,7 +52,7 @@ def infer_triples(triples: Iterable[Triple]) -> frozenset[Triple]:
 
 
 def _check_size(triples: frozenset[Triple]) -> None:
-    """The library closes whatever it is given. Hierarchies say beforehand if that would be too much."""
+    """Check the size of hierarchies beforehand, because the library computes any closure."""
     build_ontology(triples)
     transitive = {subject for subject, predicate, kind in triples if predicate == RDF_TYPE and kind == _TRANSITIVE}
     for property_ in (*sorted(transitive), SAME_AS):
@@ -92,7 +90,7 @@ class _Lists:
         self._rests = {subject: object_ for subject, predicate, object_ in cells if predicate == _REST}
 
     def members(self, head: str) -> list[str]:
-        """In order; of what is no list, none."""
+        """Return a list's members in order; none if it is no list."""
         found, seen = list[str](), set[str]()
         while head in self._firsts and head not in seen:
             seen.add(head)
@@ -125,9 +123,9 @@ def _follow(nodes: Iterable[str], links: Mapping[str, set[str]]) -> set[str]:
 
 
 def _reason(triples: frozenset[Triple]) -> frozenset[Triple]:
-    """By the library. Terms go there and back as numbers: it knows no literals as we write them, and does not survive
-    an IRI that it takes for none."""
-    # loaded here, because only who uses an ontology needs it
+    """Run the library. Terms are passed as numbers: it does not know our form of literals, and crashes on an invalid
+    IRI."""
+    # loaded here, because only processes that use an ontology need it
     from reasonable import PyReasoner
 
     names = {term: _name(term, number) for number, term in enumerate(sorted({each for row in triples for each in row}))}
@@ -146,21 +144,17 @@ def _term(terms: Mapping[str, str], name: str) -> str:
     return terms.get(str(name)) or f"<{name}>"
 
 
-# Closures: all that an ontology says of two names, as rows to look things up in.
-#
-# What stands in the rows is told in `compile.ontologies`, which reads them.
-
 ClosureRow = tuple[str, str, str]
 """The name of a relation or the term of a property; a lower and an upper term."""
 
 _NO_FACTS = (RDF_TYPE, f"<{RDFS}", f"<{OWL}")
-"""Starts of predicates whose triples are about the schema, or have a relation of their own."""
+"""Prefixes of predicates whose triples are about the schema, or have a relation of their own."""
 
 
 def compute_closure(triples: Iterable[Triple]) -> Sequence[ClosureRow]:
-    """The rows that these triples and all that follows from them make, each once.
+    """Return the rows of the closure of these triples, each once.
 
-    Raises InputError if there are more than `CLOSURE_ROWS`, or if what they say is too large to be closed.
+    Raises InputError if there are more than `CLOSURE_ROWS`, or if a hierarchy is too large to be closed.
     """
     rows = sorted(set(_rows(infer_triples(triples))))
     if len(rows) > CLOSURE_ROWS:

@@ -51,9 +51,10 @@ Row = tuple[str, ...]
 
 
 def rewrite_query(query: Query, ontology: Ontology) -> Query:
-    """The query over what its graphs entail by the ontology. What the ontology does not concern stays as it is.
+    """Rewrite a query to answer over its graphs and everything that they entail by the ontology. Patterns that the
+    ontology does not concern stay as they are.
 
-    Raises QueryLimit where a pattern would be joined with too much of the ontology.
+    Raises QueryLimit if a pattern would be joined with too much of the ontology.
     """
     if not ontology:
         return query
@@ -88,13 +89,14 @@ class _EntailmentRewriter:
         return reduce(Join, parts if parts and not kept else [Basic(kept), *parts])
 
     def _ways(self, pattern: Pattern) -> list[Operator]:
-        """How the triple may be entailed: if the ontology does not concern it, only by being there."""
+        """Return the ways in which the triple may be entailed; if the ontology does not concern it, only by being
+        stored."""
         if pattern.predicate == Const(RDF_TYPE) and isinstance(pattern.object, Const):
             return [*self._classed(pattern.subject, pattern.object, own=True), *self._told(pattern)]
         return [*self._stated(pattern), *self._typed(pattern), *self._told(pattern)]
 
     def _stated(self, pattern: Pattern) -> list[Operator]:
-        """By a triple with a sub-property, or the same."""
+        """Entail by a triple with the same property or a sub-property (rdfs7)."""
         step, order = self._new("p"), self._ontology.sub_properties
         narrow = replace(pattern, predicate=step)
         if isinstance(pattern.predicate, Var):
@@ -102,7 +104,7 @@ class _EntailmentRewriter:
         return _along(narrow, (step.name,), ((each,) for each in order.below(_term(pattern.predicate))))
 
     def _typed(self, pattern: Pattern) -> list[Operator]:
-        """By what else says of which class something is, if the predicate may be one that says so."""
+        """Entail a type by class, domain and range, if the predicate may be rdf:type."""
         kinds = self._ontology.sub_properties.above(RDF_TYPE)
         if isinstance(pattern.predicate, Var):
             bound = Values((pattern.predicate.name,), _rows((each,) for each in kinds))
@@ -110,17 +112,18 @@ class _EntailmentRewriter:
         return self._classed(pattern.subject, pattern.object) if _term(pattern.predicate) in kinds else []
 
     def _classed(self, subject: Node, class_: Node, *, own: bool = False) -> list[Operator]:
-        """By a class below, or by the domain or range of another triple's property."""
+        """Entail a type by a sub-class, or by the domain or range of another triple's property (rdfs9, rdfs2,
+        rdfs3)."""
         step, other, ontology = self._new("p"), self._new("o"), self._ontology
         ways = self._below(subject, class_, own=own)
         ways += _along(Pattern(subject, step, other), *_paired(step, class_, ontology.domains))
         ranged = _along(Pattern(other, step, subject), *_paired(step, class_, ontology.ranges))
-        # A literal is no subject.
+        # a literal is no subject
         nodes = Apply("||", (Apply("isiri", (subject,)), Apply("isblank", (subject,))))
         return ways + ([Filter(each, (nodes,)) for each in ranged] if isinstance(subject, Var) else ranged)
 
     def _below(self, subject: Node, class_: Node, *, own: bool) -> list[Operator]:
-        """Of a class that is below; with `own`, also of the class itself, which is a constant then."""
+        """Entail a type by a sub-class; with `own`, also by the class itself, which is a constant then."""
         lower, step, ontology = self._new("c"), self._new("p"), self._ontology
         names, rows = _paired(lower, class_, ontology.sub_classes)
         rows = (*rows, (_term(class_),)) if own else rows
@@ -131,7 +134,7 @@ class _EntailmentRewriter:
         return [_met(each, names, rows) for each in ways]
 
     def _told(self, pattern: Pattern) -> list[Operator]:
-        """By the ontology itself."""
+        """Entail by a fact of the ontology itself."""
         nodes = (pattern.subject, pattern.predicate, pattern.object)
         ontology, predicate = self._ontology, pattern.predicate
         return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.told(_term(predicate)))
@@ -146,7 +149,8 @@ class _EntailmentRewriter:
         return Filter(self._basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
 
     def _repeated(self, reach: Reach, path: Repeat) -> Operator:
-        """In the data by sub-properties; in the ontology by itself. Each pair counts once already."""
+        """Rewrite a negated property set: data are matched by sub-properties, facts by themselves. Each pair counts
+        once already."""
         wide = replace(reach, path=self._widened(path))
         facts = frozenset(each for link in _links(path) for each in self._ontology.told(link.term))
         if not facts:
@@ -170,15 +174,15 @@ class _EntailmentRewriter:
 
 
 def _paired(lower: Var, upper: Node, table: TermPairs | Hierarchy) -> tuple[Row, tuple[Row, ...]]:
-    """Names and rows of a table of pairs, of which a constant takes one side away."""
+    """Return names and rows of a table of pairs; a constant removes one column."""
     if isinstance(upper, Var):
         return (lower.name, upper.name), _rows(table.pairs)
     return (lower.name,), _rows((each,) for each in table.under(_term(upper)))
 
 
 def _along(pattern: Pattern, names: Row, rows: Iterable[Row]) -> list[Operator]:
-    """The ways to match the pattern with a predicate of the rows, which have it first. Predicates whose triples are not
-    stored must be named, as must one that is alone."""
+    """Return the ways to match the pattern with a predicate of the rows, which is their first column. Header predicates
+    must be named in the pattern, as must a single one."""
     rows = _rows(rows)
     stored = tuple(row for row in rows if row[0] not in HEADER_PREDICATES)
     apart = [row for row in rows if row[0] in HEADER_PREDICATES or len(stored) == 1]
@@ -193,14 +197,14 @@ def _met(operator: Operator, names: Row, rows: tuple[Row, ...]) -> Operator:
 
 
 def _stating(nodes: tuple[Node, ...], rows: Iterable[Row]) -> list[Operator]:
-    """Those of the rows that match the nodes, as solutions."""
+    """Return the rows that match the nodes, as solutions."""
     names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Var)))
     found = {tuple(bound[name] for name in names) for row in rows if (bound := _bound(nodes, row)) is not None}
     return [Values(names, _rows(found))] if found else []
 
 
 def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
-    """What the variables among the nodes must be; None if the row does not match."""
+    """Return the bindings of the variables among the nodes; None if the row does not match."""
     bound: dict[str, str] = {}
     for node, term in zip(nodes, row, strict=True):
         if (bound.setdefault(node.name, term) if isinstance(node, Var) else _term(node)) != term:
@@ -209,7 +213,7 @@ def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
 
 
 def _once(ways: list[Operator], pattern: Pattern | Reach) -> Operator:
-    """Any of the ways, each solution once."""
+    """Return the union of the ways, each solution once."""
     whole = Basic((pattern,)) if isinstance(pattern, Pattern) else pattern
     return Select(_any(ways), tuple(sorted(bound_variables(whole))), distinct=True)
 
@@ -244,5 +248,5 @@ def _links(path: Path) -> list[Const]:
 
 
 def _term(node: Node) -> str:
-    """A query that is asked of history has no parameters."""
+    """Return a node's term. A query over history has no parameters."""
     return node.term if isinstance(node, Const) else ""

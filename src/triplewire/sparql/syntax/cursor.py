@@ -25,14 +25,11 @@ EXPRESSION_TERMS: Final = 10_000
 """Variables, constants and calls in the expressions of one query. Each may become a kilobyte of SQL."""
 
 
-# Scopes: an operator with the variables that it makes visible.
-
-
 @dataclass(frozen=True)
 class ScopedOperator:
-    """A group, translated: as a whole, and `bare`, without `conditions`, the filters that stand directly in it.
+    """A translated group: as a whole, and `bare`, without `conditions`, the filters directly in it.
 
-    `names` are the variables in scope after it, in reading order, blank nodes not among them.
+    `names` are the variables in scope after it, in reading order, without blank nodes.
     """
 
     whole: Operator
@@ -46,18 +43,16 @@ def visible_names(nodes: Iterable[Node | None]) -> list[str]:
     return [node.name for node in nodes if isinstance(node, Var) and not node.name.startswith("_:")]
 
 
-# Windows: what a continuous query says of the pieces of streams that it is asked of, one after the other.
-
 WindowKind: TypeAlias = Literal["time", "count", "session"]
 
 
 @dataclass(frozen=True)
 class WindowClause:
-    """One window over one stream: of time, in microseconds; of a number of triples; or of a session, which goes on
-    until nothing came for `range` microseconds.
+    """A window over one stream: of time, in microseconds; of a number of triples; or of a session, which ends when
+    nothing came for `range` microseconds.
 
     A new one opens after each `step`; the step of a session is its range. Equal to the range, windows tumble; smaller,
-    they slide; larger, they leave gaps, and what falls into these counts for none.
+    they slide; larger, they leave gaps, and events in these are in no window.
     """
 
     name: str
@@ -73,7 +68,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class GrammarRules:
-    """The rules of the grammar that are used in a circle: by what they are made of."""
+    """The grammar rules that call each other in a circle, injected because they are in several modules."""
 
     group: Callable[[Cursor], ScopedOperator]
     select: Callable[[Cursor], ScopedOperator]
@@ -81,14 +76,14 @@ class GrammarRules:
 
 @dataclass
 class WindowDeclarations:
-    """Which windows a text may use: those that it declares, with the place of each, and those that it did use."""
+    """The windows that a text declares, each with its position, and those that it uses."""
 
     declared: dict[str, tuple[Token, WindowClause]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
 
 class Cursor:
-    """Moves over the tokens of one query. Holds what was declared, counted and put off until the end."""
+    """A cursor over the tokens of one query, with declarations, counts and postponed refusals."""
 
     def __init__(self, text: str, base: str | None, rules: GrammarRules) -> None:
         self._source = SourceText(text)
@@ -101,18 +96,18 @@ class Cursor:
         self.base = base
         self.prefixes: dict[str, str] = {}
         self.prologue = ""
-        """Base and prefixes as text, for what goes elsewhere as text."""
+        """Base and prefixes as text, for SERVICE."""
         self.addresses: dict[tuple[str, str | None], str] = {}
-        """IRIs as they were written, with the base, and what they mean."""
+        """A cache of resolved IRIs, by base and text."""
         self.blocks: dict[str, int] = {}
         """Blank node labels, each with the basic graph pattern in which it was seen."""
         self.aggregates: dict[Aggregate, str] | None = None
-        """The aggregates of this SELECT with their variables; None where none may stand."""
+        """The aggregates of this SELECT with their variables; None where aggregates are not allowed."""
         self.windows: WindowDeclarations | None = None
-        """Of a continuous query; None where there can be no windows."""
+        """The windows of a continuous query; None in other queries."""
         self._marks: dict[str, Token] = {}
         self.refusal: Unsupported | None = None
-        """What is to be raised once the whole text has parsed."""
+        """A refusal that is raised once the whole text has parsed."""
         self.last = Token("end", "", 0)
         """The token that was taken last."""
         self._check_characters()
@@ -128,13 +123,13 @@ class Cursor:
         return self._source.text[first.offset : self.last.end]
 
     def fresh(self) -> int:
-        """A number that was not given before."""
+        """Return a number that was not returned before."""
         self._fresh += 1
         return self._fresh
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """One level deeper; too deep is refused at the token that would be."""
+        """Enter one level of nesting. Raises QueryLimit at the token that is too deep."""
         if self._depth >= QUERY_NESTING:
             raise self._too_deep()
         self._depth += 1
@@ -142,10 +137,8 @@ class Cursor:
         self._depth -= 1
 
     def over(self, made: _Made, *below: object) -> _Made:
-        """What was made, once it is known not to be too high a tree over these.
-
-        Chains lean to the left, so a tree may be high where the text is not nested.
-        """
+        """Return the result, once its tree over the parts is known not to be too high. Chains lean to the left, so a
+        tree may be high without nested text."""
         height = 1 + max((self._heights[id(each)][1] for each in below if id(each) in self._heights), default=0)
         if height > QUERY_NESTING:
             raise self._too_deep()
@@ -154,11 +147,11 @@ class Cursor:
         return made
 
     def count_term(self) -> None:
-        """One more variable, constant or call in an expression, or in the place of one."""
+        """Count a variable, constant or call in an expression, or in the place of one."""
         self.count("terms in expressions", EXPRESSION_TERMS)
 
     def count(self, what: str, limit: int, more: int = 1, token: Token | None = None) -> None:
-        """Some more of what a query may have only so many of."""
+        """Count items against a limit of the query."""
         self._counts[what] = self._counts.get(what, 0) + more
         if self._counts[what] > limit:
             raise self.unsupported(f"more than {limit} {what}", token)
@@ -173,13 +166,13 @@ class Cursor:
         return token
 
     def part(self) -> None:
-        """Takes a token that starts with `<` apart after it: where no triple can stand, `?a<<urn:b>` has none."""
+        """Split a token that starts with `<` after it: where no triple can be, `?a<<urn:b>` has none."""
         offset = self.token.offset
         self._tokens = self._source.tokens(offset + 1)
         self.token, self.following = Token("mark", "<", offset, "<"), next(self._tokens)
 
     def at(self, *keys: str) -> bool:
-        """Is the token one of these marks, or one of these keywords (in upper case)?"""
+        """Tell whether the token is one of these marks or keywords (in upper case)."""
         return self.token.key in keys
 
     def accept(self, *keys: str) -> Token | None:
@@ -207,12 +200,12 @@ class Cursor:
         return Unsupported(construct, place=self.place(token), hint=hint, excerpt=excerpt)
 
     def refuse(self, construct: str, token: Token | None = None, hint: str = "") -> None:
-        """Puts a refusal off until the text has parsed: what is wrong in it is said first."""
+        """Postpone a refusal until the text has parsed: syntax errors come first."""
         if self.refusal is None:
             self.refusal = self.unsupported(construct, token, hint)
 
     def mark(self, construct: str, token: Token | None = None) -> None:
-        """Remembers where a construct stands for the first time."""
+        """Record where a construct stands first, for later refusals."""
         self._marks.setdefault(construct, token or self.token)
 
     @property

@@ -20,8 +20,6 @@ from triplewire.sparql.syntax.terms import (
     skip_triple,
 )
 
-# The functions that a query may call, with the numbers of arguments that they take.
-
 _ONE = (
     "STR LANG DATATYPE IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY HOURS MINUTES "
     "SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC"
@@ -45,7 +43,7 @@ ARITIES: dict[str, range] = {
 AGGREGATES = frozenset(["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"])
 
 FUNCTION_ALIASES = {"URI": "iri", "ISURI": "isiri"}
-"""Names that mean what another does."""
+"""Aliases of functions."""
 
 _CLAUSES = (
     "SELECT ASK CONSTRUCT DESCRIBE DISTINCT REDUCED WHERE FROM NAMED GRAPH OPTIONAL UNION MINUS SERVICE SILENT BIND AS "
@@ -53,29 +51,26 @@ _CLAUSES = (
 )
 
 RESERVED_WORDS = frozenset(_CLAUSES.split())
-"""Words that a parenthesis does not make a function."""
+"""Keywords that are no function names even before a parenthesis."""
 
 _TYPES = "boolean integer decimal float double string dateTime date"
 
 CASTS = frozenset(f"<{XSD}{name}>" for name in _TYPES.split())
-"""The types whose IRIs may be called with one value, to make it one of the type."""
+"""The types whose IRIs may be called as casts."""
 
 KNOWN_FUNCTIONS = ", ".join(sorted({*ARITIES, *AGGREGATES}))
 KNOWN_CASTS = ", ".join(f"xsd:{name}" for name in _TYPES.split())
 
 
-# Calls: functions by name, by the IRI of a type, EXISTS, and aggregates.
-
-
 class CallParser:
-    """One call, if one comes next. `inner` reads the expressions that are its arguments."""
+    """A parser of one call. `inner` parses its arguments."""
 
     def __init__(self, cursor: Cursor, inner: Callable[[Cursor], Expression]) -> None:
         self._cursor = cursor
         self._inner = inner
 
     def parsed(self) -> Expression | None:
-        """None, and nothing is taken, where no call begins."""
+        """Parse a call; if none begins here, return None and consume nothing."""
         cursor = self._cursor
         name = cursor.token
         if name.key == "EXISTS":
@@ -137,7 +132,7 @@ class CallParser:
             raise self._cursor.wrong(f"{expected}, not {len(arguments)}", name)
 
     def arguments(self, distinct: bool = False) -> tuple[Expression, ...]:
-        """Expressions in parentheses, after the word DISTINCT if it is told."""
+        """Parse expressions in parentheses, after DISTINCT if it is allowed."""
         cursor = self._cursor
         cursor.expect("(")
         if distinct:
@@ -180,7 +175,7 @@ _EXPECTED = "an expression: a variable, a literal, an IRI, a function or `(`"
 
 
 def parse_constraint(cursor: Cursor) -> Expression:
-    """What may follow FILTER, HAVING and ORDER BY: an expression in parentheses, or a call."""
+    """Parse what FILTER, HAVING and ORDER BY take: an expression in parentheses, or a call."""
     if cursor.at("("):
         return parse_bracketed(cursor)
     called = parse_call(cursor)
@@ -197,13 +192,13 @@ def parse_bracketed(cursor: Cursor) -> Expression:
 
 
 def parse_call(cursor: Cursor) -> Expression | None:
-    """The call that comes next; None if none does."""
+    """Parse a call; None if none comes next."""
     cursor.count_term()
     return CallParser(cursor, parse_expression).parsed()
 
 
 def parse_expression(cursor: Cursor) -> Expression:
-    """An expression of any precedence."""
+    """Parse an expression of any precedence."""
     with cursor.nested():
         parts = [_conjunction(cursor)]
         while cursor.accept("||"):

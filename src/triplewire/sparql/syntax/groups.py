@@ -39,11 +39,8 @@ QUERY_GROUPS: Final = 4_096
 """Groups in braces of one query, branches of UNION among them. Each may become a sub-query of its own."""
 
 
-# VALUES: solutions that a query states.
-
-
 def parse_values(cursor: Cursor) -> Values:
-    """What follows the word VALUES."""
+    """Parse what follows the word VALUES."""
     if cursor.token.kind == "variable":
         name = parse_variable(cursor)
         return Values((name,), tuple((each,) for each in _cells(cursor, "{", "}")))
@@ -93,7 +90,7 @@ _EXPECTED = "a triple pattern, OPTIONAL, FILTER, GRAPH, another element of a gro
 
 
 def parse_group(cursor: Cursor) -> ScopedOperator:
-    """A group in braces, or a sub-query in them."""
+    """Parse a group in braces, or a sub-query in them."""
     opening = cursor.expect("{")
     cursor.count("groups", QUERY_GROUPS, token=opening)
     outside, cursor.aggregates = cursor.aggregates, None
@@ -110,7 +107,7 @@ def _subquery(cursor: Cursor) -> ScopedOperator:
 
 
 def join_all(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
-    """All of them, in order. Balanced, so that many are not deep; the empty pattern adds nothing and is left out."""
+    """Join operators in order, as a balanced tree, so that many are not deep; empty patterns are left out."""
     kept = [part for part in parts if part != Basic()]
     return _fold(cursor, kept, Join) if kept else Basic()
 
@@ -124,7 +121,7 @@ def _fold(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Uni
 
 
 class GroupParser:
-    """Collects the elements of one group."""
+    """A collector of the elements of one group."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
@@ -163,7 +160,7 @@ class GroupParser:
         return ScopedOperator(whole, tuple(self._names), bare, conditions)
 
     def _statement(self) -> None:
-        """One subject's triples, and the dot that must part them from more."""
+        """Parse one subject's triples, and the dot that must separate them from more."""
         cursor = self._cursor
         self._triples.statement(_EXPECTED)
         for each in self._triples.found[self._seen :]:
@@ -177,7 +174,7 @@ class GroupParser:
         self._names.update(dict.fromkeys(names))
 
     def _end_triples(self) -> None:
-        """Runs of patterns are one basic graph pattern each; paths stand between them."""
+        """Group patterns into basic graph patterns, with paths between them."""
         run: list[Pattern] = []
         for each in self._triples.found:
             if isinstance(each, Pattern):
@@ -262,7 +259,7 @@ class GroupParser:
         opening, refusal, windows = cursor.token, cursor.refusal, cursor.windows
         cursor.windows = None
         inner = parse_group(self._cursor)
-        # what we do not know, the other endpoint may; windows are ours
+        # the other endpoint may know constructs that we refuse; windows are ours alone
         cursor.refusal, cursor.windows = refusal, windows
         self._parts.append(Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
         self._show((*visible_names((endpoint,)), *inner.names))

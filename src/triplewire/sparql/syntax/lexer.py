@@ -64,7 +64,7 @@ class Token(NamedTuple):
 
 
 class SourceText:
-    """A text without its codepoint escapes, and the way from its offsets to places in the text as it was given."""
+    """Source text without its codepoint escapes, and the mapping of its offsets to positions in the original."""
 
     def __init__(self, given: str) -> None:
         self._given = given
@@ -74,7 +74,7 @@ class SourceText:
         self.text = self._plain() if "\\u" in given or "\\U" in given else given
 
     def tokens(self, start: int = 0) -> Iterator[Token]:
-        """All tokens from an offset on, the last of which is of the kind `end`; one of the kind `bad` is no token."""
+        """Yield all tokens from an offset on; the last is of the kind `end`; the kind `bad` is an invalid token."""
         for found in _TOKEN.finditer(self.text, start):
             kind = found.lastgroup or "bad"
             if kind == "word":
@@ -91,7 +91,7 @@ class SourceText:
         return TextPosition(line, given - self._starts[line - 1] + 1)
 
     def excerpt(self, offset: int) -> str:
-        """The line at an offset, cut to what stands around it, and a caret under it."""
+        """Return the line at an offset, shortened, with a caret under it."""
         place = self.place(offset)
         start = self._starts[place.line - 1]
         line = re.split(r"[\r\n]", self._given[start : self._as_given(offset) + _SHOWN], maxsplit=1)[0]
@@ -103,7 +103,8 @@ class SourceText:
         return offset + self._shifts[bisect_right(self._replaced, offset)]
 
     def _plain(self) -> str:
-        """Escapes of what would end a string or an IRI stay: they are read, or refused, with the token around them."""
+        """Decode codepoint escapes. Escapes of characters that end a string or an IRI stay; they are decoded, or
+        refused, with their token."""
 
         def character(found: re.Match[str]) -> str:
             code = int(found[1] or found[2] or "5C", 16)
@@ -116,9 +117,6 @@ class SourceText:
         return _CODEPOINT.sub(character, self._given)
 
 
-# Marks: where in the text of a query a construct stands for the first time, for whoever refuses it later.
-
-
 @dataclass(frozen=True)
 class SourceSpan:
     construct: str
@@ -127,7 +125,7 @@ class SourceSpan:
 
 
 def unsupported(construct: str, marks: Iterable[SourceSpan], hint: str = "") -> Unsupported:
-    """The refusal of a construct, with its place where there is a mark of it."""
+    """Return the error for an unsupported construct, with its position if it was recorded."""
     found = next((each for each in marks if each.construct == construct), None)
     if found is None:
         return Unsupported(construct, hint=hint)

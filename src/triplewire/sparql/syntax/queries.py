@@ -32,10 +32,10 @@ from triplewire.sparql.syntax.terms import (
 from triplewire.sparql.syntax.windows import parse_window_declaration
 
 QUERY_BYTES: Final = 1024 * 1024
-"""SPARQL text. As much, of which only VALUES can be, takes the parser about three seconds."""
+"""The longest SPARQL text. One that long, which only VALUES can make, takes the parser about three seconds."""
 
 REMEMBERED_QUERY_CHARACTERS: Final = 16 * 1024
-"""A query whose algebra is remembered, 512 of them: longer ones would fill memory and are seldom asked twice."""
+"""The longest query whose algebra is cached, 512 of them: longer ones would fill memory and are seldom repeated."""
 
 
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
@@ -43,10 +43,10 @@ _NOTHING = ScopedOperator(Basic(), (), Basic())
 
 
 def parse_query(text: str, base: str | None = None) -> Query:
-    """The algebra of a query. `base` is what its relative IRIs are relative to where it does not say so itself.
+    """Parse a query. `base` resolves its relative IRIs if it declares none itself.
 
-    Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that we do not run, both with the
-    place, and BodyTooLarge over the limit.
+    Raises SparqlSyntax for text that is not SPARQL, Unsupported for SPARQL that is not supported, both with the
+    position, and BodyTooLarge over the limit.
     """
     if len(text) <= REMEMBERED_QUERY_CHARACTERS:
         return _parse_cached(text, base)
@@ -69,7 +69,7 @@ def _parse(text: str, base: str | None) -> Query:
 
 
 def start_parsing(text: str, base: str | None) -> Cursor:
-    """A cursor behind the declarations that a text starts with."""
+    """Return a cursor after the prologue."""
     cursor = Cursor(text, base, GrammarRules(parse_group, parse_subselect))
     _declarations(cursor)
     cursor.prologue = _prologue(cursor)
@@ -77,7 +77,7 @@ def start_parsing(text: str, base: str | None) -> Cursor:
 
 
 def finish_query(cursor: Cursor) -> Query:
-    """The query that is all that comes next."""
+    """Parse the query up to the end of the text."""
     query = _query(cursor)
     if cursor.token.kind != "end":
         raise cursor.wrong("the end of the query")
@@ -192,11 +192,9 @@ def _dataset(cursor: Cursor) -> Dataset:
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()
 
 
-# Constants: one term by itself, as SPARQL writes it, which is also how N-Triples does.
-
-
 def parse_term(text: str) -> str:
-    """The canonical text of an absolute IRI in angle brackets, or of a literal: in quotes, a number, or a truth value.
+    """Parse a single term and return its canonical text: an absolute IRI in angle brackets, or a literal (in quotes, a
+    number, or a boolean).
 
     Raises SparqlSyntax for anything else, and Unsupported for a literal with a base direction.
     """

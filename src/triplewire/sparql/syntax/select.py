@@ -26,15 +26,13 @@ from triplewire.sparql.syntax.groups import join_all, parse_group, parse_values
 from triplewire.sparql.syntax.lexer import Token
 from triplewire.sparql.syntax.terms import parse_variable
 
-# Solution modifiers: what stands behind the pattern of a query or sub-query.
-
 _MOST_ROWS = 10**18
-"""More rows than there can be; engines hold numbers of 64 bits."""
+"""The largest LIMIT and OFFSET: engines use 64-bit numbers."""
 
 
 @dataclass(frozen=True)
 class SolutionModifiers:
-    """Each as it was written. A key of GROUP BY has a name, made up for an expression without one."""
+    """Solution modifiers as written. A key of GROUP BY has a name, generated for an expression without one."""
 
     keys: tuple[tuple[str, Expression], ...] = ()
     having: tuple[Expression, ...] = ()
@@ -45,7 +43,7 @@ class SolutionModifiers:
 
 
 def parse_modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tuple[str, ...]) -> SolutionModifiers:
-    """Aggregates are added to those of the SELECT clause; `names` are the variables in scope."""
+    """Parse the modifiers. Aggregates are added to those of the SELECT clause; `names` are the variables in scope."""
     keys = _keys(cursor, names)
     cursor.aggregates = aggregates
     having, order = _having(cursor), _order(cursor)
@@ -140,9 +138,6 @@ def _slice(cursor: Cursor) -> tuple[int | None, int]:
     return given.get("LIMIT"), given.get("OFFSET", 0)
 
 
-# Levels: a pattern with its modifiers, of a query or of a sub-query, translated as section 18.2.4 says.
-
-
 @dataclass(frozen=True)
 class SelectItem:
     """A variable of the SELECT clause, with the expression that it stands for if there is one."""
@@ -153,7 +148,7 @@ class SelectItem:
 
 
 class SelectLevel:
-    """One pattern with its modifiers: what a SELECT, and every other form with modifiers, is made of."""
+    """A pattern with its modifiers: the common part of SELECT and every other form with modifiers."""
 
     def __init__(
         self, cursor: Cursor, where: ScopedOperator, given: SolutionModifiers, aggregates: dict[Aggregate, str]
@@ -167,12 +162,12 @@ class SelectLevel:
 
     @property
     def modified(self) -> bool:
-        """Is there a modifier but VALUES?"""
+        """Whether there is a modifier other than VALUES."""
         return replace(self._given, values=None) != SolutionModifiers()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What `*` stands for."""
+        """Return the variables that `*` selects."""
         trailing = self._given.values.names if self._given.values else ()
         return tuple(dict.fromkeys((*self._where.names, *trailing)))
 
@@ -182,12 +177,12 @@ class SelectLevel:
         return self.projected(self.names)
 
     def selection(self, items: tuple[SelectItem, ...]) -> Select:
-        """What a SELECT clause asks for, if it may."""
+        """Return the projection of a SELECT clause. Raises SparqlSyntax if it is not allowed."""
         self._check(items)
         return self.projected(tuple(item.name for item in items), items)
 
     def projected(self, names: tuple[str, ...], items: tuple[SelectItem, ...] = ()) -> Select:
-        """Grouped, filtered, joined with VALUES, extended, ordered, projected, sliced; in this order."""
+        """Apply, in this order: grouping, filters, VALUES, expressions, ordering, projection, slice."""
         computed = {item.name for item in items if item.value is not None}
         given = self._given
         order = tuple(replace(each, expression=self._sampled(each.expression, computed)) for each in given.order)
@@ -209,7 +204,7 @@ class SelectLevel:
             shown.add(item.name)
 
     def _sampled(self, value: Expression, computed: set[str]) -> Expression:
-        """Where solutions are grouped, a variable that is not the same in all of a group stands for any of them."""
+        """Replace a variable that is not a group key by a sample of it."""
         if not self._grouped:
             return value
         if isinstance(value, Var) and not value.name.startswith(".") and value.name not in self._keys | computed:
@@ -245,7 +240,7 @@ def _used_names(value: Expression) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SelectClause:
-    """What stands between SELECT and the pattern; `star` is the token if all is selected."""
+    """Parse the text between SELECT and the pattern; `star` is the token if all is selected."""
 
     distinct: bool
     reduced: bool
@@ -265,7 +260,7 @@ def parse_select_clause(cursor: Cursor) -> SelectClause:
 
 
 def parse_select_body(cursor: Cursor, wanted: SelectClause) -> ScopedOperator:
-    """The pattern and the modifiers of a SELECT; what it selects is in scope after it."""
+    """Parse the pattern and the modifiers of a SELECT; its projection is in scope after it."""
     level = parse_level(cursor, parse_where(cursor), wanted.aggregates)
     made = level.everything(wanted.star) if wanted.star else level.selection(wanted.items)
     made = cursor.over(replace(made, distinct=wanted.distinct, reduced=wanted.reduced), made.inner)
@@ -273,7 +268,7 @@ def parse_select_body(cursor: Cursor, wanted: SelectClause) -> ScopedOperator:
 
 
 def parse_subselect(cursor: Cursor) -> ScopedOperator:
-    """A sub-query, from the word SELECT on."""
+    """Parse a sub-query, from the word SELECT on."""
     return parse_select_body(cursor, parse_select_clause(cursor))
 
 
@@ -284,7 +279,7 @@ def parse_where(cursor: Cursor) -> ScopedOperator:
 
 
 def parse_level(cursor: Cursor, pattern: ScopedOperator, aggregates: dict[Aggregate, str]) -> SelectLevel:
-    """A pattern with the modifiers that come next; `aggregates` are those of the SELECT clause."""
+    """Parse a pattern with its modifiers; `aggregates` are those of the SELECT clause."""
     return SelectLevel(cursor, pattern, parse_modifiers(cursor, aggregates, pattern.names), aggregates)
 
 

@@ -49,7 +49,7 @@ def at_iri(cursor: Cursor) -> bool:
 
 
 def parse_iri_text(cursor: Cursor) -> str:
-    """The IRI that comes next, without brackets: written out, relative to the base, or with a prefix."""
+    """Parse an IRI and return it without brackets: written out, relative to the base, or with a prefix."""
     token = cursor.take()
     if token.kind == "iri":
         return cursor.addresses.get((token.text, cursor.base)) or _absolute(cursor, token)
@@ -66,7 +66,7 @@ def parse_iri(cursor: Cursor) -> Const:
 
 
 def parse_variable(cursor: Cursor, expected: str = "a variable") -> str:
-    """The name of the variable that comes next."""
+    """Parse a variable and return its name."""
     return cursor.expect_kind("variable", expected).text[1:]
 
 
@@ -86,7 +86,7 @@ def at_literal(cursor: Cursor) -> bool:
 
 
 def parse_literal_term(cursor: Cursor) -> Const:
-    """The literal that comes next. `at_literal` must hold."""
+    """Parse a literal. `at_literal` must hold."""
     token = cursor.take()
     if token.kind == "string":
         return _string_literal(cursor, token)
@@ -98,14 +98,14 @@ def parse_literal_term(cursor: Cursor) -> Const:
 
 
 def parse_string(cursor: Cursor) -> str:
-    """The string that comes next, without its quotes and escapes."""
+    """Parse a string and return it without its quotes and escapes."""
     token = cursor.expect_kind("string", "a string in quotes")
     width = 3 if len(token.text) > 5 and token.text.startswith(('"""', "'''")) else 1
     return _unescaped(cursor, token, token.text[width:-width])
 
 
 def skip_triple(cursor: Cursor) -> Node:
-    """Refuses the triple term, reified triple or annotation that comes next, and gives something in its place."""
+    """Postpone the refusal of a triple term, reified triple or annotation, and return a placeholder."""
     cursor.refuse("triple term")
     depth = 0
     while True:
@@ -157,7 +157,7 @@ def _unescaped(cursor: Cursor, token: Token, text: str) -> str:
 
 
 def _absolute(cursor: Cursor, token: Token) -> str:
-    """Resolved and checked by the library that reads the data, so that both agree on what an IRI is."""
+    """Resolve and check an IRI by the library that parses the data, so that both agree on what an IRI is."""
     line = f"{token.text} <x:p> <x:o> .".encode()
     try:
         found = next(iter(ox.parse(line, format=ox.RdfFormat.TURTLE, base_iri=cursor.base)))
@@ -165,8 +165,6 @@ def _absolute(cursor: Cursor, token: Token) -> str:
         raise cursor.wrong("an absolute IRI, or a `BASE` to resolve it", token) from None
     return cursor.addresses.setdefault((token.text, cursor.base), str(found.subject)[1:-1])
 
-
-# Property paths: the steps between two nodes, by their precedence.
 
 _HEADERS = f"<{TW}"
 _EXPECTED_PREDICATE = "a predicate: an IRI, `a`, a variable or a path"
@@ -177,7 +175,7 @@ def at_path(cursor: Cursor) -> bool:
 
 
 def parse_path(cursor: Cursor) -> Path:
-    """A path of any precedence."""
+    """Parse a path of any precedence."""
     with cursor.nested():
         found = [_path_sequence(cursor)]
         while bar := cursor.accept("|"):
@@ -187,7 +185,7 @@ def parse_path(cursor: Cursor) -> Path:
 
 
 def count_path_steps(path: Path) -> int:
-    """How many steps along predicates are written in a path."""
+    """Count the steps along predicates that are written in a path."""
     match path:
         case Chain(paths) | Either(paths):
             return sum(map(count_path_steps, paths))
@@ -197,7 +195,7 @@ def count_path_steps(path: Path) -> int:
 
 
 def parse_predicate(cursor: Cursor) -> Const:
-    """A path that must be an IRI or `a`."""
+    """Parse a predicate: an IRI or `a`."""
     if cursor.token.text == "a":
         cursor.take()
         return RDF_TYPE
@@ -257,14 +255,9 @@ def _excluded(cursor: Cursor, forward: list[Const], backward: list[Const]) -> No
     (backward if cursor.accept("^") else forward).append(parse_predicate(cursor))
 
 
-# Triples with their abbreviations: of patterns, with paths, and of templates, without.
-#
-# Blank nodes in a query are variables without a name; here they become variables whose name starts with `_:`, which no
-# query text can project or use in a filter.
-
-
 class TripleParser:
-    """Collects triples in reading order. `block` tells basic graph patterns apart: a label belongs to one.
+    """A collector of triples in reading order. `block` identifies the basic graph pattern: a blank node label belongs
+    to one.
 
     A template has no block: its labels are its own, and it has no paths.
     """
@@ -275,7 +268,7 @@ class TripleParser:
         self.found: list[Pattern | Reach] = []
 
     def statement(self, expected: str) -> None:
-        """One subject with its properties."""
+        """Parse one subject with its properties."""
         empty = self._cursor.following.key in ("]", ")")
         complete = self._cursor.at("<<") or (self._cursor.at("[", "(") and not empty)
         subject = self._node(expected)
@@ -305,7 +298,7 @@ class TripleParser:
         return found.predicate if isinstance(found, Link) else found
 
     def _object(self, subject: Node, verb: Var | Const | Path) -> None:
-        # the place in the list is taken before the object's own triples, so that patterns are in reading order
+        # reserved before the object's own triples, so that patterns are in reading order
         token, index = self._cursor.token, len(self.found)
         found = self._node("an object")
         self.found.insert(index, _triple(subject, verb, found))

@@ -13,19 +13,18 @@ from triplewire.sparql.syntax.lexer import Token
 from triplewire.sparql.syntax.terms import at_iri, parse_iri_text
 
 QUERY_WINDOWS: Final = 16
-"""Windows of one continuous query. Each is kept, and whenever one closes the query is asked of all."""
+"""The most windows of one continuous query. Each is kept, and whenever one closes the query is evaluated over all."""
 
 QUERY_WINDOW_DAYS: Final = 366
-"""The range of a window of time, its step, or the gap that ends a session. What it holds has a limit of its own."""
+"""The longest range of a time window, its step, or the gap that ends a session. The content of windows is limited
+separately."""
 
 QUERY_WINDOW_TRIPLES: Final = 1_000_000
-"""The range of a window that counts triples, or its step: at worst some 300 MB are kept."""
+"""The largest range of a window that counts triples, or its step: at worst some 300 MB are kept."""
 
 STREAM_NAME_CHARACTERS: Final = 128
-"""A stream's name; it stands in every stored quad and in metrics labels."""
+"""The longest stream name; it is part of every stored quad and of metrics labels."""
 
-
-# Durations: how long a window is, as XSD writes it (`PT10M`) or short (`10m`).
 
 _XSD = re.compile(r"(-?)P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 _SHORT = re.compile(r"(-?)(\d+(?:\.\d+)?)(d|h|m|s|ms)", re.ASCII)
@@ -33,13 +32,13 @@ _PARTS = frozenset({"word", "integer", "decimal", "double"})
 _SECOND = 1_000_000
 _UNITS = {"d": 86_400 * _SECOND, "h": 3_600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1_000}
 _LONGEST_NUMBER = 24
-"""Characters of a number or duration that is looked at: far more than any within the limits has."""
+"""The longest number or duration that is parsed: far longer than any within the limits."""
 
 _EXPECTED_DURATION = "a duration of days, hours, minutes and seconds, such as `PT10M`, `P1DT12H` or `10m`"
 
 
 def parse_duration(cursor: Cursor, what: str) -> int:
-    """The duration that comes next, in microseconds: whole ones, more than none, and not too many."""
+    """Parse a duration and return it in microseconds: a whole number, positive, and within the limit."""
     token, text = _take_text(cursor)
     found = duration_microseconds(text)
     if found is None:
@@ -54,7 +53,7 @@ def parse_duration(cursor: Cursor, what: str) -> int:
 
 
 def parse_triple_count(cursor: Cursor, what: str) -> int:
-    """The number of triples that comes next."""
+    """Parse a number of triples."""
     token, text = _take_text(cursor)
     if not re.fullmatch(r"-?\d+", text, re.ASCII):
         raise cursor.wrong("a whole number of triples", token)
@@ -67,7 +66,7 @@ def parse_triple_count(cursor: Cursor, what: str) -> int:
 
 
 def _take_text(cursor: Cursor) -> tuple[Token, str]:
-    """Tokens without space between them, as one text: `PT0.5S` is three."""
+    """Parse adjacent tokens as one text: `PT0.5S` is three."""
     first = cursor.token
     start = bool(cursor.accept("-"))
     while cursor.token.kind in _PARTS and (not start or cursor.token.offset == cursor.last.end):
@@ -77,7 +76,7 @@ def _take_text(cursor: Cursor) -> tuple[Token, str]:
 
 
 def duration_microseconds(text: str) -> Decimal | None:
-    """How many a text says; None for one that is no duration."""
+    """Return the microseconds that a text says; None if it is no duration."""
     if len(text) > _LONGEST_NUMBER:
         return None
     if found := _XSD.fullmatch(text):
@@ -96,7 +95,7 @@ Measure: TypeAlias = Callable[[Cursor, str], int]
 
 
 def parse_window_declaration(cursor: Cursor, windows: WindowDeclarations) -> None:
-    """A window, from the word WINDOW on: `WINDOW <w> ON <stream> [RANGE PT10M STEP PT1M]`."""
+    """Parse a window declaration, from the word WINDOW on: `WINDOW <w> ON <stream> [RANGE PT10M STEP PT1M]`."""
     opening = cursor.expect("WINDOW")
     cursor.count("windows", QUERY_WINDOWS, token=opening)
     token = cursor.token
@@ -113,7 +112,7 @@ def parse_window_declaration(cursor: Cursor, windows: WindowDeclarations) -> Non
 
 
 def parse_window_use(cursor: Cursor, windows: WindowDeclarations) -> str:
-    """The name of the window that comes next, which must be declared."""
+    """Parse the name of a window, which must be declared."""
     token = cursor.token
     if token.kind == "variable":
         cursor.refuse(f"WINDOW {token.text}", hint="name the window by its IRI")
@@ -127,7 +126,8 @@ def parse_window_use(cursor: Cursor, windows: WindowDeclarations) -> str:
 
 
 def parse_stream_name(cursor: Cursor) -> str:
-    """The name of a stream: `<home>`, which is not relative to any base, or an address that ends in `/streams/home`."""
+    """Parse the name of a stream: `<home>`, which is not relative to any base, or an IRI that ends in
+    `/streams/home`."""
     token = cursor.token
     text = _as_written(cursor) if token.kind == "iri" else _expanded(cursor, "the name of a stream as an IRI")
     found = _STREAM.fullmatch(text)
@@ -137,7 +137,7 @@ def parse_stream_name(cursor: Cursor) -> str:
 
 
 def _window_name(cursor: Cursor) -> str:
-    """The IRI of a window; what is relative to nothing stays as it is written."""
+    """Parse the IRI of a window; a relative one without a base stays as it is written."""
     if cursor.token.kind == "iri" and cursor.base is None:
         return _as_written(cursor)
     return _expanded(cursor, "the name of a window as an IRI")
@@ -154,7 +154,7 @@ def _expanded(cursor: Cursor, expected: str) -> str:
 
 
 def _extent(cursor: Cursor) -> tuple[WindowKind, int, int]:
-    """What stands in brackets: the kind, the range and the step of a window."""
+    """Parse the brackets of a window: its kind, range and step."""
     if cursor.accept("SESSION"):
         gap = parse_duration(cursor, "gap")
         return "session", gap, gap
@@ -167,7 +167,7 @@ def _extent(cursor: Cursor) -> tuple[WindowKind, int, int]:
 
 
 def _range_and_step(cursor: Cursor, measure: Measure) -> tuple[int, int]:
-    """A range and a step; without one, windows tumble."""
+    """Parse a range and a step; without a step, windows tumble."""
     range_ = measure(cursor, "range")
     if cursor.accept("STEP"):
         return range_, measure(cursor, "step")
