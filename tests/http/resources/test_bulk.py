@@ -11,8 +11,8 @@ import pytest
 
 from tests.http.harness import House, run
 from tests.http.resources.test_routes import QUERY, call, controlled
-from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import documents
+from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources.documents import (
     BULK_LINES,
     BULK_SUBSCRIPTIONS,

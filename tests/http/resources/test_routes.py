@@ -12,8 +12,8 @@ import pytest
 
 from tests.http.harness import House, house, run
 from triplewire.http.app import EdgeParts
-from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import access_control
+from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager
 from triplewire.http.resources.routes import registry_routes

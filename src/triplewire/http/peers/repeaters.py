@@ -21,12 +21,10 @@ from aiohttp import web
 
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
+from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField
 from triplewire.storage.registry.streams import check_stream_name
-
-SUBSCRIPTION_BODY_BYTES: Final = 1024 * 1024
-"""The JSON that makes subscriptions."""
 
 REPEATERS: Final = 256
 """Relays that an edge listens to when they tell of themselves; each is a small file."""

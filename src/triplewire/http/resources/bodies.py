@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import orjson
 from aiohttp import web
@@ -12,6 +12,10 @@ from aiohttp import web
 from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.rdf.checks import check_nesting
 from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry, RegistryChange
+
+SUBSCRIPTION_BODY_BYTES: Final = 1024 * 1024
+"""The JSON that makes subscriptions."""
+
 
 # Replies: answers in JSON, and how much of a list one of them has.
 

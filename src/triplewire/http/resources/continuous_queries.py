@@ -19,10 +19,10 @@ from aiohttp import web
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import dataflow, documents, query_requests
 from triplewire.http.resources.bodies import (
     JSON,
+    SUBSCRIPTION_BODY_BYTES,
     ResourcePage,
     json_response,
     list_page,

@@ -15,8 +15,8 @@ import orjson
 from aiohttp import web
 
 from triplewire.config.workers import CHUNK_BYTES
-from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.problems import describe_error
+from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start
 from triplewire.model import Subscription, format_position
 from triplewire.model.clock import format_timestamp

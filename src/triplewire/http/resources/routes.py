@@ -13,9 +13,15 @@ from aiohttp import web
 
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.peers.repeaters import SUBSCRIPTION_BODY_BYTES
 from triplewire.http.resources import documents
-from triplewire.http.resources.bodies import JSON, json_response, parse_page_size, read_body_within, read_json
+from triplewire.http.resources.bodies import (
+    JSON,
+    SUBSCRIPTION_BODY_BYTES,
+    json_response,
+    parse_page_size,
+    read_body_within,
+    read_json,
+)
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, OntologyManager, format_ontology
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
