@@ -25,7 +25,8 @@ from triplewire.model.clock import ManualClock
 from triplewire.model.errors import QueryLimit, Unsupported
 from triplewire.sparql import Pattern, Var, parse_query
 from triplewire.sparql.algebra import Basic
-from triplewire.sparql.entailment.ontologies import Triple, build_ontology
+from triplewire.sparql.entailment.ontologies import build_ontology
+from triplewire.sparql.paths import Triple
 
 CASES = tomllib.loads((Path(__file__).parent / "cases" / "explanations.toml").read_text()).get("case", [])
 EX = "http://example.org/"

@@ -20,9 +20,10 @@ from triplewire.model.errors import AnswerTooLarge, NotFound, Unsupported
 from triplewire.model.terms import iri
 from triplewire.sparql import CompiledQuery, Dialect, Query, Statistics, compile_query, parse_query
 from triplewire.sparql.algebra import Dataset
-from triplewire.sparql.entailment.ontologies import Ontology, Triple, build_ontology
+from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql.paths import Triple
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.lake.ports import LakeReader, Snapshot
 from triplewire.storage.registry.ontologies import (

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 
 from triplewire.sparql.algebra import (
     UNBOUND,
-    Apply,
     Basic,
     Dataset,
+    Exists,
     Expression,
     Filter,
     Graph,
@@ -23,9 +23,8 @@ from triplewire.sparql.algebra import (
     Pattern,
     Query,
     Select,
-    Var,
 )
-from triplewire.sparql.traversal import mentioned_variables, pattern_variables
+from triplewire.sparql.traversal import iterate_parts, map_variables, mentioned_variables, pattern_variables
 
 
 @dataclass(frozen=True)
@@ -57,40 +56,22 @@ def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern,
         case Basic(patterns):
             return tuple(replace(each, graph=each.graph or graph) for each in patterns), ()
         case Join(left, right):
-            parts = _flat(left, graph), _flat(right, graph)
-            return (
-                None
-                if parts[0] is None or parts[1] is None
-                else (
-                    (*parts[0][0], *parts[1][0]),
-                    (*parts[0][1], *parts[1][1]),
-                )
-            )
+            one, other = _flat(left, graph), _flat(right, graph)
+            return None if one is None or other is None else ((*one[0], *other[0]), (*one[1], *other[1]))
         case Graph(name, inner) if graph is None:
             found = _flat(inner, name)
             return found if found and found[0] else None
         case Filter(inner, conditions):
             found = _flat(inner, graph)
-            if found is None:
+            if found is None or any(isinstance(part, Exists) for part in iterate_parts(conditions)):
                 return None
             seen = frozenset().union(*(pattern_variables(each) for each in found[0]))
-            scoped = [_scoped(each, seen) for each in conditions]
-            if None in scoped:
-                return None
-            return found[0], (*found[1], *(each for each in scoped if each is not None))
+            return found[0], (*found[1], *(_scoped(each, seen) for each in conditions))
     return None
 
 
-def _scoped(expression: Expression, seen: frozenset[str]) -> Expression | None:
-    match expression:
-        case Var(name):
-            return expression if name in seen else UNBOUND
-        case Apply(op, args):
-            inner = [_scoped(each, seen) for each in args]
-            known = tuple(each for each in inner if each is not None)
-            return Apply(op, known) if len(known) == len(inner) else None
-        case _:
-            return expression if not hasattr(expression, "inner") else None
+def _scoped(expression: Expression, seen: frozenset[str]) -> Expression:
+    return map_variables(expression, lambda variable: variable if variable.name in seen else UNBOUND)
 
 
 @dataclass(frozen=True)

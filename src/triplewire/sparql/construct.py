@@ -16,9 +16,8 @@ from triplewire.model.errors import Unsupported
 from triplewire.model.terms import GENID, iri, is_iri
 from triplewire.sparql.algebra import Apply, Const, Expression, Filter, Node, Param, Pattern, Query, Select, Var
 from triplewire.sparql.compiler.subscriptions import required_patterns
+from triplewire.sparql.paths import Triple
 from triplewire.sparql.traversal import bound_variables, certain_variables, pattern_variables
-
-Triple = tuple[str, str, str]
 
 
 def construct_to_select(query: Query) -> Query:

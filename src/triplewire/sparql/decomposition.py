@@ -9,7 +9,7 @@ replaced by it in the patterns (constant propagation).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal, NoReturn
@@ -38,7 +38,6 @@ from triplewire.sparql.algebra import (
     Link,
     Minus,
     Negated,
-    Node,
     Operator,
     Path,
     Pattern,
@@ -56,7 +55,13 @@ from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery,
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.rspql import Registration
 from triplewire.sparql.syntax.lexer import SourceSpan, unsupported
-from triplewire.sparql.traversal import pattern_variables
+from triplewire.sparql.traversal import (
+    conjuncts,
+    map_variables,
+    pattern_variables,
+    required_constant,
+    substitute_constants,
+)
 
 _MOST_VALUES_ROWS = 256
 """The most rows of VALUES that become conditions: each is a part of one."""
@@ -108,7 +113,7 @@ class Flattener:
         return translate_path(reach, self._fresh)
 
     def filtered(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
-        return inner.then(*(Check(_scoped(part, inner.scope)) for each in conditions for part in _parts(each)))
+        return inner.then(*(Check(_scoped(each, inner.scope)) for each in conjuncts(*conditions)))
 
     def extended(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
         return inner.then(Bind(name, _scoped(expression, inner.scope)))
@@ -146,13 +151,6 @@ class Flattener:
         return Var(f".u{next(self._numbers)}")
 
 
-def _parts(condition: Expression) -> list[Expression]:
-    """Return the parts of a conjunction."""
-    if isinstance(condition, Apply) and condition.op == "&&":
-        return [part for each in condition.args for part in _parts(each)]
-    return [condition]
-
-
 def _known(flat: FlatQuery, name: str) -> Expression:
     """Return the variable, or the constant that it is bound to."""
     made = [each.expression for each in flat.steps if isinstance(each, Bind) and each.name == name]
@@ -172,26 +170,16 @@ def _may_lack(expression: Expression) -> bool:
 
 
 def _scoped(expression: Expression, scope: frozenset[str]) -> Expression:
-    match expression:
-        case Var(name):
-            return expression if name in scope else UNBOUND
-        case Apply(op, args):
-            return Apply(op, tuple(_scoped(each, scope) for each in args))
-    return expression
+    return map_variables(expression, lambda variable: variable if variable.name in scope else UNBOUND)
 
 
 def _renamed(step: RowStep, old: str, new: str) -> RowStep:
-    def put(expression: Expression) -> Expression:
-        match expression:
-            case Var(name):
-                return Var(new) if name == old else expression
-            case Apply(op, args):
-                return Apply(op, tuple(map(put, args)))
-        return expression
+    def rename(expression: Expression) -> Expression:
+        return map_variables(expression, lambda variable: Var(new) if variable.name == old else variable)
 
     if isinstance(step, Check):
-        return Check(put(step.condition))
-    return Bind(new if step.name == old else step.name, put(step.expression))
+        return Check(rename(step.condition))
+    return Bind(new if step.name == old else step.name, rename(step.expression))
 
 
 PatternsAndSteps = tuple[tuple[Pattern, ...], tuple[RowStep, ...]]
@@ -202,21 +190,13 @@ def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
     known: dict[str, Const] = {}
     kept: list[RowStep] = []
     for step in (*(Check(_among(each)) for each in flat.tables), *flat.steps):
-        found = _required_constant(step)
+        found = required_constant(step.condition) if isinstance(step, Check) else None
         if found is None or found[0] in known or not _accepts_constant(flat.patterns, *found):
             kept.append(step)
         else:
             known[found[0]] = found[1]
     first = (Bind(name, constant) for name, constant in known.items())
-    return tuple(_substitute(each, known) for each in flat.patterns), tuple(_drop_unused([*first, *kept]))
-
-
-def _required_constant(step: RowStep) -> tuple[str, Const] | None:
-    """Return the variable and the term that it must be. Only IRIs are equal only if they are the same term."""
-    match step:
-        case Check(Apply("sameterm" | "=" as op, (Var(name), Const() as constant) | (Const() as constant, Var(name)))):
-            return (name, constant) if op == "sameterm" or is_iri(constant.term) else None
-    return None
+    return tuple(substitute_constants(each, known) for each in flat.patterns), tuple(_drop_unused([*first, *kept]))
 
 
 def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -> bool:
@@ -226,18 +206,6 @@ def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -
     }
     stated = is_iri(constant.term) or places == {"object"}
     return bool(places) and stated and not ("predicate" in places and constant.term in HEADER_PREDICATES)
-
-
-def _substitute(pattern: Pattern, known: Mapping[str, Const]) -> Pattern:
-    def put(node: Node) -> Node:
-        return known.get(node.name, node) if isinstance(node, Var) else node
-
-    return replace(
-        pattern,
-        subject=put(pattern.subject),
-        predicate=put(pattern.predicate),
-        object=put(pattern.object),
-    )
 
 
 def _among(table: Values) -> Expression:

@@ -42,8 +42,11 @@ from triplewire.sparql.statistics import OptimizerContext, Statistics
 from triplewire.sparql.traversal import (
     bound_variables,
     certain_variables,
+    conjuncts,
     mentioned_variables,
     pattern_variables,
+    required_constant,
+    substitute_constants,
     transform_operators,
 )
 
@@ -53,19 +56,12 @@ def push_filters(operator: Operator, _: OptimizerContext) -> Operator:
     if not isinstance(operator, Filter):
         return operator
     inner, kept = operator.inner, list[Expression]()
-    for condition in _conjuncts(operator.conditions):
+    for condition in conjuncts(*operator.conditions):
         pushed = _push(inner, condition) if is_plain(condition) else None
         inner, kept = (inner, [*kept, condition]) if pushed is None else (pushed, kept)
     if isinstance(inner, Filter):
         return Filter(inner.inner, (*inner.conditions, *kept))
     return Filter(inner, tuple(kept)) if kept else inner
-
-
-def _conjuncts(conditions: tuple[Expression, ...]) -> list[Expression]:
-    found: list[Expression] = []
-    for each in conditions:
-        found.extend(_conjuncts(each.args) if isinstance(each, Apply) and each.op == "&&" else [each])
-    return found
 
 
 def is_plain(expression: Expression) -> bool:
@@ -139,24 +135,16 @@ def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
         return operator
     basic, kept, known = operator.inner, list[Expression](), dict[str, Const]()
     for condition in operator.conditions:
-        found = _required_constant(condition)
-        if found is None or found[0] in known or not _accepts_constant(basic, *found):
+        found = required_constant(condition)
+        if found is None or not is_iri(found[1].term) or found[0] in known or not _accepts_constant(basic, *found):
             kept.append(condition)
         else:
             known[found[0]] = found[1]
     if not known:
         return operator
     values = Values(tuple(known), (tuple(each.term for each in known.values()),))
-    inner = Join(Basic(tuple(_substitute(each, known) for each in basic.patterns)), values)
+    inner = Join(Basic(tuple(substitute_constants(each, known) for each in basic.patterns)), values)
     return Filter(inner, tuple(kept)) if kept else inner
-
-
-def _required_constant(condition: Expression) -> tuple[str, Const] | None:
-    """Return the variable and the IRI that it must be. Only IRIs are equal only if they are the same term."""
-    match condition:
-        case Apply("=" | "sameterm", (Var(name), Const(term))) | Apply("=" | "sameterm", (Const(term), Var(name))):
-            return (name, Const(term)) if is_iri(term) else None
-    return None
 
 
 def _accepts_constant(basic: Basic, name: str, constant: Const) -> bool:
@@ -164,18 +152,6 @@ def _accepts_constant(basic: Basic, name: str, constant: Const) -> bool:
     named = Var(name)
     made = constant.term in HEADER_PREDICATES and any(each.predicate == named for each in basic.patterns)
     return name in bound_variables(basic) and not made
-
-
-def _substitute(pattern: Pattern, known: dict[str, Const]) -> Pattern:
-    def put(node: Node) -> Node:
-        return known.get(node.name, node) if isinstance(node, Var) else node
-
-    return replace(
-        pattern,
-        subject=put(pattern.subject),
-        predicate=put(pattern.predicate),
-        object=put(pattern.object),
-    )
 
 
 _APART = 1e12

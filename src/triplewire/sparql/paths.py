@@ -12,9 +12,12 @@ from functools import reduce
 from itertools import pairwise
 
 from triplewire.sparql.algebra import (
+    Apply,
     Basic,
     Chain,
+    Const,
     Either,
+    Filter,
     Inverse,
     Join,
     Link,
@@ -50,6 +53,18 @@ def translate_path(reach: Reach, fresh: Callable[[], Var]) -> Operator:
         case Either(paths):
             return _balanced_union([translate_path(Reach(subject, each, object_), fresh) for each in paths])
     return reach
+
+
+def translate_negated(reach: Reach, path: Negated, fresh: Callable[[], Var]) -> Operator:
+    """Translate a negated property set into patterns with any predicate, forward, backward or both, and filters."""
+
+    def exclude(subject: Node, excluded: tuple[Const, ...], object_: Node) -> Operator:
+        step = fresh()
+        return Filter(Basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
+
+    ways = [] if path.forward is None else [exclude(reach.subject, path.forward, reach.object)]
+    ways += [] if path.backward is None else [exclude(reach.object, path.backward, reach.subject)]
+    return reduce(Union, ways)
 
 
 def _balanced_union(parts: list[Operator]) -> Operator:

@@ -5,16 +5,18 @@ Transformations return new values and reach into EXISTS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
+from triplewire.model.terms import is_iri
 from triplewire.sparql.algebra import (
     Aggregate,
     Apply,
     Bag,
     Basic,
+    Const,
     Exists,
     Expression,
     Extend,
@@ -192,6 +194,43 @@ def certain_variables(operator: Operator) -> VariableNames:
         case Select(inner, projection):
             return certain_variables(inner) & frozenset(projection)
     return _NONE
+
+
+def conjuncts(*conditions: Expression) -> list[Expression]:
+    """Split conjunctions into conditions that are none."""
+    found: list[Expression] = []
+    for each in conditions:
+        found.extend(conjuncts(*each.args) if isinstance(each, Apply) and each.op == "&&" else [each])
+    return found
+
+
+def map_variables(expression: Expression, change: Callable[[Var], Expression]) -> Expression:
+    """Replace the variables of an expression, but for those inside EXISTS."""
+    match expression:
+        case Var():
+            return change(expression)
+        case Apply(op, args):
+            return Apply(op, tuple(map_variables(each, change) for each in args))
+    return expression
+
+
+def required_constant(condition: Expression) -> tuple[str, Const] | None:
+    """Return the variable and the only term with which the condition is true. For `=` that is an IRI: other terms may
+    equal different ones."""
+    match condition:
+        case Apply("sameterm" | "=" as op, (Var(name), Const() as constant) | (Const() as constant, Var(name))):
+            return (name, constant) if op == "sameterm" or is_iri(constant.term) else None
+    return None
+
+
+def substitute_constants(pattern: Pattern, known: Mapping[str, Const]) -> Pattern:
+    """Replace variables of a triple by constants; that of the graph stays."""
+
+    def substitute(node: Node) -> Node:
+        return known.get(node.name, node) if isinstance(node, Var) else node
+
+    subject, predicate, object_ = map(substitute, (pattern.subject, pattern.predicate, pattern.object))
+    return Pattern(subject, predicate, object_, pattern.graph)
 
 
 def pattern_variables(pattern: Pattern) -> VariableNames:

@@ -233,7 +233,7 @@ def compile_group(context: Context, group: Group) -> Relation:
 
 
 def _with_empty(context: Context, relation: Relation) -> Relation:
-    """Tell whether SQL must not group: without keys there is one group even if there is no solution."""
+    """Add an empty row for each row of the frame: without keys there is a group even if there is no solution."""
     if not (context.frame or context.graph is not None):
         return relation
     marked = relation.having(**{_ROW: ConstantValue(parse_constant('"1"'))})
@@ -261,18 +261,16 @@ def _texts(relation: Relation, names: list[str]) -> list[Sql]:
     return [each for each in texts if not is_null(each) and not isinstance(each, exp.Literal)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Key(StoredTerm):
     """A key of a group: its text tells groups apart, and any facet of it is that of all."""
 
-    inner: Value | None = None
+    inner: Value
 
     def text(self) -> Sql:
-        assert self.inner is not None
         return self.inner.text()
 
     def facet(self, name: str) -> Sql:
-        assert self.inner is not None
         found = facet_of(self.inner, name)
         return found if is_null(found) else exp.AnyValue(this=found)
 

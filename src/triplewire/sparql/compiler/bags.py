@@ -68,15 +68,15 @@ def define_members(build: QueryBuild, predicate: str, alias: str) -> tuple[str, 
     return _define_once(build, BagMembers(predicate, lists, asked)), MemberTerm(alias, asked=asked)
 
 
-def _define_once(build: QueryBuild, definition: RelationDefinition) -> str:
+def _define_once(build: QueryBuild, definition: RelationDefinition | PathClosure) -> str:
     """Return the relation's name; it is defined once."""
     return next((name for name, each in build.shared.items() if each == definition), "") or build.define(definition)
 
 
 @dataclass(frozen=True)
 class ListCells:
-    """Return the pairs of list cells with what they hold (`rdf:first`) or are followed by (`rdf:rest`), with the
-    columns of path steps."""
+    """The pairs of list cells with what they hold (`rdf:first`) or are followed by (`rdf:rest`), with the columns of
+    path steps."""
 
     predicate: str
     asked: set[str] = field(default_factory=set, compare=False)
@@ -183,7 +183,7 @@ def _condition(bag: Bag, mask: Sql) -> Sql:
 
 @dataclass(frozen=True)
 class _Sides:
-    """For each relation, the sides on which nothing may be left over."""
+    """The sides of a bag on which nothing may be left over."""
 
     values: bool
     elements: bool

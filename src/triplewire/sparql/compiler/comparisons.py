@@ -170,7 +170,6 @@ def _split(lexical: Sql, part: int) -> Sql:
 
 
 _NUMBER_FAMILIES = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
-_TIMES = (Family.DATETIME, Family.DATE)
 _EQUAL_BY_TEXT = frozenset({Family.IRI, Family.BLANK, Family.STRING, Family.TAGGED, Family.OTHER})
 """Families in which terms are equal only if they are the same."""
 _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
@@ -192,7 +191,7 @@ def compare_equal(left: Value, right: Value) -> Sql:
     return case(
         *_branches("=", left, right, _NUMBER_FAMILIES),
         *_same_term_branch(left, right),
-        *(branch for family in (*_TIMES, Family.BOOLEAN) for branch in _branches("=", left, right, (family,))),
+        *(branch for family in (*TIMES, Family.BOOLEAN) for branch in _branches("=", left, right, (family,))),
         (unknown, null()),
         (every(left.bound(), right.bound()), truth(False)),
     )
@@ -208,7 +207,7 @@ def holds_equal(left: Value, right: Value) -> Sql:
     if left.families <= {Family.STRING} or right.families <= {Family.STRING}:
         plain = [each.narrowed(Family.STRING).string() for each in (left, right)]
         return every(left.among(Family.STRING), right.among(Family.STRING), equal(*plain))
-    if left.families <= set(_TIMES) or right.families <= set(_TIMES):
+    if left.families <= set(TIMES) or right.families <= set(TIMES):
         return every(equal(left.time(), right.time()), compare_equal(left, right))
     return compare_equal(left, right)
 
@@ -232,7 +231,7 @@ def holds_ordered(op: str, left: Value, right: Value) -> Sql:
     """TRUE exactly where `ordered` is, with a plain comparison of times first, for statistics to prune by: times that
     zones leave no doubt about are in the same order without them."""
     precise = compare_ordered(op, left, right)
-    times = set(_TIMES)
+    times = set(TIMES)
     if not (left.families <= times or right.families <= times) or not (
         left.families & times and right.families & times
     ):
@@ -253,7 +252,7 @@ def _branches(op: str, left: Value, right: Value, group: tuple[Family, ...]) -> 
 def _compare_family(op: str, left: Value, right: Value, family: Family) -> Sql:
     if family in NUMERIC:
         return compare_numbers(op, left, right)
-    if family in _TIMES:
+    if family in TIMES:
         return _times(op, left, right)
     if family == Family.BOOLEAN:
         whole = exp.DataType.build("INT")
@@ -288,7 +287,7 @@ def _both_literal_one_unknown(left: Value, right: Value) -> Sql:
 _CLASSES: tuple[tuple[Family, ...], ...] = (
     (Family.BLANK,),
     (Family.IRI,),
-    (Family.EXACT, Family.FLOAT, Family.DOUBLE),
+    _NUMBER_FAMILIES,
     TIMES,
     STRINGS,
     (Family.BOOLEAN,),

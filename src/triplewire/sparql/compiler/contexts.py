@@ -27,7 +27,6 @@ from triplewire.sparql.compiler.relations import (
     TableSource,
     carry_values,
     render_distinct,
-    render_plain,
     render_select,
 )
 from triplewire.sparql.compiler.values import Value
@@ -76,7 +75,7 @@ class QueryBuild:
     statistics: Statistics = field(default_factory=Statistics)
     now: Value = field(default_factory=Value)
     names: dict[str, int] = field(default_factory=dict)
-    shared: dict[str, RelationDefinition] = field(default_factory=dict)
+    shared: dict[str, RelationDefinition | PathClosure] = field(default_factory=dict)
     """Named relations, in an order in which each reads only earlier ones."""
     steady: bool = False
     """Is every order that is left open to be that of texts?"""
@@ -88,7 +87,7 @@ class QueryBuild:
         self._count += 1
         return f"{prefix}{self._count}"
 
-    def closed(self, relation: Relation, rendering: Rendering = render_plain, *, constants: bool = True) -> Relation:
+    def closed(self, relation: Relation, rendering: Rendering = render_select, *, constants: bool = True) -> Relation:
         """The relation as a sub-query, with its constants as they are or as columns of it."""
         exports = Exports(relation, self.names, rendering)
         alias = self.alias("s")
@@ -107,12 +106,12 @@ class QueryBuild:
         """The relation without values that are computed under names of their own."""
         return self.closed(relation) if relation.lets.values else relation
 
-    def share(self, relation: Relation, rendering: Rendering = render_plain) -> EvaluationFrame:
+    def share(self, relation: Relation, rendering: Rendering = render_select) -> EvaluationFrame:
         """The relation under a name, to be read by many."""
         exports = Exports(relation, self.names, rendering)
         return EvaluationFrame(self.define(exports), exports)
 
-    def define(self, definition: RelationDefinition) -> str:
+    def define(self, definition: RelationDefinition | PathClosure) -> str:
         """The name of a relation that is to be read by many."""
         name = self.alias("r")
         self.shared[name] = definition
@@ -243,7 +242,7 @@ class PathSteps:
 class PathClosure:
     """The pairs that one or more steps connect. Starts at the term `start`, if there is one, else anywhere.
 
-    Engines that have recursion with set semantics run `sql`; for others there are the parts."""
+    Engines with recursion over sets run `recursive`; for others there are the parts."""
 
     steps: str
     start: str | None
@@ -252,9 +251,6 @@ class PathClosure:
     def recursive(self, name: str) -> exp.Query:
         """The definition that refers to itself by this name."""
         return exp.union(self.first(), self.next(name), distinct=True, copy=False)
-
-    def sql(self) -> exp.Query:
-        raise TypeError("a closure is defined by a name that it refers to")
 
     def first(self) -> exp.Select:
         """The pairs of one step."""
@@ -297,7 +293,7 @@ def render_definitions(build: QueryBuild) -> dict[str, exp.Query]:
     return dict(reversed([*made.items()]))
 
 
-def _render_definition(name: str, definition: RelationDefinition) -> exp.Query:
+def _render_definition(name: str, definition: RelationDefinition | PathClosure) -> exp.Query:
     return definition.recursive(name) if isinstance(definition, PathClosure) else definition.sql()
 
 

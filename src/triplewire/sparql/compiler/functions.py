@@ -43,7 +43,7 @@ from triplewire.sparql.compiler.strings import (
     strlen,
     substr,
 )
-from triplewire.sparql.compiler.values import ComputedBoolean, ComputedIri, ComputedString, Value
+from triplewire.sparql.compiler.values import NUMERIC, STRINGS, ComputedBoolean, ComputedIri, ComputedString, Value
 from triplewire.sparql.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
 
 CLOSURE = "closure"
@@ -70,7 +70,7 @@ def _has(subject: Value, property_: Value, object_: Value) -> Value:
 
 
 def _in_closure(*sought: Sql) -> Sql:
-    """Read a column of the closure without a qualifier, so that it does not count as read by the expression."""
+    """Look a row up in the closure. Columns are not qualified, so that they do not count as read by the expression."""
     names = [exp.to_identifier(name) for name in CLOSURE_COLUMNS]
     rows = exp.Select(expressions=[exp.Tuple(expressions=names)]).from_(CLOSURE, copy=False)
     return exp.In(this=exp.Tuple(expressions=list(sought)), query=rows.subquery(copy=False))
@@ -121,10 +121,6 @@ def _address(expression: Expression) -> bool:
     return isinstance(expression, Param) and expression.family is Family.IRI
 
 
-_NUMBERS = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
-_STRINGS = (Family.STRING, Family.TAGGED)
-
-
 def _str(value: Value) -> Value:
     return ComputedString(value.string())
 
@@ -152,8 +148,8 @@ def _matching(name: str) -> Callable[[Value, Value], Value]:
 
     def made(left: Value, right: Value) -> Value:
         tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
-        fits = every(left.among(*_STRINGS), some(right.among(Family.STRING), tagged))
-        strings = [each.narrowed(*_STRINGS).string() for each in (left, right)]
+        fits = every(left.among(*STRINGS), some(right.among(Family.STRING), tagged))
+        strings = [each.narrowed(*STRINGS).string() for each in (left, right)]
         return ComputedBoolean(case((fits, call(name, *strings))))
 
     return made
@@ -204,7 +200,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "isiri": _is(Family.IRI),
     "isblank": _is(Family.BLANK),
     "isliteral": _is_literal,
-    "isnumeric": _is(*_NUMBERS),
+    "isnumeric": _is(*NUMERIC),
     "sameterm": lambda left, right: ComputedBoolean(same_term(left, right)),
     "strstarts": _matching("TW_STARTS"),
     "strends": _matching("TW_ENDS"),
@@ -254,7 +250,7 @@ def effective_boolean(value: Value) -> Sql:
     zero = some(equal(value.number(), exp.Literal.number(0)), exp.IsNan(this=value.number()))
     return case(
         (value.among(Family.BOOLEAN), value.narrowed(Family.BOOLEAN).boolean()),
-        (value.among(*_NUMBERS), negate(zero)),
-        (value.among(*_STRINGS), compare("!=", value.narrowed(*_STRINGS).string(), text(""))),
+        (value.among(*NUMERIC), negate(zero)),
+        (value.among(*STRINGS), compare("!=", value.narrowed(*STRINGS).string(), text(""))),
         (value.ill_typed(), exp.false()),
     )

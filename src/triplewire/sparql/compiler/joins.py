@@ -23,14 +23,13 @@ from triplewire.sparql.compiler.relations import (
     TableSource,
     UnitSource,
     carry_values,
-    render_plain,
     render_select,
     typed_null,
 )
 from triplewire.sparql.compiler.scans import equal_terms
 from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
 from triplewire.sparql.compiler.values import HeaderText, HeaderTime, Value, facet_of
-from triplewire.sparql.sql import Sql, column, equal, every, is_null, is_true, negate, some, truth
+from triplewire.sparql.sql import Sql, coalesce, column, equal, every, is_null, is_true, negate, some, truth
 
 
 def join_relations(context: Context, left: Relation, right: Relation) -> Relation:
@@ -103,33 +102,22 @@ def _tells_more(one: Value, other: Value) -> bool:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CoalescedTerm(StoredTerm):
     """The first of two values of one variable that is bound. Where both are, they are the same term."""
 
-    one: Value | None = None
-    other: Value | None = None
+    one: Value
+    other: Value
 
     @classmethod
     def of(cls, one: Value, other: Value) -> CoalescedTerm:
         return cls("", "", one.families | other.families, certain=False, one=one, other=other)
 
     def text(self) -> Sql:
-        assert self.one is not None
-        assert self.other is not None
-        return coalesce_parts(self.one.text(), self.other.text())
+        return coalesce(self.one.text(), self.other.text())
 
     def facet(self, name: str) -> Sql:
-        assert self.one is not None
-        assert self.other is not None
-        return coalesce_parts(facet_of(self.one, name), facet_of(self.other, name))
-
-
-def coalesce_parts(*parts: Sql) -> Sql:
-    known = [each for each in parts if not is_null(each)]
-    if not known:
-        return exp.null()
-    return known[0] if len(known) == 1 else exp.Coalesce(this=known[0], expressions=known[1:])
+        return coalesce(facet_of(self.one, name), facet_of(self.other, name))
 
 
 def left_join(context: Context, left: Relation, right: Relation, conditions: Sequence[Expression]) -> Relation:
@@ -229,7 +217,7 @@ class UnionExports(Exports):
     """The columns of a union: each is asked of every branch, and NULL in one that does not have it."""
 
     def __init__(self, branches: Sequence[Relation], names: dict[str, int]) -> None:
-        super().__init__(_described(branches), names, render_plain)
+        super().__init__(_described(branches), names, render_select)
         self._branches = branches
         self._made: dict[str, list[Sql]] = {}
 

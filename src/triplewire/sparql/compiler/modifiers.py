@@ -116,7 +116,8 @@ def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple
 
 
 def _orders(key: Sql) -> bool:
-    """Drop constant keys: they order nothing, and engines read a number as the position of a column."""
+    """Tell whether a key orders anything: a constant does not, and engines read a number as the position of a
+    column."""
     return key.find(exp.Column) is not None
 
 
@@ -226,7 +227,7 @@ def _sort_triples(context: Context, triples: exp.Select) -> exp.Select:
 
 
 def _number_solutions(context: Context, relation: Relation) -> Sql:
-    """The column that identifies a solution."""
+    """Number the solutions, for the blank nodes of the template."""
     if not context.build.steady:
         return row_number()
     texts = [value.text() for value in relation.values.values()]

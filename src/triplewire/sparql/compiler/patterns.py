@@ -17,19 +17,14 @@ from sqlglot import exp
 
 from triplewire.sparql.algebra import (
     HEADER_PREDICATES,
-    Apply,
-    Basic,
     Const,
-    Filter,
     Inverse,
     Negated,
     Node,
-    Operator,
     Path,
     Pattern,
     Reach,
     Repeat,
-    Union,
     Values,
     Var,
 )
@@ -45,9 +40,9 @@ from triplewire.sparql.compiler.relations import (
     render_distinct,
 )
 from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
-from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, HeaderText, HeaderTime, Value, facet_of
+from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, HeaderText, Value, facet_of, header_value
 from triplewire.sparql.constants import parse_constant
-from triplewire.sparql.paths import translate_path
+from triplewire.sparql.paths import translate_negated, translate_path
 from triplewire.sparql.sql import Sql, among, cast, column, equal, is_true, number, present, text
 from triplewire.sparql.statistics import PREDICATE_NUMBER, PredicateKind
 
@@ -118,22 +113,17 @@ def _scan_headers(context: Context, relation: Relation, pattern: Pattern, header
     """A triple that is made of an event's header. The row may be there already, for another of them."""
     name = pattern.subject.name if isinstance(pattern.subject, Var) else None
     if name is not None and name in relation.headers:
-        return bind_nodes(relation, [(pattern.object, _header(relation.headers[name], header))])
+        return bind_nodes(relation, [(pattern.object, header_value(relation.headers[name], header))])
     alias = context.build.alias("e")
     relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
     headers = {**relation.headers, **({} if name is None else {name: alias})}
     relation = replace(_restrict_graph(context, relation, alias), headers=headers)
     places: list[tuple[Node, Value]] = [
         (pattern.subject, StoredNode(alias, "graph")),
-        (pattern.object, _header(alias, header)),
+        (pattern.object, header_value(alias, header)),
     ]
     relation = bind_nodes(relation, places)
     return replace(relation, rows="repeats") if context.counted else relation
-
-
-def _header(alias: str, name: str) -> Value:
-    sql = column(alias, name)
-    return HeaderTime(sql) if name in ("time", "received") else HeaderText(sql)
 
 
 def bind_nodes(relation: Relation, places: list[tuple[Node, Value]]) -> Relation:
@@ -217,19 +207,17 @@ def _cell(row: tuple[str | None, ...], place: int, facet: str | None) -> Sql:
     return text(term) if facet is None else facet_of(ConstantValue(parse_constant(term)), facet)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InlineTerm(StoredTerm):
     """A variable of stated solutions."""
 
-    rows: InlineRows | None = None
-    place: int = 0
+    rows: InlineRows
+    place: int
 
     def text(self) -> Sql:
-        assert self.rows is not None
         return self.rows.column(self.place, None)
 
     def facet(self, name: str) -> Sql:
-        assert self.rows is not None
         return self.rows.column(self.place, name)
 
 
@@ -263,26 +251,17 @@ PATH_ENDS = ("subject", "object")
 
 
 def compile_path(context: Context, reach: Reach) -> Relation:
-    """The solutions of a path pattern."""
+    """Compile the solutions of a path pattern."""
+
+    def fresh() -> Var:
+        return Var(context.build.alias(".p"))
+
     match reach.path:
         case Repeat():
             return _compile_repeated(context, reach, reach.path)
         case Negated():
-            return context.compile(_negations(context, reach, reach.path))
-    return context.compile(translate_path(reach, lambda: Var(context.build.alias(".p"))))
-
-
-def _negations(context: Context, reach: Reach, path: Negated) -> Operator:
-    """Compile a negated property set forward, backward, or both."""
-    ways = [] if path.forward is None else [_compile_negated(context, reach.subject, path.forward, reach.object)]
-    if path.backward is not None:
-        ways.append(_compile_negated(context, reach.object, path.backward, reach.subject))
-    return ways[0] if len(ways) == 1 else Union(ways[0], ways[1])
-
-
-def _compile_negated(context: Context, subject: Node, excluded: tuple[Const, ...], object_: Node) -> Operator:
-    step = Var(context.build.alias(".p"))
-    return Filter(Basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
+            return context.compile(translate_negated(reach, reach.path, fresh))
+    return context.compile(translate_path(reach, fresh))
 
 
 def _compile_repeated(context: Context, reach: Reach, path: Repeat) -> Relation:

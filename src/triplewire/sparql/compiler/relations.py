@@ -175,18 +175,16 @@ class Exports:
         return self._rendering(self.relation, self._columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CarriedTerm(StoredTerm):
     """A variable of a closed relation; text and facets become columns when they are asked for."""
 
-    exports: Exports | None = None
+    exports: Exports
 
     def text(self) -> Sql:
-        assert self.exports is not None
         return self.exports.column(self.alias, self.name)
 
     def facet(self, name: str) -> Sql:
-        assert self.exports is not None
         return self.exports.column(self.alias, self.name, name)
 
 
@@ -236,10 +234,6 @@ def _carry_value(exports: Exports, alias: str, name: str, value: Value) -> Value
     if isinstance(value, StoredTerm):
         return replace(made, short=value.short, always_zoned=value.always_zoned)
     return made
-
-
-def render_plain(relation: Relation, columns: OutputColumns) -> exp.Query:
-    return render_select(relation, columns)
 
 
 def render_distinct(relation: Relation, columns: OutputColumns) -> exp.Query:

@@ -50,7 +50,7 @@ class ValueInterval:
 
 
 ValueIntervals: TypeAlias = tuple[ValueInterval, ...]
-"""Values that lie in one of them; in none at all there are none."""
+"""A union of intervals; without any it is empty."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SemiJoinTie:
 
     column: str
     alias: str
-    """The column of the other scan."""
+    """The other scan."""
     other: str
 
 
@@ -108,7 +108,7 @@ _KINDS: dict[exp.DType, ConstantKind] = {exp.DType.DOUBLE: "number", exp.DType.T
 _ESCAPED = frozenset('"\\\x7f\ufffe\uffff')
 _LAST = chr(0x10FFFF)
 _FIRST = ("<", '"', "_")
-"""A prefix of a term's text."""
+"""The first characters of IRIs, literals and blank nodes."""
 
 
 def derive_bounds(condition: Sql) -> DerivedBounds:
@@ -147,7 +147,7 @@ def conjoin_bounds(parts: Iterable[DerivedBounds]) -> DerivedBounds:
 
 
 def meet_intervals(found: Iterable[ValueIntervals]) -> tuple[ValueIntervals, ...]:
-    """Merge, for each column, all single intervals into one."""
+    """Merge all single intervals into one."""
     single, others = ValueInterval(), list[ValueIntervals]()
     for each in dict.fromkeys(found):
         if len(each) == 1:

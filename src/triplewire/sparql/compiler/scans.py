@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from triplewire.sparql.algebra import Const, Family, Node, Param, Pattern, Var, header_column
 from triplewire.sparql.compiler.expressions import ExpressionScope, parameter_value
 from triplewire.sparql.compiler.terms import ConstantValue, StoredNode, StoredTerm
-from triplewire.sparql.compiler.values import ANY, HeaderText, HeaderTime, Value
-from triplewire.sparql.conjunctions import Conjunction
+from triplewire.sparql.compiler.values import ANY, HeaderText, HeaderTime, Value, header_value
 from triplewire.sparql.constants import parse_constant
 from triplewire.sparql.sql import Sql, column, equal, every, present, text
 
@@ -40,11 +39,7 @@ class Scan:
                 yield self.pattern.graph, StoredNode(self.alias, "graph")
         else:
             yield self.pattern.subject, StoredNode(self.alias, "graph")
-            yield self.pattern.object, self._header_value(self.header)
-
-    def _header_value(self, header: str) -> Value:
-        sql = column(self.alias, header)
-        return HeaderTime(sql) if header in ("time", "received") else HeaderText(sql)
+            yield self.pattern.object, header_value(self.alias, self.header)
 
 
 def bind_scans(scans: list[Scan]) -> tuple[ExpressionScope, list[Sql]]:
@@ -89,7 +84,3 @@ def equal_terms(left: Value, right: Value) -> Sql:
     if isinstance(left, HeaderText) and isinstance(right, ConstantValue) and left.families == right.families:
         return equal(left.string(), text(right.static.lexical))
     return equal(left.text(), right.text())
-
-
-def filter_conditions(query: Conjunction, scope: ExpressionScope) -> list[Sql]:
-    return [scope.holds(each) for each in query.filters]

@@ -54,7 +54,7 @@ from triplewire.sparql.compiler.relations import (
     render_select,
     text_column,
 )
-from triplewire.sparql.compiler.scans import Scan, bind_scans, filter_conditions
+from triplewire.sparql.compiler.scans import Scan, bind_scans
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.compiler.values import HeaderTime, Value
 from triplewire.sparql.conjunctions import Conjunction
@@ -75,7 +75,7 @@ def compile_subscription(query: Query, *, solutions: bool, stream: bool = False,
     """
     constants = find_parameters(query)
     query = parameters_to_variables(query)
-    build = QueryBuild(compile_operator, shared={}, now=Value())
+    build = QueryBuild(compile_operator)
     context = Context(build, events=True)
     patterns = [
         *(() if alone else required_patterns(query.where)),
@@ -287,14 +287,13 @@ def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relat
     leading = [] if first is None else [scans[first].alias]
     aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
     sought = find_ontology_joins(query, scans, scope)
-    rest = replace(query, filters=tuple(each for each in query.filters if each not in sought))
     relation = Relation(
         sources=order_sources(query, [*aliases], [*sought.values()]),
         conditions=(
             *_together(scans, base),
             *joined,
             *(each for look in sought.values() for each in look.conditions),
-            *filter_conditions(rest, scope),
+            *(scope.holds(each) for each in query.filters if each not in sought),
         ),
         keys={"position": column(base, "position"), "subscription": column(CONSTANTS_ALIAS, "subscription")},
         lets=scope.lets,

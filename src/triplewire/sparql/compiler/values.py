@@ -21,6 +21,7 @@ from triplewire.sparql.sql import (
     case,
     cast,
     coalesce,
+    column,
     concat,
     is_null,
     negate,
@@ -289,6 +290,12 @@ class ComputedIri(Value):
 
     def bound(self) -> Sql:
         return present(self.value)
+
+
+def header_value(alias: str, name: str) -> Value:
+    """Return the value of an event's header, which is a column of this name."""
+    sql = column(alias, name)
+    return HeaderTime(sql) if name in ("time", "received") else HeaderText(sql)
 
 
 @dataclass(frozen=True)

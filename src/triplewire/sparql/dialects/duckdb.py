@@ -94,7 +94,7 @@ TEXT_FUNCTIONS: Mapping[str, tuple[int, Callable[..., ArrowColumn]]] = {
 
 
 def match_column(lists: Any) -> Any:  # noqa: ANN401 - a column of Arrow; pyarrow is loaded when the function runs
-    """Apply `pairs` to each list of masks; a NULL mask is skipped."""
+    """Apply `maximum_matching` to each list of masks; a NULL mask is skipped."""
     import pyarrow
 
     found = (
@@ -172,7 +172,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
 
 
 def constant_texts(*values: Sql) -> list[str]:
-    """Return the texts if all values are constants; else None."""
+    """Return the texts if all values are constants; else an empty list."""
     return [each.name for each in values] if all(_is_text(each) for each in values) else []
 
 

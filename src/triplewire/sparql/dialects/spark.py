@@ -35,28 +35,28 @@ from triplewire.sparql.sql import (
 _WHOLE = exp.DataType.build("INT")
 
 
-def plain_digits(value: Sql, written: Sql, mark: str) -> Sql:
-    """`written` is the engine's text of the value, with an exponent after `mark` where it is far from 1."""
+def plain_digits(value: Sql, written: Sql) -> Sql:
+    """Write a double as XML Schema does. `written` is Spark's text, with an exponent if the value is far from 1."""
     whole = call("SUBSTRING", written, number(1), binary(exp.Sub, length(written), number(2)))
     return case(
         (exp.IsNan(this=value), text("NaN")),
         (equal(value, double(float("inf"))), text("INF")),
         (equal(value, double(float("-inf"))), text("-INF")),
-        (_like(written, f"%{mark}%"), _spread(written, mark)),
+        (_like(written, "%E%"), _spread(written)),
         (_like(written, "%.0"), whole),
         default=written,
     )
 
 
-def _spread(written: Sql, mark: str) -> Sql:
+def _spread(written: Sql) -> Sql:
     """The digits with as many zeros, or the point at the place, that the exponent says."""
     sign = case((_like(written, "-%"), text("-")), default=text(""))
-    mantissa = exp.SplitPart(this=written, delimiter=text(mark), part_index=number(1))
+    mantissa = exp.SplitPart(this=written, delimiter=text("E"), part_index=number(1))
     # the bar marks the end, where a point and one zero are no digits
     digits = call(
         "TRANSLATE", call("REPLACE", concat(mantissa, text("|")), text(".0|"), text("")), text("-.|"), text("")
     )
-    exponent = try_cast(exp.SplitPart(this=written, delimiter=text(mark), part_index=number(2)), _WHOLE)
+    exponent = try_cast(exp.SplitPart(this=written, delimiter=text("E"), part_index=number(2)), _WHOLE)
     before = binary(exp.Add, exponent, number(1))
     zeros = call("REPEAT", text("0"), exp.Neg(this=exp.Paren(this=before)))
     split = concat(
@@ -243,8 +243,8 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_FLOOR": _rounding("FLOOR"),
     "TW_CEIL": _rounding("CEIL"),
     "TW_DECIMAL_TEXT": _decimal_text,
-    "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, VARCHAR), "E"),
-    "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(try_cast(value, FLOAT), VARCHAR), "E"),
+    "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, VARCHAR)),
+    "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(try_cast(value, FLOAT), VARCHAR)),
     "TW_INSTANT": _instant,
     "TW_MICROS": lambda value: call("UNIX_MICROS", value),
     "TW_REVERSED": lambda value: call("REVERSE", value),

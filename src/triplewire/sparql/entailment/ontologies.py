@@ -15,9 +15,10 @@ from typing import Final
 
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_literal
+from triplewire.sparql.paths import Triple
 
 ONTOLOGY_PAIRS: Final = 200_000
-"""Pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
+"""The most pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
 
 
 TermPair = tuple[str, str]
@@ -104,7 +105,7 @@ DOMAIN = f"<{RDFS}domain>"
 RANGE = f"<{RDFS}range>"
 SCHEMA = frozenset({SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE})
 
-_EQUIVALENT = {f"<{OWL}equivalentClass>": SUB_CLASS, f"<{OWL}equivalentProperty>": SUB_PROPERTY}
+EQUIVALENCES = {f"<{OWL}equivalentClass>": SUB_CLASS, f"<{OWL}equivalentProperty>": SUB_PROPERTY}
 _CLASSES = frozenset({f"<{RDFS}Class>", f"<{RDFS}Datatype>", f"<{OWL}Class>"})
 _PROPERTIES = frozenset(
     {
@@ -112,8 +113,6 @@ _PROPERTIES = frozenset(
         *(f"<{OWL}{kind}Property>" for kind in ("Object", "Datatype", "Annotation", "Functional", "Symmetric")),
     }
 )
-
-Triple = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -236,9 +235,9 @@ def _plain(triples: Iterable[Triple]) -> Iterator[Triple]:
             continue
         if predicate in SCHEMA:
             yield subject, predicate, object_
-        elif predicate in _EQUIVALENT:
-            yield subject, _EQUIVALENT[predicate], object_
-            yield object_, _EQUIVALENT[predicate], subject
+        elif predicate in EQUIVALENCES:
+            yield subject, EQUIVALENCES[predicate], object_
+            yield object_, EQUIVALENCES[predicate], subject
 
 
 def _declared(triples: Iterable[Triple], kinds: frozenset[str]) -> Iterator[str]:

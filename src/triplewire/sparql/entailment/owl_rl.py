@@ -13,14 +13,15 @@ from typing import Final
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_iri
 from triplewire.sparql.entailment.ontologies import (
+    EQUIVALENCES,
     OWL,
     RDFS,
     SUB_CLASS,
     SUB_PROPERTY,
     Hierarchy,
-    Triple,
     build_ontology,
 )
+from triplewire.sparql.paths import Triple
 
 CLOSURE_ROWS: Final = 1_000_000
 """The rows of the closure of all ontologies together. Every worker computes it, in some seconds, and holds it: about
@@ -32,8 +33,7 @@ _TRANSITIVE = f"<{OWL}TransitiveProperty>"
 _CHAIN = f"<{OWL}propertyChainAxiom>"
 _CLASS, _THING = f"<{OWL}Class>", f"<{OWL}Thing>"
 _FIRST, _REST = f"<{RDF}first>", f"<{RDF}rest>"
-_BOTH_WAYS = {f"<{OWL}equivalentClass>": SUB_CLASS, f"<{OWL}equivalentProperty>": SUB_PROPERTY}
-_VOCABULARIES = tuple(f"<{each}" for each in (RDF, OWL, "http://www.w3.org/2000/01/rdf-schema#"))
+_VOCABULARIES = tuple(f"<{each}" for each in (RDF, OWL, RDFS))
 
 
 def infer_triples(triples: Iterable[Triple]) -> frozenset[Triple]:
@@ -64,9 +64,9 @@ def _check_size(triples: frozenset[Triple]) -> None:
 def _of_schema(triples: frozenset[Triple], lists: _Lists) -> Iterator[Triple]:
     """Rules scm-eqc1, scm-eqp1, scm-cls, scm-int, scm-uni and cls-oo."""
     for subject, predicate, object_ in triples:
-        if predicate in _BOTH_WAYS:
-            yield subject, _BOTH_WAYS[predicate], object_
-            yield object_, _BOTH_WAYS[predicate], subject
+        if predicate in EQUIVALENCES:
+            yield subject, EQUIVALENCES[predicate], object_
+            yield object_, EQUIVALENCES[predicate], subject
         elif predicate == RDF_TYPE and object_ == _CLASS:
             yield subject, SUB_CLASS, _THING
         elif predicate in _OF_LISTS:

@@ -39,12 +39,12 @@ from triplewire.sparql.algebra import (
     Var,
 )
 from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
-from triplewire.sparql.paths import evaluate_path, translate_path
+from triplewire.sparql.paths import evaluate_path, translate_negated, translate_path
 from triplewire.sparql.traversal import bound_variables, transform_operators
 
 ENTAILMENT_ROWS: Final = 20_000
-"""Rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2 MB, which
-take about four seconds to write."""
+"""The most rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2
+MB, which take about four seconds to generate."""
 
 
 Row = tuple[str, ...]
@@ -75,7 +75,8 @@ class _EntailmentRewriter:
             case Reach(path=Repeat() as path):
                 return self._repeated(operator, path)
             case Reach(path=Negated() as path):
-                return self._negated(operator, path)
+                plain = translate_negated(operator, path, lambda: self._new("p"))
+                return transform_operators(plain, self.operator)
             case Reach():
                 plain = translate_path(operator, lambda: Var(f".between{next(self._numbers)}"))
                 changed = transform_operators(plain, self.operator)
@@ -139,18 +140,9 @@ class _EntailmentRewriter:
         ontology, predicate = self._ontology, pattern.predicate
         return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.told(_term(predicate)))
 
-    def _negated(self, reach: Reach, path: Negated) -> Operator:
-        ways = [] if path.forward is None else [self._but(reach.subject, path.forward, reach.object)]
-        ways += [] if path.backward is None else [self._but(reach.object, path.backward, reach.subject)]
-        return _any(ways)
-
-    def _but(self, subject: Node, excluded: tuple[Const, ...], object_: Node) -> Operator:
-        step = self._new("p")
-        return Filter(self._basic((Pattern(subject, step, object_),)), (Apply("not in", (step, *excluded)),))
-
     def _repeated(self, reach: Reach, path: Repeat) -> Operator:
-        """Rewrite a negated property set: data are matched by sub-properties, facts by themselves. Each pair counts
-        once already."""
+        """Rewrite a repeated path: data are matched by sub-properties, facts by themselves. Each pair counts once
+        already."""
         wide = replace(reach, path=self._widened(path))
         facts = frozenset(each for link in _links(path) for each in self._ontology.told(link.term))
         if not facts:
@@ -215,11 +207,7 @@ def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
 def _once(ways: list[Operator], pattern: Pattern | Reach) -> Operator:
     """Return the union of the ways, each solution once."""
     whole = Basic((pattern,)) if isinstance(pattern, Pattern) else pattern
-    return Select(_any(ways), tuple(sorted(bound_variables(whole))), distinct=True)
-
-
-def _any(ways: list[Operator]) -> Operator:
-    return reduce(Union, ways)
+    return Select(reduce(Union, ways), tuple(sorted(bound_variables(whole))), distinct=True)
 
 
 def _rows(rows: Iterable[Row]) -> tuple[Row, ...]:

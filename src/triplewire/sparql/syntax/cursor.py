@@ -129,7 +129,7 @@ class Cursor:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Enter one level of nesting. Raises QueryLimit at the token that is too deep."""
+        """Enter one level of nesting. Raises Unsupported at the token that is too deep."""
         if self._depth >= QUERY_NESTING:
             raise self._too_deep()
         self._depth += 1

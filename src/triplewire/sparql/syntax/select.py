@@ -25,6 +25,7 @@ from triplewire.sparql.syntax.expressions import parse_bracketed, parse_call, pa
 from triplewire.sparql.syntax.groups import join_all, parse_group, parse_values
 from triplewire.sparql.syntax.lexer import Token
 from triplewire.sparql.syntax.terms import parse_variable
+from triplewire.sparql.traversal import map_variables
 
 _MOST_ROWS = 10**18
 """The largest LIMIT and OFFSET: engines use 64-bit numbers."""
@@ -167,7 +168,7 @@ class SelectLevel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the variables that `*` selects."""
+        """The variables that `*` selects."""
         trailing = self._given.values.names if self._given.values else ()
         return tuple(dict.fromkeys((*self._where.names, *trailing)))
 
@@ -207,11 +208,13 @@ class SelectLevel:
         """Replace a variable that is not a group key by a sample of it."""
         if not self._grouped:
             return value
-        if isinstance(value, Var) and not value.name.startswith(".") and value.name not in self._keys | computed:
-            return Var(self._aggregates.setdefault(Aggregate("sample", value), f".agg{len(self._aggregates)}"))
-        if isinstance(value, Apply):
-            return Apply(value.op, tuple(self._sampled(each, computed) for each in value.args))
-        return value
+
+        def sample(variable: Var) -> Var:
+            if variable.name.startswith(".") or variable.name in self._keys | computed:
+                return variable
+            return Var(self._aggregates.setdefault(Aggregate("sample", variable), f".agg{len(self._aggregates)}"))
+
+        return map_variables(value, sample)
 
     def _filtered(self, having: tuple[Expression, ...]) -> Operator:
         cursor, operator = self._cursor, self._where.whole
@@ -240,7 +243,7 @@ def _used_names(value: Expression) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SelectClause:
-    """Parse the text between SELECT and the pattern; `star` is the token if all is selected."""
+    """The clause between SELECT and the pattern; `star` is the token if all is selected."""
 
     distinct: bool
     reduced: bool
