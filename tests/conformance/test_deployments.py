@@ -34,11 +34,11 @@ def test_a_closed_door_lets_in_who_belongs(tmp_path: Path, capsys: pytest.Captur
     _, token = TokenManager(access, SystemClock()).create(TokenRequest("suite", ("*",)))
     access.close()
     with served(tmp_path, "closed") as url:
-        status = main([url, "--only", "doors", "--token", token, "--json"])
+        status = main([url, "--only", "auth", "--token", token, "--json"])
         told = orjson.loads(capsys.readouterr().out)
-        assert main([url, "--only", "doors"]) == 1
+        assert main([url, "--only", "auth"]) == 1
     assert [each for each in told["checks"] if not each["kept"]] == []
-    assert (status, told["kept"]) == (0, len(chosen(["doors"])))
+    assert (status, told["kept"]) == (0, len(chosen(["auth"])))
 
 
 def test_an_open_door_is_not_closed_by_it() -> None:
@@ -83,7 +83,7 @@ def test_a_server_that_says_the_same_to_everything_keeps_nothing(status: int) ->
 
 
 def test_nobody_at_the_address_keeps_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["http://127.0.0.1:9", "--only", "standing"]) == 1
+    assert main(["http://127.0.0.1:9", "--only", "status"]) == 1
     assert "0 of 3 promises kept" in capsys.readouterr().out
 
 

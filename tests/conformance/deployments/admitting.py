@@ -9,13 +9,13 @@ import aiohttp
 from tests.conformance.deployments.brokers import Broker
 from tests.conformance.deployments.checks import Group
 
-DOORS = Group("doors")
+AUTH = Group("auth")
 
 _TURTLE = {"Content-Type": "text/turtle"}
 _BODY = b"<urn:s> <urn:p> 1 ."
 
 
-@DOORS.check("nobody comes in without a token, or with one that is not known", closed=True)
+@AUTH.check("nobody comes in without a token, or with one that is not known", closed=True)
 async def _(broker: Broker) -> None:
     for token in (None, "tw_0000000000_unknown"):
         async with broker.by(token) as other:
@@ -24,7 +24,7 @@ async def _(broker: Broker) -> None:
             await other.expect(401, "POST", f"/streams/{broker.name()}", data=_BODY, headers=_TURTLE)
 
 
-@DOORS.check("a token opens what it grants, and nothing else", closed=True)
+@AUTH.check("a token opens what it grants, and nothing else", closed=True)
 async def _(broker: Broker) -> None:
     stream = broker.name()
     made = await broker.token(f"publish:{stream}")
@@ -39,7 +39,7 @@ async def _(broker: Broker) -> None:
     assert made["token"] not in listed, "a token is told twice"
 
 
-@DOORS.check("a token that is revoked is good for nothing at once, and its connections are cut", closed=True)
+@AUTH.check("a token that is revoked is good for nothing at once, and its connections are cut", closed=True)
 async def _(broker: Broker) -> None:
     stream = broker.name()
     made = await broker.token(f"consume:{stream}")
@@ -50,7 +50,7 @@ async def _(broker: Broker) -> None:
         await other.expect(401, "GET", f"/streams/{stream}")
 
 
-@DOORS.check("a token that has expired lets nobody in, and its connections are cut", closed=True)
+@AUTH.check("a token that has expired lets nobody in, and its connections are cut", closed=True)
 async def _(broker: Broker) -> None:
     stream = broker.name()
     made = await broker.token(f"consume:{stream}", expires="2s")
@@ -66,7 +66,7 @@ async def _cut(response: aiohttp.ClientResponse) -> None:
             pass
 
 
-@DOORS.check("a policy is checked before it holds, and what is wrong is told with its line")
+@AUTH.check("a policy is checked before it holds, and what is wrong is told with its line")
 async def _(broker: Broker) -> None:
     said, path = {"Content-Type": "application/toml"}, "/policy?dry_run=1"
     good = b'[default]\nsee = "allow"\npublish = "allow"\n'

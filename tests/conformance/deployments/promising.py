@@ -9,7 +9,7 @@ from tests.conformance.deployments.checks import Group
 from tests.conformance.deployments.hearing import Ear
 
 GUARANTEES = Group("guarantees")
-STANDING = Group("standing")
+STATUS = Group("status")
 
 _TURTLE = {"Content-Type": "text/turtle"}
 
@@ -84,7 +84,7 @@ async def _(broker: Broker) -> None:
     assert id not in str(told), "a receipt names what it erases"
 
 
-@STANDING.check("health tells how far log, matching and history are")
+@STATUS.check("health tells how far log, matching and history are")
 async def _(broker: Broker) -> None:
     answer = await broker.call("GET", "/health")
     told = answer.json()
@@ -92,13 +92,13 @@ async def _(broker: Broker) -> None:
     assert told["matched"] <= told["head"], told
 
 
-@STANDING.check("every answer says of which broker it is")
+@STATUS.check("every answer says of which broker it is")
 async def _(broker: Broker) -> None:
     answers = [await broker.call("GET", path) for path in ("/", "/health", "/subscriptions")]
     assert len({each.headers["Edge-Id"] for each in answers}) == 1, [each.headers for each in answers]
 
 
-@STANDING.check("metrics are there for Prometheus")
+@STATUS.check("metrics are there for Prometheus")
 async def _(broker: Broker) -> None:
     answer = await broker.expect(200, "GET", "/metrics")
     assert b"# TYPE triplewire_events_published_total counter" in answer.body

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from tests.conformance.deployments.admitting import DOORS
+from tests.conformance.deployments.admitting import AUTH
 from tests.conformance.deployments.asking import QUERY, SUBSCRIBE
 from tests.conformance.deployments.brokers import broker_at
 from tests.conformance.deployments.checks import Check, Finding, put
 from tests.conformance.deployments.consuming import CONSUME
-from tests.conformance.deployments.promising import GUARANTEES, STANDING
+from tests.conformance.deployments.promising import GUARANTEES, STATUS
 from tests.conformance.deployments.publishing import PUBLISH
 from tests.conformance.deployments.refusing import PROBLEMS
 from tests.conformance.deployments.speaking import DIALECTS
 
-GROUPS = (PUBLISH, CONSUME, SUBSCRIBE, QUERY, PROBLEMS, GUARANTEES, DIALECTS, DOORS, STANDING)
+GROUPS = (PUBLISH, CONSUME, SUBSCRIBE, QUERY, PROBLEMS, GUARANTEES, DIALECTS, AUTH, STATUS)
 
 
 def chosen(groups: Collection[str] = (), *, live: bool = True, closed: bool = True) -> list[Check]:
