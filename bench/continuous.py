@@ -38,7 +38,7 @@ from bench.processes import Broker, listen, publish_bodies, publish_steadily, st
 from triplewire.client import AsyncClient
 from triplewire.model import parse_position
 from triplewire.model.errors import Unavailable, Unsupported
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 
 BASE_QUERIES = 1_000
 """Questions beside which growth is measured."""
@@ -128,7 +128,7 @@ class Session:
     published: int = 0
 
     def __post_init__(self) -> None:
-        self.outbox = SqliteOutbox(self.broker.settings.continuous_outbox)
+        self.outbox = SqliteOutbox(self.broker.settings.outbox)
 
     async def register(self, **options: int) -> tuple[float, float]:
         """Register all questions in bulk. Return the seconds until they were made, and until the pipeline knows all."""
@@ -161,7 +161,7 @@ class Session:
     async def wait_passed(self, position: int) -> None:
         """Wait until continuous queries have taken in all up to a position. Raises Unavailable without progress."""
         head, since = -1, time.perf_counter()
-        while (now := self.outbox.head()) < position:
+        while (now := self.outbox.head(OutboxLane.CONTINUOUS)) < position:
             if now != head:
                 head, since = now, time.perf_counter()
             if time.perf_counter() - since > PATIENCE:

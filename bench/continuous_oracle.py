@@ -36,7 +36,7 @@ from bench.harness import Disagreement
 from triplewire.config import Settings
 from triplewire.model import MATCHES
 from triplewire.model.clock import SystemClock
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
@@ -196,9 +196,9 @@ class DeliveredAnswers:
     @classmethod
     def read(cls, outbox: SqliteOutbox, after: int) -> DeliveredAnswers:
         tables = [MATCHES.empty_table()]
-        while chunks := outbox.read(after, 100):
+        while chunks := outbox.read(after, 100, OutboxLane.CONTINUOUS):
             tables += [chunk.matches for chunk in chunks]
-            after = chunks[-1].upto
+            after = chunks[-1].position
         return cls(pa.concat_tables(tables))
 
     @property

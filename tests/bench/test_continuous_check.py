@@ -29,7 +29,7 @@ from triplewire.config import Settings
 from triplewire.model import MATCHES
 from triplewire.model.clock import SystemClock
 from triplewire.model.subscriptions import ContinuousQuery, query_to_value
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import QUERY
 
@@ -88,8 +88,8 @@ def test_a_wrong_term_ends_the_run() -> None:
 def test_answers_are_read_from_the_outbox_after_a_position(tmp_path: Path) -> None:
     outbox = SqliteOutbox(tmp_path / "outbox.db")
     rows = [{"position": at, "group": 5, "value": float(at), "terms": ["0", "<urn:a>"]} for at in (3, 7, 9)]
-    outbox.write(0, 4, pa.Table.from_pylist(rows[:1], schema=MATCHES))
-    outbox.write(1, 9, pa.Table.from_pylist(rows[1:], schema=MATCHES))
+    outbox.write(0, 4, pa.Table.from_pylist(rows[:1], schema=MATCHES), OutboxLane.CONTINUOUS)
+    outbox.write(1, 9, pa.Table.from_pylist(rows[1:], schema=MATCHES), OutboxLane.CONTINUOUS)
     found = DeliveredAnswers.read(outbox, 4)
     outbox.close()
     assert found.rows.newest.tolist() == [7, 9]

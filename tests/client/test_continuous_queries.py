@@ -15,6 +15,7 @@ from tests.http.resources.test_query_routes import controlled
 from triplewire.client import AsyncClient, Client
 from triplewire.model import MATCHES, format_position, parse_position
 from triplewire.model.errors import InvalidField, NotFound, Unsupported
+from triplewire.storage.outbox import OutboxLane
 
 TEXT = PLAIN.format("a", 1)
 
@@ -25,7 +26,8 @@ def answer(at: House, made: dict[str, Any], position: int) -> None:
     assert stored is not None
     assert stored.value is not None
     row = {"position": position, "group": stored.value["group"], "value": float(position), "terms": ["0", "<urn:c>"]}
-    at.edge.parts.ongoing_outbox.write(at.batches, at.twin.log.head(), pa.Table.from_pylist([row], schema=MATCHES))
+    table = pa.Table.from_pylist([row], schema=MATCHES)
+    at.outbox.write(at.batches, at.twin.log.head(), table, OutboxLane.CONTINUOUS)
     at.batches += 1
 
 

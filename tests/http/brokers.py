@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.http.harness import House, Restless, house
+from tests.http.harness import House, house
 from triplewire.http.app import EdgeParts
 from triplewire.http.resources import access_control
 from triplewire.http.resources.explain import SubscriptionExplainer
@@ -26,7 +26,7 @@ from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LakeEntries
 from triplewire.storage.lake.ports import CommitBatch
 from triplewire.storage.log.ports import LogRetention, Publication
-from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.security import PolicyStore
 
 CLASSES = ("Animal", "Dog", "Cat")
@@ -50,7 +50,6 @@ class Broker:
     at: House
     lake: DeltaLake
     folder: Path
-    slow: MemoryOutbox
     events: dict[int, int] = field(default_factory=dict)
     """The number of the event at each position."""
     _stored: int = 0
@@ -77,7 +76,7 @@ class Broker:
         """What the query of the slow lane does: here, everything once more."""
         registry, log, head, evaluator = self.at.twin.registry, self.at.twin.log, self.at.twin.log.head(), Evaluator()
         evaluator.apply(registry.changes(0, head), head)
-        self.slow.write(0, head, evaluator.match(log.read(0, head, 1_000)))
+        self.at.outbox.write(0, head, evaluator.match(log.read(0, head, 1_000)), OutboxLane.SLOW)
 
     def store(self) -> None:
         """What its second query does."""
@@ -111,7 +110,7 @@ class Broker:
 @asynccontextmanager
 async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[Broker]:
     lake = DeltaLake(folder)
-    archive, slow = LakeEntries(lake), MemoryOutbox()
+    archive = LakeEntries(lake)
 
     def whole(parts: EdgeParts) -> EdgeParts:
         chronicle = EventHistory(parts.log, archive)
@@ -123,8 +122,7 @@ async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[
             *registry_routes(subscriptions, OntologyManager(parts.registry), insights),
             *access_control.policy_routes(PolicyStore(parts.registry, subscriptions.sightings)),
         ]
-        parts = replace(parts, routes=served, archive=archive, slow_outbox=slow, slow_watch=Restless())
-        return replace(parts, authenticators=authenticators)
+        return replace(parts, routes=served, archive=archive, authenticators=authenticators)
 
     async with house(change=whole) as at:
-        yield Broker(at, lake, folder, slow)
+        yield Broker(at, lake, folder)

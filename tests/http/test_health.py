@@ -12,7 +12,7 @@ from triplewire.config.status import HEARTBEAT_STALE_SECONDS, Heartbeat
 from triplewire.http.health import LAGGING_SECONDS
 from triplewire.model import MATCHES, format_position
 from triplewire.model.clock import ManualClock
-from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.outbox import OutboxLane
 
 NOW = ManualClock().now()
 READY = Heartbeat("ready", NOW, 1)
@@ -87,14 +87,13 @@ def test_listeners_are_counted() -> None:
 
 
 def test_the_slow_lane_is_told_apart_and_does_not_make_the_broker_lag() -> None:
-    slow = MemoryOutbox()
 
     async def scene() -> None:
-        async with house(heartbeat=lambda: READY, change=lambda parts: replace(parts, slow_outbox=slow)) as at:
+        async with house(heartbeat=lambda: READY) as at:
             (position,) = at.append(1)
             at.match([])
             assert (await health(at))[1]["lanes"] == {}
-            slow.write(0, position, MATCHES.empty_table())
+            at.outbox.write(0, position, MATCHES.empty_table(), OutboxLane.SLOW)
             at.append(2, 3)
             at.twin.clock.advance(1)
             at.match([])
@@ -110,14 +109,13 @@ def test_the_slow_lane_is_told_apart_and_does_not_make_the_broker_lag() -> None:
 def test_continuous_queries_are_told_of_by_the_pipeline() -> None:
     """How much is kept for them, how evenly the work is spread, and how far behind they are; nothing where there are
     none."""
-    ongoing = MemoryOutbox()
     told = {"queries": 3, "state_rows": 70, "state_bytes": 900, "loads": [4, 0], "addresses": 1}
     beats = [READY, replace(READY, detail={"ongoing": told})]
 
     async def scene() -> None:
-        async with house(heartbeat=lambda: beats[0], change=lambda parts: replace(parts, ongoing_outbox=ongoing)) as at:
+        async with house(heartbeat=lambda: beats[0]) as at:
             (position,) = at.append(1)
-            ongoing.write(0, position, MATCHES.empty_table())
+            at.outbox.write(0, position, MATCHES.empty_table(), OutboxLane.CONTINUOUS)
             at.append(2)
             found = (await health(at))[1]
             assert (found["queries"], found["lanes"]) == ({}, {})

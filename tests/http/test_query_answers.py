@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.http.auth.test_auth import Acquaintances, bearer
-from tests.http.harness import Ear, House, Restless, house, run
+from tests.http.harness import Ear, House, house, run
 from triplewire.client.feeds import SseMessage
 from triplewire.http.app import EdgeParts
 from triplewire.http.formats import notifications
@@ -22,7 +22,7 @@ from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, Query
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator
 from triplewire.storage.log.ports import LogRetention, Publication
-from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.subscriptions import QUERY
 
 PATH = "/queries/q/answers"
@@ -37,7 +37,6 @@ class Road:
     """An edge, and what the third query of the pipeline writes."""
 
     at: House
-    outbox: MemoryOutbox
     batches: int = field(default=0)
 
     def register(self, query: ContinuousQuery = PLAIN) -> ContinuousQuery:
@@ -49,7 +48,8 @@ class Road:
         return self.at.twin.registry.put([(QUERY, query.id, value)])[0]
 
     def answer(self, *rows: dict[str, Any]) -> None:
-        self.outbox.write(self.batches, self.at.twin.log.head(), pa.Table.from_pylist([*rows], schema=MATCHES))
+        table = pa.Table.from_pylist([*rows], schema=MATCHES)
+        self.at.outbox.write(self.batches, self.at.twin.log.head(), table, OutboxLane.CONTINUOUS)
         self.batches += 1
 
     def publish(self, *ids: str, stream: str = "hot") -> list[int]:
@@ -65,13 +65,11 @@ class Road:
 
 @asynccontextmanager
 async def road(*authenticators: Authenticator) -> AsyncIterator[Road]:
-    outbox = MemoryOutbox()
-
     def with_queries(parts: EdgeParts) -> EdgeParts:
-        return replace(parts, ongoing_outbox=outbox, ongoing_watch=Restless(), authenticators=authenticators)
+        return replace(parts, authenticators=authenticators)
 
     async with house(change=with_queries) as at:
-        yield Road(at, outbox)
+        yield Road(at)
 
 
 def row(position: int, oldest: int, *terms: str | None, group: int = 7) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,9 +20,8 @@ from triplewire.service.wiring import open_stores, pipeline_ports
 from triplewire.spark.jobs.ports import ErasableStores
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
-from triplewire.storage.log.ports import OutboxChunk
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxChunk, OutboxLane, SqliteOutbox
 
 
 def die_at(here: str, point: str) -> None:
@@ -36,23 +35,25 @@ class DeadlyOutbox:
 
     outbox: SqliteOutbox
     point: str
-    name: str = "outbox"
 
-    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
         if matches.num_rows:
-            die_at(f"before-{self.name}", self.point)
-        self.outbox.write(batch, upto, matches)
+            die_at(f"before-{lane}", self.point)
+        self.outbox.write(batch, position, matches, lane)
         if matches.num_rows:
-            die_at(f"after-{self.name}", self.point)
+            die_at(f"after-{lane}", self.point)
 
-    def read(self, after: int, limit: int) -> list[OutboxChunk]:
-        return self.outbox.read(after, limit)
+    def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
+        return self.outbox.read(after, limit, lane)
 
-    def head(self) -> int:
-        return self.outbox.head()
+    def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
+        return self.outbox.head(lane)
 
     def trim(self, before: int) -> int:
         return self.outbox.trim(before)
+
+    def erase(self, positions: Collection[int]) -> int:
+        return self.outbox.erase(positions)
 
 
 @dataclass
@@ -79,14 +80,6 @@ class DeadlyLake:
 
 def open_outbox(settings: Settings, point: str, run: str) -> DeadlyOutbox:
     return DeadlyOutbox(SqliteOutbox(settings.outbox, run), point)
-
-
-def open_slow(settings: Settings, point: str, run: str) -> DeadlyOutbox:
-    return DeadlyOutbox(SqliteOutbox(settings.slow_outbox, run), point, "slow")
-
-
-def open_ongoing(settings: Settings, point: str, run: str) -> DeadlyOutbox:
-    return DeadlyOutbox(SqliteOutbox(settings.continuous_outbox, run), point, "ongoing")
 
 
 @dataclass
@@ -117,8 +110,6 @@ def main(point: str) -> None:
     ports = replace(
         pipeline_ports(settings),
         open_outbox=partial(open_outbox, settings, point),
-        open_slow=partial(open_slow, settings, point),
-        open_ongoing=partial(open_ongoing, settings, point),
         open_lake=partial(open_lake, settings, point),
         open_stores=partial(stores, settings, point),
     )

@@ -77,7 +77,7 @@ async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(
     async with edge(settings) as (_, client):
         made = await client.subscribe(EVERYTHING, kind="bindings")
         number = 0
-        for point in ("before-outbox", "after-outbox", "before-lake", "after-lake"):
+        for point in ("before-fast", "after-fast", "before-lake", "after-lake"):
             await client.publish("crash", [event(each) for each in range(number, number + 50)])
             number += 50
             pipeline = await faulty_pipeline(settings, point)

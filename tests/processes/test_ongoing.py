@@ -24,7 +24,7 @@ from triplewire.model import END
 from triplewire.model.clock import SystemClock
 from triplewire.model.events import parse_position
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
@@ -72,8 +72,8 @@ async def publish(client: AsyncClient, found: list[Published], start: int, stop:
 
 
 async def until_answered(settings: Settings, pipeline: Process, position: int) -> SqliteOutbox:
-    outbox = SqliteOutbox(settings.continuous_outbox)
-    while outbox.head() < position:
+    outbox = SqliteOutbox(settings.outbox)
+    while outbox.head(OutboxLane.CONTINUOUS) < position:
         assert pipeline.returncode is None
         await asyncio.sleep(LOOK_SECONDS)
     return outbox
@@ -82,7 +82,7 @@ async def until_answered(settings: Settings, pipeline: Process, position: int) -
 def told(outbox: SqliteOutbox, settings: Settings, ids: list[str]) -> Counter[Key]:
     """As the edge tells it: of each group, what came after a query was registered."""
     registry, found = SqliteRegistry(settings.log, SystemClock()), Counter[Key]()
-    rows = [row for chunk in outbox.read(0, 10_000) for row in chunk.matches.to_pylist()]
+    rows = [row for chunk in outbox.read(0, 10_000, OutboxLane.CONTINUOUS) for row in chunk.matches.to_pylist()]
     for number, id in enumerate(ids):
         change = registry.get(QUERY, id)
         assert change is not None
@@ -153,7 +153,7 @@ async def test_answers_are_the_same_bag_through_kills_at_the_worst_moments(setti
         construct = f"CONSTRUCT {{ ?car <{EX}near> ?road }} WHERE {{ {' . '.join(map(' '.join, JOIN))} }}"
         derived = await register(settings, construct, into="derived", streams=["city"])
         number = 3
-        for point in ("before-ongoing", "after-ongoing"):
+        for point in ("before-continuous", "after-continuous"):
             await publish(client, published, number, number + 30)
             number += 30
             pipeline = await faulty_pipeline(settings, point)

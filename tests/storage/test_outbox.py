@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.model import MATCHES
-from triplewire.storage import outbox as store
-from triplewire.storage.log.ports import OutboxChunk
+from triplewire.storage.outbox import OutboxChunk, OutboxLane
 from triplewire.testing import TWIN_KINDS, Crash, Fault, FaultyOutbox, Twin, open_twin
 
 
@@ -43,20 +42,17 @@ def test_a_batch_is_one_chunk_and_comes_back_as_it_was(stores: Twin) -> None:
     outbox = stores.outbox("run")
     outbox.write(0, 5, matches(1, 2, 2, 5))
     (chunk,) = outbox.read(0, 10)
-    assert chunk.upto == chunk.sequence == outbox.head() == 5
+    assert chunk.position == outbox.head() == 5
     assert chunk.matches.equals(matches(1, 2, 2, 5))
     assert chunk.matches.schema == MATCHES
 
 
-def test_a_batch_of_many_matches_is_several_chunks_with_all_of_a_position_in_one(
-    stores: Twin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_of_many_matches_is_several_chunks_with_all_of_a_position_in_one(stores: Twin) -> None:
     many = matches(5, 2, 2, 7, 2, 5, 3, 7)
-    monkeypatch.setattr(store, "OUTBOX_CHUNK_BYTES", many.nbytes // 3)
-    outbox = stores.outbox("run")
+    outbox = stores.outbox("run", chunk_bytes=many.nbytes // 3)
     outbox.write(0, 9, many)
     chunks = outbox.read(0, 10)
-    assert [(each.upto, each.matches["position"].to_pylist()) for each in chunks] == [
+    assert [(each.position, each.matches["position"].to_pylist()) for each in chunks] == [
         (2, [2, 2, 2]),
         (5, [3, 5, 5]),
         (9, [7, 7]),
@@ -70,7 +66,7 @@ def test_chunks_are_read_in_order_after_a_sequence_number(stores: Twin) -> None:
         outbox.write(batch, at, matches(at))
     first, second = outbox.read(0, 2)
     assert told([first, second]) == [10, 20]
-    assert told(outbox.read(second.sequence, 2)) == [30]
+    assert told(outbox.read(second.position, 2)) == [30]
     assert outbox.read(30, 2) == []
 
 
@@ -95,7 +91,7 @@ def test_a_new_run_counts_batches_anew_and_repeats_no_match(stores: Twin) -> Non
     fresh.write(0, 3, matches(1))
     fresh.write(1, 7, matches(4, 6))
     assert told(fresh.read(0, 10)) == [1, 4, 6]
-    assert [chunk.upto for chunk in fresh.read(0, 10)] == [5, 7]
+    assert [chunk.position for chunk in fresh.read(0, 10)] == [5, 7]
     assert fresh.head() == 7
 
 
@@ -115,6 +111,28 @@ def test_trim_drops_chunks_that_end_below_a_position_and_keeps_the_head(stores: 
     assert outbox.head() == 30
     outbox.write(2, 30, matches(30))
     assert outbox.read(0, 10) == []
+
+
+def test_lanes_have_heads_chunks_and_batches_of_their_own(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    outbox.write(0, 9, matches(8))
+    outbox.write(0, 5, matches(2, 4), OutboxLane.SLOW)
+    outbox.write(1, 5, matches(4), OutboxLane.SLOW)
+    assert [outbox.head(lane) for lane in OutboxLane] == [9, 5, 0]
+    assert [told(outbox.read(0, 10, lane)) for lane in OutboxLane] == [[8], [2, 4], []]
+    outbox.write(0, 9, matches(8), OutboxLane.CONTINUOUS)
+    assert told(outbox.read(0, 10, OutboxLane.CONTINUOUS)) == [8]
+
+
+def test_trim_and_erase_concern_all_lanes(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    for lane in OutboxLane:
+        outbox.write(0, 5, matches(5), lane)
+        outbox.write(1, 9, matches(8, 9), lane)
+    assert outbox.trim(6) == 3
+    assert outbox.erase([9]) == 3
+    assert [told(outbox.read(0, 10, lane)) for lane in OutboxLane] == [[8]] * 3
+    assert [outbox.head(lane) for lane in OutboxLane] == [9] * 3
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])

@@ -170,14 +170,6 @@ class Settings:
         return self.data / "outbox.db"
 
     @property
-    def slow_outbox(self) -> Path:
-        return self.data / "outbox-slow.db"
-
-    @property
-    def continuous_outbox(self) -> Path:
-        return self.data / "outbox-continuous.db"
-
-    @property
     def webhooks(self) -> Path:
         """Progress, dead letters and secrets of webhooks."""
         return self.data / "webhooks.db"

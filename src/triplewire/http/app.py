@@ -85,8 +85,7 @@ from triplewire.model.errors import TriplewireError
 from triplewire.rdf.checks import BODY_BYTES
 from triplewire.security import EVERYONE
 from triplewire.security.principals import Authenticator, principal_of
-from triplewire.storage.log.ports import Outbox
-from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.outbox import Outbox, OutboxLane
 from triplewire.storage.registry.erasure import latest_erasure_change
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore
@@ -116,6 +115,24 @@ class IdleWatch:
         return False
 
 
+class SharedWatch:
+    """Shares a watch: each instance reports every change once."""
+
+    def __init__(self, watch: ChangeWatch, others: list[SharedWatch]) -> None:
+        """`others` are the instances that share the watch; this one is added to them."""
+        self._watch = watch
+        self._all = others
+        self._changed = False
+        others.append(self)
+
+    def changed(self) -> bool:
+        if self._watch.changed():
+            for each in self._all:
+                each._changed = True
+        changed, self._changed = self._changed, False
+        return changed
+
+
 @dataclass(frozen=True)
 class EdgeParts:
     """What an edge is made of. Whoever gives the parts closes them, after the application."""
@@ -136,12 +153,6 @@ class EdgeParts:
     """How much of streams is remembered for those who come back."""
     routes: Iterable[web.RouteDef] = ()
     """Routes of others, such as control's; their errors become problem documents like ours."""
-    slow_outbox: Outbox = field(default_factory=MemoryOutbox)
-    """Of the slow lane, and who watches it; nothing comes by one in memory."""
-    slow_watch: ChangeWatch = field(default_factory=IdleWatch)
-    ongoing_outbox: Outbox = field(default_factory=MemoryOutbox)
-    """Likewise, the answers of continuous queries."""
-    ongoing_watch: ChangeWatch = field(default_factory=IdleWatch)
     services: tuple[str, ...] = ()
     """The endpoints that SERVICE may ask."""
     origins: tuple[str, ...] = ()
@@ -206,17 +217,22 @@ class Edge:
         subscriptions = SubscriptionCache(parts.registry, parts.log, self.readers)
         self.matches = MatchSource(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, load=load)
         self.slow = MatchSource(
-            parts.slow_outbox, parts.log, subscriptions, self.readers, parts.metrics, slow=True, load=load
+            parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, lane=OutboxLane.SLOW, load=load
         )
         queries = ContinuousQueryCache(parts.registry, parts.log, self.readers)
-        self.ongoing = MatchSource(parts.ongoing_outbox, parts.log, queries, self.readers, parts.metrics, load=load)
+        self.ongoing = MatchSource(
+            parts.outbox, parts.log, queries, self.readers, parts.metrics, lane=OutboxLane.CONTINUOUS, load=load
+        )
         self.pasts = SubscriptionBackfill(parts.log, parts.archive, parts.registry, self.historians)
         self.leases = Leases(parts.registry, parts.clock, self.readers)
         self.log_tail = Poller(parts.log_watch, self._follow_log, parts.metrics, LOG_TAIL_SECONDS)
         self.strain_tail = Poller(IdleWatch(), self._follow_strains, parts.metrics)
-        self.outbox_tail = Poller(parts.outbox_watch, self.matches.step, parts.metrics)
-        self.slow_tail = Poller(parts.slow_watch, self.slow.step, parts.metrics)
-        self.ongoing_tail = Poller(parts.ongoing_watch, self._follow_answers, parts.metrics)
+        # Each lane has a poller of its own, so that none waits for another.
+        watches: list[SharedWatch] = []
+        self.outbox_tail, self.slow_tail, self.ongoing_tail = (
+            Poller(SharedWatch(parts.outbox_watch, watches), step, parts.metrics)
+            for step in (self.matches.step, self.slow.step, self._follow_answers)
+        )
         rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room, self.ongoing.room)
         self.reception = Acceptor(
             rooms, parts.log, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
@@ -272,8 +288,7 @@ class Edge:
 
     def routes(self) -> list[web.RouteDef]:
         parts, read = self.parts, self.readers
-        outboxes = (parts.slow_outbox, parts.ongoing_outbox)
-        sources = HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock, *outboxes)
+        sources = HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
         resources = (
             self.publications,
             self.publishings,

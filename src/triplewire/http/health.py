@@ -38,7 +38,8 @@ from triplewire.http.ports import CommitQueue, EdgeLog, ThreadPool
 from triplewire.model import Event, LimitReached, format_position
 from triplewire.model.clock import Clock
 from triplewire.security import Verb
-from triplewire.storage.log.ports import Outbox, Publication
+from triplewire.storage.log.ports import Publication
+from triplewire.storage.outbox import Outbox, OutboxLane
 
 TRACED_EVENTS: Final = 128
 """Events of one batch, or of one pass of a feed, of which spans are told: a collector is told of examples. A batch of
@@ -105,17 +106,15 @@ class HealthSources:
     heartbeat: Callable[[], Heartbeat]
     stored: Callable[[], int] | None
     clock: Clock
-    slow: Outbox
-    ongoing: Outbox
 
     def read(self) -> HealthReport:
-        matched, slow, head = self.outbox.head(), self.slow.head(), self.log.head()
+        matched, slow, head = self.outbox.head(), self.outbox.head(OutboxLane.SLOW), self.log.head()
         age = self._age(matched, head)
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
         ongoing = beat.detail.get("ongoing", {})
         lanes = {"slow": self._behind(slow, head)} if slow else {}
-        lanes |= {"ongoing": self._behind(self.ongoing.head(), head)} if ongoing else {}
+        lanes |= {"ongoing": self._behind(self.outbox.head(OutboxLane.CONTINUOUS), head)} if ongoing else {}
         lake = beat.detail.get("lake", {})
         reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in LimitReached}
         pipeline, told = self._pipeline(beat), _summarize_queries(ongoing)

@@ -170,10 +170,6 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
         log = ErasureView(whole, partial(pending_erasures, registry))
         outbox = SqliteOutbox(settings.outbox)
         closing.callback(outbox.close)
-        slow = SqliteOutbox(settings.slow_outbox)
-        closing.callback(slow.close)
-        ongoing = SqliteOutbox(settings.continuous_outbox)
-        closing.callback(ongoing.close)
         lake = DeltaLake(settings.lake)
         archive = LakeEntries(lake, pending=partial(pending_erasures, registry))
         queries = _start_queries(settings)
@@ -216,10 +212,6 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             answers=queries,
             log_watch=CommitWatch(settings.log),
             outbox_watch=CommitWatch(settings.outbox),
-            slow_outbox=slow,
-            slow_watch=CommitWatch(settings.slow_outbox),
-            ongoing_outbox=ongoing,
-            ongoing_watch=CommitWatch(settings.continuous_outbox),
             heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
             stored=lambda: lake.files().upto,

@@ -28,8 +28,7 @@ from triplewire.storage.registry.sqlite import SqliteRegistry
 def open_stores(settings: Settings) -> ErasableStores:
     registry = SqliteRegistry(settings.log, SystemClock())
     log = SqliteLog(settings.log, SystemClock())
-    outbox, slow, ongoing = map(SqliteOutbox, (settings.outbox, settings.slow_outbox, settings.continuous_outbox))
-    return ErasableStores(registry, log, outbox, slow, ongoing, StateGenerations(settings.continuous_state))
+    return ErasableStores(registry, log, SqliteOutbox(settings.outbox), StateGenerations(settings.continuous_state))
 
 
 def _open_archive(lake: Path) -> LakeEntries:
@@ -46,8 +45,6 @@ def pipeline_ports(settings: Settings) -> JobPorts:
         open_log=partial(open_log, settings.log.absolute()),
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
-        open_slow=partial(SqliteOutbox, settings.slow_outbox.absolute()),
-        open_ongoing=partial(SqliteOutbox, settings.continuous_outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         open_archive=partial(_open_archive, settings.lake.absolute()),
         open_background=partial(_open_static_data, settings.lake.absolute(), settings.log.absolute()),

@@ -1,20 +1,25 @@
-"""The outbox carries matches from the pipeline to the edges.
+"""The outbox carries matches from the pipeline to the edges, in one store with three lanes.
 
 ```
-progress   head: matched up to here        runs   run → its newest batch        chunks   upto → matches
+progress   lane → head: everything is matched up to here
+runs       lane, run → the newest batch that was written
+chunks     lane, position → matches of a batch that ends there
 ```
-A write moves all three at once. Matches at or below `head` were written before and are dropped.
+A write changes all three in one transaction. Matches at or below the head of a lane were written before and are
+dropped.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,160 +28,227 @@ import pyarrow.compute as pc
 
 from triplewire.model import END, MATCHES
 from triplewire.storage import sqlite
-from triplewire.storage.log.ports import OutboxChunk
 
 OUTBOX_CHUNK_BYTES: Final = 16 * 1024 * 1024
-"""Matches that lie together in an outbox, unless they are of one position: those who tell them read them at once."""
+"""Matches in one chunk of the outbox, unless they are all of one position: an edge reads a chunk at once."""
+
+Positions = npt.NDArray[np.int64]
 
 
-Numbers = npt.NDArray[np.int64]
+class OutboxLane(StrEnum):
+    """Lanes have heads of their own, so that none waits for another."""
 
-SCHEMA = {
-    "progress": "CREATE TABLE progress AS SELECT 0 AS head",
-    "runs": "CREATE TABLE runs (run TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
-    "chunks": "CREATE TABLE chunks (upto INTEGER PRIMARY KEY, matches BLOB NOT NULL)",
+    FAST = "fast"
+    """Matches of subscriptions."""
+    SLOW = "slow"
+    """Matches of subscriptions whose shapes are too expensive for the fast lane."""
+    CONTINUOUS = "continuous"
+    """Answers of continuous queries. Such a match spans events: from the position in `value` to its own."""
+
+
+@dataclass(frozen=True)
+class OutboxChunk:
+    """Matches of one batch. Chunks of a lane do not overlap, so a reader that resumes after a position reads from
+    there."""
+
+    position: int
+    """The position up to which everything is in this chunk and those before it."""
+    matches: pa.Table
+
+
+class Outbox(Protocol):
+    """Matches on their way from the pipeline to the edges.
+
+    A run of a job numbers its batches from 0 on and writes them in order; an outbox is opened for one run, and all runs
+    share the chunks. Called from any thread.
+    """
+
+    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
+        """Store the matches of a batch that ends at `position`; return only when they are durable.
+
+        A batch that was written before is left as it is, and matches at or below the head are dropped: no match is
+        handed out twice, whether a batch is replayed or a new run begins further back. Raises StorageFull.
+        """
+
+    def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
+        """At most `limit` chunks with positions above `after`, in order. Batches without matches have none."""
+
+    def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
+        """The position up to which everything was matched; 0 before the first batch."""
+
+    def trim(self, before: int) -> int:
+        """Drop chunks of all lanes that end below a position; return their number."""
+
+    def erase(self, positions: Collection[int]) -> int:
+        """Delete the matches of the events at these positions, in all lanes, so that no byte of them is left; return
+        their number.
+
+        A match that spans events is deleted if such a position lies in its range: the events in between are not
+        known. Doing it again does nothing. Raises StorageFull, or Unavailable where a reader is in the way; then it is
+        to be done again.
+        """
+
+
+_SCHEMA = {
+    "progress": "CREATE TABLE progress (lane TEXT PRIMARY KEY, head INTEGER NOT NULL) WITHOUT ROWID",
+    "runs": "CREATE TABLE runs (lane TEXT, run TEXT, batch INTEGER NOT NULL, PRIMARY KEY (lane, run)) WITHOUT ROWID",
+    "chunks": "CREATE TABLE chunks (lane TEXT, position INTEGER, matches BLOB NOT NULL, PRIMARY KEY (lane, position))",
 }
 
-_HEAD = "SELECT head FROM progress"
-_ADVANCE = "UPDATE progress SET head = max(head, ?)"
-_BATCH = "SELECT batch FROM runs WHERE run = ?"
-_DONE = "INSERT OR REPLACE INTO runs (run, batch) VALUES (?, ?)"
-_INSERT = "INSERT INTO chunks (upto, matches) VALUES (?, ?)"
-_READ = "SELECT upto, matches FROM chunks WHERE upto > ? ORDER BY upto LIMIT ?"
-_FROM = "SELECT upto FROM chunks WHERE upto >= ? ORDER BY upto"
-_ONE = "SELECT matches FROM chunks WHERE upto = ?"
-_LEAVE = "UPDATE chunks SET matches = ? WHERE upto = ?"
-_DROP = "DELETE FROM chunks WHERE upto = ?"
-_TRIM = "DELETE FROM chunks WHERE upto < ?"
+_HEAD = "SELECT head FROM progress WHERE lane = ?"
+_ADVANCE = "INSERT INTO progress VALUES (?, ?) ON CONFLICT DO UPDATE SET head = max(head, excluded.head)"
+_BATCH = "SELECT batch FROM runs WHERE lane = ? AND run = ?"
+_DONE = "INSERT OR REPLACE INTO runs (lane, run, batch) VALUES (?, ?, ?)"
+_INSERT = "INSERT INTO chunks (lane, position, matches) VALUES (?, ?, ?)"
+_READ = "SELECT position, matches FROM chunks WHERE lane = ? AND position > ? ORDER BY position LIMIT ?"
+_FROM = "SELECT lane, position FROM chunks WHERE position >= ? ORDER BY lane, position"
+_ONE = "SELECT matches FROM chunks WHERE lane = ? AND position = ?"
+_REDUCE = "UPDATE chunks SET matches = ? WHERE lane = ? AND position = ?"
+_DROP = "DELETE FROM chunks WHERE lane = ? AND position = ?"
+_TRIM = "DELETE FROM chunks WHERE position < ?"
 
 
 class SqliteOutbox:
-    """Chunks in a file that one pipeline writes and any number of edges read."""
+    """The outbox in a file that one pipeline writes and any number of edges read.
 
-    def __init__(self, path: Path, run: str = "") -> None:
-        """`run` tells one sequence of batches from another: a pipeline with a new checkpoint is a new run."""
+    The jobs of the pipeline write their lanes at the same time. So a transaction holds only the writes: matches are
+    encoded before it begins.
+    """
+
+    def __init__(self, path: Path, run: str = "", *, chunk_bytes: int = OUTBOX_CHUNK_BYTES) -> None:
+        """`run` names a sequence of batches: a job with a new checkpoint is a new run."""
         self._run = run
-        self._database = sqlite.Database(path, SCHEMA)
+        self._chunk_bytes = chunk_bytes
+        self._database = sqlite.Database(path, _SCHEMA)
 
-    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
+    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
+        head = self.head(lane)
+        chunks = self._encode(matches, head, position)
         with self._database.writing() as connection:
-            (done,) = connection.execute(_BATCH, (self._run,)).fetchone() or (-1,)
+            (done,) = connection.execute(_BATCH, (lane, self._run)).fetchone() or (-1,)
             if batch <= done:
                 return
-            (head,) = connection.execute(_HEAD).fetchone()
-            fresh = _drop_written(matches, head)
-            connection.executemany(_INSERT, ((end, _encode(part)) for end, part in _split_matches(fresh, upto)))
-            connection.execute(_ADVANCE, (upto,))
-            connection.execute(_DONE, (self._run, batch))
+            (newest,) = connection.execute(_HEAD, (lane,)).fetchone() or (0,)
+            if newest != head:
+                chunks = self._encode(matches, newest, position)
+            connection.executemany(_INSERT, ((lane, end, chunk) for end, chunk in chunks))
+            connection.execute(_ADVANCE, (lane, position))
+            connection.execute(_DONE, (lane, self._run, batch))
 
-    def read(self, after: int, limit: int) -> list[OutboxChunk]:
+    def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         with self._database.reading() as connection:
-            found = connection.execute(_READ, (after, limit)).fetchall()
-        return [OutboxChunk(upto, upto, _decode(matches)) for upto, matches in found]
+            rows = connection.execute(_READ, (lane, after, limit)).fetchall()
+        return [OutboxChunk(position, _decode(matches)) for position, matches in rows]
 
-    def head(self) -> int:
+    def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         with self._database.reading() as connection:
-            (head,) = connection.execute(_HEAD).fetchone()
+            (head,) = connection.execute(_HEAD, (lane,)).fetchone() or (0,)
         return int(head)
 
     def trim(self, before: int) -> int:
         with self._database.writing() as connection:
             return connection.execute(_TRIM, (before,)).rowcount
 
-    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
+    def erase(self, positions: Collection[int]) -> int:
         with self._database.reading() as connection:
-            chunks = [upto for (upto,) in connection.execute(_FROM, (min(positions, default=END),)).fetchall()]
-        gone = np.sort(np.fromiter(positions, np.int64, len(positions)))
-        dropped = sum(self._erased(upto, gone, across) for upto in chunks)
+            chunks = connection.execute(_FROM, (min(positions, default=END),)).fetchall()
+        erased = np.sort(np.fromiter(positions, np.int64, len(positions)))
+        dropped = sum(self._erase_chunk(OutboxLane(lane), position, erased) for lane, position in chunks)
         self._database.scrub()
         return dropped
 
     def close(self) -> None:
         self._database.close()
 
-    def _erased(self, upto: int, gone: Numbers, across: bool) -> int:
-        """From one chunk: each in a transaction of its own, so that no batch waits for long."""
+    def _erase_chunk(self, lane: OutboxLane, position: int, erased: Positions) -> int:
+        """Each chunk is a transaction of its own, so that no batch waits for long."""
         with self._database.writing() as connection:
-            (chunk,) = connection.execute(_ONE, (upto,)).fetchone() or (None,)
+            (chunk,) = connection.execute(_ONE, (lane, position)).fetchone() or (None,)
             if chunk is None:
                 return 0
             matches = _decode(chunk)
-            kept = _drop_erased(matches, gone, across)
-            if kept.num_rows == 0:
-                connection.execute(_DROP, (upto,))
-            elif kept.num_rows < matches.num_rows:
-                connection.execute(_LEAVE, (_encode(kept), upto))
-            return int(matches.num_rows - kept.num_rows)
+            rest = _drop_erased(matches, erased, lane)
+            if rest.num_rows == 0:
+                connection.execute(_DROP, (lane, position))
+            elif rest.num_rows < matches.num_rows:
+                connection.execute(_REDUCE, (_encode(rest), lane, position))
+            return int(matches.num_rows - rest.num_rows)
+
+    def _encode(self, matches: pa.Table, head: int, position: int) -> list[tuple[int, bytes]]:
+        chunks = _split_matches(_drop_written(matches, head), position, self._chunk_bytes)
+        return [(end, _encode(part)) for end, part in chunks]
 
 
 @dataclass
-class _SharedChunks:
-    """What the outboxes of all runs in one process hold together."""
-
-    chunks: list[OutboxChunk] = field(default_factory=list)
-    runs: dict[str, int] = field(default_factory=dict)
+class _MemoryLane:
     head: int = 0
-    lock: Lock = field(default_factory=Lock)
+    runs: dict[str, int] = field(default_factory=dict)
+    chunks: list[OutboxChunk] = field(default_factory=list)
 
 
 class MemoryOutbox:
-    """Chunks in a list, gone with the process."""
+    """The outbox in the memory of one process."""
 
-    def __init__(self, run: str = "", shared: MemoryOutbox | None = None) -> None:
-        """`shared` is an outbox of another run that holds the same chunks."""
+    def __init__(
+        self, run: str = "", shared: MemoryOutbox | None = None, *, chunk_bytes: int = OUTBOX_CHUNK_BYTES
+    ) -> None:
+        """`shared` is the outbox of another run that holds the same chunks."""
         self._run = run
-        self._shelf: _SharedChunks = shared._shelf if shared else _SharedChunks()
+        self._chunk_bytes = chunk_bytes
+        self._lanes: dict[OutboxLane, _MemoryLane] = shared._lanes if shared else defaultdict(_MemoryLane)
+        self._lock: Lock = shared._lock if shared else Lock()
 
-    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
-        shelf = self._shelf
-        with shelf.lock:
-            if batch <= shelf.runs.get(self._run, -1):
+    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
+        with self._lock:
+            store = self._lanes[lane]
+            if batch <= store.runs.get(self._run, -1):
                 return
-            fresh = _drop_written(matches, shelf.head)
-            shelf.chunks += [OutboxChunk(end, end, part) for end, part in _split_matches(fresh, upto)]
-            shelf.head = max(shelf.head, upto)
-            shelf.runs[self._run] = batch
+            fresh = _drop_written(matches, store.head)
+            store.chunks += [OutboxChunk(*each) for each in _split_matches(fresh, position, self._chunk_bytes)]
+            store.head = max(store.head, position)
+            store.runs[self._run] = batch
 
-    def read(self, after: int, limit: int) -> list[OutboxChunk]:
-        chunks = self._shelf.chunks
-        first = bisect_right(chunks, after, key=attrgetter("sequence"))
+    def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
+        chunks = self._lanes[lane].chunks
+        first = bisect_right(chunks, after, key=attrgetter("position"))
         return chunks[first : first + limit]
 
-    def head(self) -> int:
-        return self._shelf.head
-
-    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
-        shelf, gone = self._shelf, np.sort(np.fromiter(positions, np.int64, len(positions)))
-        with shelf.lock:
-            left = [
-                OutboxChunk(each.sequence, each.upto, _drop_erased(each.matches, gone, across)) for each in shelf.chunks
-            ]
-            dropped = _count_matches(shelf.chunks) - _count_matches(left)
-            shelf.chunks = [each for each in left if each.matches.num_rows]
-        return dropped
+    def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
+        return self._lanes[lane].head
 
     def trim(self, before: int) -> int:
-        shelf = self._shelf
-        with shelf.lock:
-            kept = [chunk for chunk in shelf.chunks if chunk.upto >= before]
-            dropped = len(shelf.chunks) - len(kept)
-            shelf.chunks = kept
+        dropped = 0
+        with self._lock:
+            for store in self._lanes.values():
+                rest = [chunk for chunk in store.chunks if chunk.position >= before]
+                dropped += len(store.chunks) - len(rest)
+                store.chunks = rest
+        return dropped
+
+    def erase(self, positions: Collection[int]) -> int:
+        dropped, erased = 0, np.sort(np.fromiter(positions, np.int64, len(positions)))
+        with self._lock:
+            for lane, store in self._lanes.items():
+                rest = [
+                    OutboxChunk(chunk.position, _drop_erased(chunk.matches, erased, lane)) for chunk in store.chunks
+                ]
+                dropped += sum(
+                    before.matches.num_rows - after.matches.num_rows
+                    for before, after in zip(store.chunks, rest, strict=True)
+                )
+                store.chunks = [chunk for chunk in rest if chunk.matches.num_rows]
         return dropped
 
 
-def _count_matches(chunks: Sequence[OutboxChunk]) -> int:
-    return sum(each.matches.num_rows for each in chunks)
-
-
-def _drop_erased(matches: pa.Table, gone: Numbers, across: bool) -> pa.Table:
-    """Those between whose ends, which are one where it is not `across` events, nothing is gone."""
+def _drop_erased(matches: pa.Table, erased: Positions, lane: OutboxLane) -> pa.Table:
+    """The matches in whose range, which is one position outside the continuous lane, nothing was erased."""
     newest = matches["position"].to_numpy()
     oldest = newest
-    if across:
+    if lane is OutboxLane.CONTINUOUS:
         values = matches["value"].to_numpy()
-        # The row that tells of a limit has none.
+        # A row that reports a limit has no range.
         oldest = np.where(np.isfinite(values), values, newest).astype(np.int64)
-    concerned = np.searchsorted(gone, oldest, "left") < np.searchsorted(gone, newest, "right")
+    concerned = np.searchsorted(erased, oldest, "left") < np.searchsorted(erased, newest, "right")
     return matches.filter(pa.array(~concerned))
 
 
@@ -185,20 +257,19 @@ def _drop_written(matches: pa.Table, head: int) -> pa.Table:
     return table.filter(pc.greater(table.column("position"), head))
 
 
-def _split_matches(matches: pa.Table, upto: int) -> Iterator[tuple[int, pa.Table]]:
-    """Matches as one chunk, or as several where they are many, each with the position up to which it speaks: all of one
-    position are in one."""
-    if matches.nbytes <= OUTBOX_CHUNK_BYTES:
+def _split_matches(matches: pa.Table, position: int, chunk_bytes: int) -> Iterator[tuple[int, pa.Table]]:
+    """Split matches into chunks, each with the position at which it ends. Those of one position are in one chunk."""
+    if matches.nbytes <= chunk_bytes:
         if matches.num_rows:
-            yield upto, matches
+            yield position, matches
         return
     ordered = matches.sort_by("position")
     positions = ordered["position"].to_numpy()
-    rows = max(1, ordered.num_rows * OUTBOX_CHUNK_BYTES // ordered.nbytes)
+    rows = max(1, ordered.num_rows * chunk_bytes // ordered.nbytes)
     start = 0
     while start < len(positions):
         stop = int(np.searchsorted(positions, positions[min(start + rows, len(positions)) - 1], "right"))
-        yield (upto if stop == len(positions) else int(positions[stop - 1])), ordered.slice(start, stop - start)
+        yield (position if stop == len(positions) else int(positions[stop - 1])), ordered.slice(start, stop - start)
         start = stop
 
 

@@ -1,51 +1,58 @@
 """SQLite files that several threads and processes write and read at once.
 
-The log and the registry share one file and, in it, one sequence of positions. Both stand on this module, so that
-everyone opens the file the same way and foreign errors are translated here, once. A `CommitWatch` tells for a few
-microseconds whether any process has committed to a file.
+The log and the registry share one file and, in it, one sequence of positions. All stores open their files by this
+module, and errors of SQLite are translated here, once. A `CommitWatch` detects commits of any process.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from triplewire.model.errors import StorageFull, TriplewireError, Unavailable
 
-# The log and the registry share one file and, in it, one sequence of positions. Both stand on this module, so that
-# everyone opens the file the same way and foreign errors are translated here, once.
-
 LOCK_SECONDS = 10.0
-"""How long a writer waits for those of other processes. A transaction of the largest size takes under a second."""
+"""How long a writer waits for others. A transaction of the largest size takes under a second."""
 
 WAL_BYTES = 64 * 1024 * 1024
-"""How long the write-ahead log may get where readers leave no gap; then a writer waits for them and starts over."""
+"""Length of the write-ahead log at which a writer waits for readers and starts it over."""
+
+_READERS_SECONDS = 0.25
+"""How long such a writer waits for readers."""
 
 _RETRY_SECONDS = 0.005
-_READERS_SECONDS = 0.25
 
 PRAGMAS = (
     # Rows of some 600 bytes fill pages of 4 KiB well; larger pages make the commit of a single event dearer.
     "PRAGMA page_size = 4096",
     # Acknowledged means durable: the write-ahead log is synced at every commit.
     "PRAGMA synchronous = FULL",
-    # Who commits past this many pages copies them into the file: 16 MiB makes that rare and keeps reading fast.
+    # A commit past this many pages copies them into the file: 16 MiB makes that rare and keeps reading fast.
     "PRAGMA wal_autocheckpoint = 4096",
     # After a burst the write-ahead log gives its disk space back.
     f"PRAGMA journal_size_limit = {WAL_BYTES}",
-    # What is deleted is overwritten with zeros, at the price of writing the pages that retention lets go once more:
-    # what is erased later must not lie in pages that nobody has used since.
+    # Deleted content is overwritten with zeros, at the price of writing the pages that retention frees once more:
+    # content that is erased later must not be left in pages that were not used since.
     "PRAGMA secure_delete = ON",
-    # A file that is cut short under a memory map kills the process; without one it is an error that can be told.
+    # A file that is truncated under a memory map kills the process; without a map it is an error.
     "PRAGMA mmap_size = 0",
 )
 
+_write_locks: WeakValueDictionary[Path, _WriteLock] = WeakValueDictionary()
+"""One lock per file for all writers of this process: SQLite's own waiting is polling, with pauses of up to 0.1 s."""
+
+# A lock that a thread of the parent held would never be released in the child.
+os.register_at_fork(after_in_child=_write_locks.clear)
+
+
 POSITIONS = {"positions": "CREATE TABLE positions AS SELECT 0 AS head"}
-"""The sequence of positions: one row, made with its table. It outlives every entry, so no position comes twice."""
+"""The sequence of positions: one row, made with its table. It outlives every entry, so no position is used twice."""
 
 _TAKE = "UPDATE positions SET head = head + ? RETURNING head"
 _HEAD = "SELECT head FROM positions"
@@ -62,21 +69,38 @@ _READING: Mapping[int, type[TriplewireError]] = {
 _WRITING = {**_READING, sqlite3.SQLITE_IOERR: StorageFull}
 
 
+class _WriteLock:
+    """A lock that can be referenced weakly."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+
 class Database:
     """One file with some tables. Any thread may use it; a process that forks opens its own after the fork.
 
-    Connections are kept and lent out, so there are as many as were ever used at the same moment.
+    Connections are pooled, so there are as many as were ever used at the same moment.
     """
 
-    def __init__(self, path: Path, schema: Mapping[str, str]) -> None:
-        """Open the file; make it, and what is missing in it. `schema` gives the SQL of each table and index by name."""
+    def __init__(
+        self,
+        path: Path,
+        schema: Mapping[str, str],
+        *,
+        lock_seconds: float = LOCK_SECONDS,
+        wal_bytes: int = WAL_BYTES,
+        readers_seconds: float = _READERS_SECONDS,
+    ) -> None:
+        """Open the file; create it, and the tables and indexes of `schema` (SQL by name) that are missing in it."""
         self.path = path
         self._idle: list[sqlite3.Connection] = []
-        self._turn = Lock()
+        self._write_lock = _write_locks.setdefault(path.absolute(), _WriteLock())
+        self._lock_seconds = lock_seconds
+        self._readers_seconds = readers_seconds
         self._wal = path.with_name(path.name + "-wal")
-        self._wal_limit = WAL_BYTES
+        self._wal_bytes = self._wal_limit = wal_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Looked at before anything is locked: a reader that opens a busy file must not queue behind its writers.
+        # Checked before anything is locked: a reader that opens a busy file must not queue behind its writers.
         if self._missing(schema):
             with self.writing() as connection:
                 for name in self._missing(schema):
@@ -84,15 +108,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with. What must be seen in one state is read with one statement, to its end."""
-        with self._lent(_READING) as connection:
+        """Lend a connection to read with. Rows that must be consistent are read with one statement, to its end."""
+        with self._lend(_READING) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: durable once the block has ended; without a trace where the block or the disk fails."""
-        # Threads take turns by a lock; SQLite's own waiting is polling, and is left for other processes.
-        with self._lent(_WRITING) as connection, self._turn:
+        """Run one transaction: durable once the block has ended, rolled back where the block or the disk fails."""
+        with self._lend(_WRITING) as connection, self._hold_write_lock():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -100,29 +123,38 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            # What was committed stands, also where the disk has no room left for tidying up.
+            # The transaction is committed, even if the disk has no room left for a checkpoint.
             with suppress(sqlite3.OperationalError):
-                self._start_over(connection)
+                self._shorten_wal(connection)
 
     def scrub(self) -> None:
-        """Move everything into the file and empty the write-ahead log, in which what was overwritten would still be.
-        Raises Unavailable where somebody reads or writes for too long; then try again."""
-        with self._lent(_READING) as connection, self._turn:
+        """Move everything into the file and empty the write-ahead log, which may still hold overwritten content.
+        Raises Unavailable if a reader or writer takes too long; then try again."""
+        with self._lend(_READING) as connection, self._hold_write_lock():
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise Unavailable(f"{self.path.name}: somebody is in the way of its write-ahead log being emptied")
+            raise Unavailable(f"{self.path.name}: the write-ahead log cannot be emptied while it is read or written")
 
     def close(self) -> None:
-        """Close what is not in use. Whoever closes a file last moves its write-ahead log into it."""
+        """Close idle connections. The last process to close a file moves its write-ahead log into it."""
         while self._idle:
             self._idle.pop().close()
 
     @contextmanager
-    def _lent(self, errors: Mapping[int, type[TriplewireError]]) -> Iterator[sqlite3.Connection]:
-        """Lend a connection; raise what `errors` has for SQLite's. A fault of ours stays what it is."""
+    def _hold_write_lock(self) -> Iterator[None]:
+        if not self._write_lock.lock.acquire(timeout=self._lock_seconds):
+            raise Unavailable(f"{self.path.name}: database is locked")
+        try:
+            yield
+        finally:
+            self._write_lock.lock.release()
+
+    @contextmanager
+    def _lend(self, errors: Mapping[int, type[TriplewireError]]) -> Iterator[sqlite3.Connection]:
+        """Lend a connection, and translate errors of SQLite by `errors`; others, such as wrong SQL, stay."""
         connection = None
         try:
-            connection = self._borrowed()
+            connection = self._take_connection()
             yield connection
         except sqlite3.OperationalError as error:
             kind = errors.get(_family(error))
@@ -133,22 +165,22 @@ class Database:
             if connection:
                 self._idle.append(connection)
 
-    def _borrowed(self) -> sqlite3.Connection:
+    def _take_connection(self) -> sqlite3.Connection:
         try:
             return self._idle.pop()
         except IndexError:
-            return connect(self.path)
+            return connect(self.path, lock_seconds=self._lock_seconds)
 
-    def _start_over(self, connection: sqlite3.Connection) -> None:
-        """Keep the write-ahead log short: SQLite goes back to its beginning only when nobody reads from it."""
+    def _shorten_wal(self, connection: sqlite3.Connection) -> None:
+        """Keep the write-ahead log short: SQLite starts it over only when no reader uses it."""
         size = self._wal.stat().st_size
         if size <= self._wal_limit:
             return
-        connection.execute(f"PRAGMA busy_timeout = {int(_READERS_SECONDS * 1000)}")
+        connection.execute(f"PRAGMA busy_timeout = {int(self._readers_seconds * 1000)}")
         (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        connection.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")
-        # Where a reader does not end, it is waited for again only after as much was written again.
-        self._wal_limit = size + WAL_BYTES if busy else WAL_BYTES
+        connection.execute(f"PRAGMA busy_timeout = {int(self._lock_seconds * 1000)}")
+        # If a reader does not end, wait for it again only after as much was written again.
+        self._wal_limit = size + self._wal_bytes if busy else self._wal_bytes
 
     def _missing(self, schema: Mapping[str, str]) -> list[str]:
         with self.reading() as connection:
@@ -156,31 +188,31 @@ class Database:
         return [name for name in schema if name not in present]
 
 
-def connect(path: Path, mode: str = "rwc") -> sqlite3.Connection:
-    """A connection with our pragmas and no transactions of its own making; `mode` is that of SQLite's file URIs."""
+def connect(path: Path, mode: str = "rwc", *, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
+    """Open a connection with our pragmas and without implicit transactions; `mode` is that of SQLite's file URIs."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
-        timeout=LOCK_SECONDS,
+        timeout=lock_seconds,
         isolation_level=None,
         check_same_thread=False,
     )
     try:
         for pragma in PRAGMAS:
             connection.execute(pragma)
-        _keep_write_ahead_log(connection)
+        _enable_wal(connection, lock_seconds)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
 
 
-def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the file to its write-ahead log, so that readers and writers do not wait for each other.
+def _enable_wal(connection: sqlite3.Connection, lock_seconds: float) -> None:
+    """Switch the file to a write-ahead log, so that readers and writers do not wait for each other.
 
     Processes that open a new file at the same moment collide here, and SQLite gives up at once instead of waiting.
     """
-    deadline = time.monotonic() + LOCK_SECONDS
+    deadline = time.monotonic() + lock_seconds
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -192,7 +224,7 @@ def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def take_positions(connection: sqlite3.Connection, count: int) -> range:
-    """The next `count` positions, for the transaction that the connection is in."""
+    """Take the next `count` positions, in the transaction of the connection."""
     (head,) = connection.execute(_TAKE, (count,)).fetchone()
     return range(head - count + 1, head + 1)
 
@@ -204,28 +236,25 @@ def newest_position(connection: sqlite3.Connection) -> int:
 
 
 def _family(error: sqlite3.OperationalError) -> int:
-    """The code of an error without what SQLite adds for the exact call that failed."""
+    """The primary code of an error, without the extension that SQLite adds for the call that failed."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF
 
 
-# Watches: whether a file was written, at the price of a few microseconds.
-
-
 class CommitWatch:
-    """Tells that any process has committed to a SQLite file since it was last asked. For one thread.
+    """Detects commits of any process to a SQLite file, for a few microseconds. For one thread.
 
-    It says only that something changed, never what; a change may be told once too often, never once too seldom.
+    A change may be reported once too often, never once too seldom.
     """
 
     def __init__(self, path: Path) -> None:
-        """The file need not be there yet. What it already holds counts as a change."""
+        """The file need not exist yet. Content that it already has counts as a change."""
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._version: int | None = None
 
     def changed(self) -> bool:
-        """True if something was written since the last call. False while there is no file, or none that opens."""
+        """Whether there was a commit since the last call. False while the file does not exist or does not open."""
         try:
             (version,) = self._open().execute("PRAGMA data_version").fetchone()
         except sqlite3.OperationalError:

@@ -6,10 +6,11 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -19,10 +20,10 @@ import pyarrow as pa
 
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import StorageFull, Unavailable
-from triplewire.storage.log.ports import Log, LogRetention, Outbox, OutboxChunk, Publication
+from triplewire.storage.log.ports import Log, LogRetention, Publication
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
-from triplewire.storage.outbox import MemoryOutbox, SqliteOutbox
+from triplewire.storage.outbox import MemoryOutbox, Outbox, OutboxChunk, OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 
 # Faults: failure markers that a test puts into its data instead of waiting for bad luck.
@@ -120,17 +121,20 @@ class FaultyOutbox:
         self._outbox = outbox
         self._faults = Faults(faults)
 
-    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
-        self._faults.strike(lambda: self._outbox.write(batch, upto, matches))
+    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
+        self._faults.strike(lambda: self._outbox.write(batch, position, matches, lane))
 
-    def read(self, after: int, limit: int) -> list[OutboxChunk]:
-        return self._outbox.read(after, limit)
+    def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
+        return self._outbox.read(after, limit, lane)
 
-    def head(self) -> int:
-        return self._outbox.head()
+    def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
+        return self._outbox.head(lane)
 
     def trim(self, before: int) -> int:
         return self._outbox.trim(before)
+
+    def erase(self, positions: Collection[int]) -> int:
+        return self._outbox.erase(positions)
 
 
 # Twins: log, registry and outbox of one kind together, for suites that run over every kind.
@@ -144,7 +148,7 @@ class Twin:
 
     log: MemoryLog | SqliteLog
     registry: MemoryRegistry | SqliteRegistry
-    outbox: Callable[[str], MemoryOutbox | SqliteOutbox]
+    outbox: Callable[..., MemoryOutbox | SqliteOutbox]
     clock: ManualClock = field(default_factory=ManualClock)
 
 
@@ -161,12 +165,12 @@ def open_twin(kind: str) -> Iterator[Twin]:
 def _memory() -> Twin:
     clock, positions, first = ManualClock(), PositionSequence(), MemoryOutbox()
     log, registry = MemoryLog(positions, clock), MemoryRegistry(positions)
-    return Twin(log, registry, lambda run: MemoryOutbox(run, first), clock)
+    return Twin(log, registry, partial(MemoryOutbox, shared=first), clock)
 
 
 def _sqlite(directory: Path) -> Iterator[Twin]:
     clock = ManualClock()
     log, registry = SqliteLog(directory / "log.db", clock), SqliteRegistry(directory / "log.db", clock)
-    yield Twin(log, registry, lambda run: SqliteOutbox(directory / "outbox.db", run), clock)
+    yield Twin(log, registry, partial(SqliteOutbox, directory / "outbox.db"), clock)
     log.close()
     registry.close()

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tests.http.harness import House, Restless, house, run
+from tests.http.harness import House, house, run
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Subscription, format_position
 from triplewire.sparql import parse_query
-from triplewire.storage.outbox import MemoryOutbox
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION, subscription_to_value
 
 PATH = "/subscriptions/s1/notifications"
@@ -24,7 +24,6 @@ class Road:
 
     at: House
     made: Subscription
-    slow: MemoryOutbox
     batches: int = field(default=0)
 
     def move(self) -> int:
@@ -35,7 +34,7 @@ class Road:
         rows = [{"position": each, "subscription": self.made.since} for each in positions]
         table = pa.Table.from_pylist(rows, schema=MATCHES)
         if slow:
-            self.slow.write(self.batches, self.at.twin.log.head(), table)
+            self.at.outbox.write(self.batches, self.at.twin.log.head(), table, OutboxLane.SLOW)
             self.batches += 1
         else:
             self.at.write(table)
@@ -47,9 +46,8 @@ class Road:
 
 @asynccontextmanager
 async def road() -> AsyncIterator[Road]:
-    slow = MemoryOutbox()
-    async with house(change=lambda parts: replace(parts, slow_outbox=slow, slow_watch=Restless())) as at:
-        yield Road(at, at.subscribe(), slow)
+    async with house() as at:
+        yield Road(at, at.subscribe())
 
 
 def test_each_lane_tells_its_part_though_both_have_more() -> None:

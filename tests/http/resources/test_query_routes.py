@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.http.harness import House, Restless, house, run
+from tests.http.harness import House, house, run
 from tests.http.resources.test_continuous_queries import MADE, PLAIN, WINDOWED
 from tests.http.resources.test_routes import call
 from triplewire.http.app import EdgeParts
@@ -32,7 +32,7 @@ async def controlled(figures: Callable[[str], Mapping[str, Any] | None] = lambda
         beginnings = BackfillStarts(parts.log, parts.clock)
         known = lambda stream: parts.log.volume(stream) is not None  # noqa: E731
         queries = ContinuousQueryManager(parts.registry, parts.clock, known, beginnings=beginnings, figures=figures)
-        return replace(parts, routes=continuous_queries.query_routes(queries), ongoing_watch=Restless())
+        return replace(parts, routes=continuous_queries.query_routes(queries))
 
     async with house(change=with_queries) as at:
         at.append(1, stream="home")

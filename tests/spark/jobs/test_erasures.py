@@ -26,7 +26,7 @@ from triplewire.storage.lake.zones import ZoneLayoutStore
 from triplewire.storage.log.erasure_view import ErasureView
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.erasure import ERASING, STEPS, ErasureReceipt, pending_erasures
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal
@@ -46,8 +46,7 @@ class Broker:
         self.folder, self.clock = folder, ManualClock()
         self.registry = SqliteRegistry(folder / "log.db", self.clock)
         self.log = SqliteLog(folder / "log.db", self.clock)
-        self.outbox, self.slow = SqliteOutbox(folder / "outbox.db"), SqliteOutbox(folder / "outbox-slow.db")
-        self.ongoing = SqliteOutbox(folder / "outbox-ongoing.db")
+        self.outbox = SqliteOutbox(folder / "outbox.db")
         self.kept = StateGenerations(folder / "state")
         self.lake = DeltaLake(folder / "quads")
         self.house = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
@@ -56,7 +55,7 @@ class Broker:
 
     @property
     def stores(self) -> ErasableStores:
-        return ErasableStores(self.registry, self.log, self.outbox, self.slow, self.ongoing, self.kept)
+        return ErasableStores(self.registry, self.log, self.outbox, self.kept)
 
     def eraser(self) -> Eraser:
         return Eraser(self.stores, self.house, self.clock, MEMORY)
@@ -79,7 +78,7 @@ class Broker:
         self.lake.commit(CommitBatch("q", head, head), written)
 
     def close(self) -> None:
-        for store in (self.registry, self.log, self.outbox, self.slow, self.ongoing):
+        for store in (self.registry, self.log, self.outbox):
             store.close()
 
 
@@ -160,7 +159,7 @@ def test_the_slow_lane_is_waited_for(broker: Broker) -> None:
     eraser.advance()
     assert set(broker.erasures.find(asked.id).steps) == {"hidden"}
     rows = [{"position": 2, "subscription": 7, "terms": [NAMED]}]
-    broker.slow.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES))
+    broker.outbox.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES), OutboxLane.SLOW)
     settle(broker, eraser)
     assert traces(broker.folder, ANNA, SECRET) == []
 
@@ -176,7 +175,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
         {"position": 3, "group": 9, "value": 3.0, "terms": ["0", "Bob"]},
         {"position": broker.log.head(), "group": 9, "value": 1.0, "terms": ["0", NAMED]},
     ]
-    broker.ongoing.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES))
+    broker.outbox.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES), OutboxLane.CONTINUOUS)
     (before := broker.kept.of("run", 0) / "0").mkdir(parents=True)
     (before / "1.arrow").write_text(NAMED)
     broker.run()
@@ -186,7 +185,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
     renewal = newest_renewal(broker.registry)
     assert renewal is not None
     late = [{"position": renewal.position, "group": 9, "value": 1.0, "terms": ["0", NAMED]}]
-    broker.ongoing.write(1, renewal.position, pa.Table.from_pylist(late, schema=MATCHES))
+    broker.outbox.write(1, renewal.position, pa.Table.from_pylist(late, schema=MATCHES), OutboxLane.CONTINUOUS)
     eraser.advance()
     assert "state" not in broker.erasures.find(asked.id).steps
     broker.kept.drop_others("run", renewal.position)
@@ -297,8 +296,6 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
         deadly.before(broker.registry, "put", "blot"),
         deadly.before(broker.log, "erase"),
         deadly.before(broker.outbox, "erase"),
-        deadly.before(broker.slow, "erase"),
-        deadly.before(broker.ongoing, "erase"),
         deadly.before(broker.kept, "clear"),
     )
     house = replace(

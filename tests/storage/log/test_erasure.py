@@ -15,7 +15,7 @@ from triplewire.model.clock import ManualClock
 from triplewire.storage.log.erasure_view import ErasureView
 from triplewire.storage.log.ports import AppendResult, Log, LogRetention, Publication
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.outbox import SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
 from triplewire.testing.samples import EXAMPLE
 
@@ -220,9 +220,9 @@ def test_a_match_across_events_goes_with_any_event_that_may_be_in_it(kind: str) 
     told = pa.Table.from_pylist([*matches, {"position": 9, "subscription": 4, "limit": "state"}], schema=MATCHES)
     with open_twin(kind) as stores:
         outbox = stores.outbox("run")
-        outbox.write(0, 9, told)
-        assert outbox.erase([4, 10], across=True) == 1
-        assert outbox.erase([4, 10], across=True) == 0
-        (chunk,) = outbox.read(0, 10)
+        outbox.write(0, 9, told, OutboxLane.CONTINUOUS)
+        assert outbox.erase([4, 10]) == 1
+        assert outbox.erase([4, 10]) == 0
+        (chunk,) = outbox.read(0, 10, OutboxLane.CONTINUOUS)
         assert chunk.matches["position"].to_pylist() == [2, 9, 9]
-        assert outbox.erase([9], across=True) == 2
+        assert outbox.erase([9]) == 2

@@ -19,7 +19,7 @@ from triplewire.model import END
 from triplewire.model.clock import ManualClock, SystemClock
 from triplewire.model.errors import StorageFull, Unavailable
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.sqlite import Database, connect
+from triplewire.storage.sqlite import Database, _write_locks, connect
 from triplewire.testing import publication
 
 Acknowledged: TypeAlias = dict[int, int]
@@ -121,23 +121,23 @@ def test_a_full_database_is_storage_full_and_recovers(tmp_path: Path) -> None:
         connection.execute("INSERT INTO t VALUES (zeroblob(100000))")
 
 
-def test_a_writer_that_does_not_let_go_makes_others_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("triplewire.storage.sqlite.LOCK_SECONDS", 0)
-    holder, other = (Database(tmp_path / "some.db", {"t": "CREATE TABLE t (x)"}) for _ in range(2))
+@pytest.mark.parametrize("process", ["this", "another"])
+def test_a_writer_that_does_not_let_go_makes_others_unavailable(tmp_path: Path, process: str) -> None:
+    schema = {"t": "CREATE TABLE t (x)"}
+    holder = Database(tmp_path / "some.db", schema, lock_seconds=0)
+    if process == "another":
+        # Another process has another lock.
+        _write_locks.clear()
+    other = Database(tmp_path / "some.db", schema, lock_seconds=0)
     with holder.writing(), pytest.raises(Unavailable, match="locked"), other.writing():
         pytest.fail("two writers at once")
     with other.writing() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
 
 
-def test_a_reader_that_never_ends_stops_no_writer_and_the_write_ahead_log_shrinks_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("triplewire.storage.sqlite.WAL_BYTES", 100_000)
-    monkeypatch.setattr("triplewire.storage.sqlite._READERS_SECONDS", 0)
-    database = Database(tmp_path / "some.db", {"t": "CREATE TABLE t (x)"})
+def test_a_reader_that_never_ends_stops_no_writer_and_the_write_ahead_log_shrinks_after_it(tmp_path: Path) -> None:
+    schema = {"t": "CREATE TABLE t (x)"}
+    database = Database(tmp_path / "some.db", schema, wal_bytes=100_000, readers_seconds=0)
 
     def write(times: int) -> int:
         for _ in range(times):

@@ -30,7 +30,7 @@ from triplewire.http.openapi import operations
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.model import START, Subscription
 from triplewire.model.errors import Unavailable
-from triplewire.storage.log.ports import Outbox, OutboxChunk
+from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
 
 _BREATH = 250
 """Notifications between two turns of the event loop: at most 40 µs each, so that nobody waits longer than 10 ms."""
@@ -51,12 +51,13 @@ class MatchSource(Generic[Known]):
         workers: ThreadPool,
         metrics: Metrics,
         *,
-        slow: bool = False,
+        lane: OutboxLane = OutboxLane.FAST,
         limit: int = operations.HISTORY_EVENTS,
         load: LoopLoad | None = None,
     ) -> None:
-        self.room: LiveTopic[int] = LiveTopic(outbox.head(), load)
-        self.slow = slow
+        self.room: LiveTopic[int] = LiveTopic(outbox.head(lane), load)
+        self.lane = lane
+        self.slow = lane is OutboxLane.SLOW
         self.standing = standing
         standing.rooms.append(self.room)
         self._outbox = outbox
@@ -69,10 +70,10 @@ class MatchSource(Generic[Known]):
     async def step(self) -> None:
         """Hand out every new chunk, then see off those of what has ended. Nobody there: nothing is read."""
         # What was matched was matched by the registry as it is known after this.
-        head = await self._workers.run(self._outbox.head)
+        head = await self._workers.run(self._outbox.head, self.lane)
         await self.standing.refresh()
         while any(True for _ in self.room) and self.room.place < head:
-            await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1), head)
+            await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1, self.lane), head)
             self.room.settle()
         self.room.place = max(self.room.place, head)
         self.room.settle()
@@ -85,7 +86,7 @@ class MatchSource(Generic[Known]):
 
     async def _hand_out(self, chunks: Sequence[OutboxChunk], head: int) -> None:
         # Whoever enters from here on has this chunk from history.
-        before, self.room.place = self.room.place, chunks[0].upto if chunks else head
+        before, self.room.place = self.room.place, chunks[0].position if chunks else head
         groups = [group for chunk in chunks for group in self._grouped(chunk)]
         if not groups:
             return
@@ -139,6 +140,7 @@ class MatchHistory:
         self, made: int, feed: MatchSource[Any], outbox: Outbox, log: EdgeLog, workers: ThreadPool, limit: int
     ) -> None:
         self._made = made
+        self._lane = feed.lane
         self._slow = feed.slow
         self._standing: StandingQueries = feed.standing
         self._room = feed.room
@@ -160,9 +162,9 @@ class MatchHistory:
     def _read(
         self, wanted: Sequence[MatchSelector], cursor: int, place: int, format: MessageFormat
     ) -> tuple[Frames, int]:
-        for chunk in self._outbox.read(cursor, 1):
+        for chunk in self._outbox.read(cursor, 1, self._lane):
             # What was matched after this was looked at may be of a version that is not known yet.
-            return self._first(chunk, wanted, cursor, format) if chunk.upto <= place else (NO_FRAMES, place)
+            return self._first(chunk, wanted, cursor, format) if chunk.position <= place else (NO_FRAMES, place)
         return NO_FRAMES, place
 
     def _first(
@@ -174,10 +176,10 @@ class MatchHistory:
         pages = [page for page in pages if page.positions]
         shown = self._standing.shown(pages[0].since) if pages else None
         if shown is None:
-            return NO_FRAMES, chunk.upto
+            return NO_FRAMES, chunk.position
         speaker, positions = _make_renderer(self._log, chunk.matches, pages[:1]), pages[0].positions
         frames = speaker.frames(shown, pages[0], format)
-        return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.upto
+        return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.position
 
 
 def _make_renderer(log: EdgeLog, matches: pa.Table, groups: Sequence[MatchGroup]) -> Renderer:

@@ -201,14 +201,11 @@ class PipelineApplication:
         """Let go of what is older than retention allows and was both matched and stored, and of its matches. The slow
         lane and continuous queries are not waited for: they could fill the disk."""
         log, outbox = self.ports.open_log(), self.ports.open_outbox("")
-        others = self.ports.open_slow(""), self.ports.open_ongoing("")
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:
             log.trim(LogRetention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
             oldest = min(log.begin(), done)
             outbox.trim(before=oldest)
-            for each in others:
-                each.trim(before=oldest)
         except TriplewireError as error:
             logger.warning("the log was not trimmed: %s", error)
 

@@ -42,6 +42,7 @@ from triplewire.spark.jobs.join_stage import JoinReport, JoinTask, PredicateCoun
 from triplewire.spark.jobs.source import NEVER, Batching, Checkpoint, timed_log_source
 from triplewire.spark.jobs.streaming import JobContext, StreamingJob, start_job
 from triplewire.storage.log.ports import Log, Publication
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.erasure import pending_erasures
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, newest_renewal
@@ -378,8 +379,8 @@ def start_continuous(work: JobContext, course: ContinuousOptions) -> StreamingQu
     if not queries:
         return None
     checkpoint = Checkpoint(work.checkpoints / CONTINUOUS_JOB)
-    outbox = cache(work.ports.open_ongoing)
-    after = outbox("").head() or queries[0].position - 1
+    outbox = cache(work.ports.open_outbox)
+    after = outbox("").head(OutboxLane.CONTINUOUS) or queries[0].position - 1
     batching = Batching(after, work.cores, ONGOING_EVENTS, ONGOING_TEXT_BYTES)
     streaming = StreamingJob(CONTINUOUS_JOB, checkpoint, batching, course.interval)
     books = ContinuousDriver(work, course)
@@ -389,7 +390,7 @@ def start_continuous(work: JobContext, course: ContinuousOptions) -> StreamingQu
         before = checkpoint.upto(number - 1) if number else after
         outcome = books.joins(checkpoint.id, entries, turn, before)
         publish_answers(work.log, [*outcome.events, *books.windows(checkpoint.id, entries, turn, before)])
-        outbox(checkpoint.id).write(number, turn.upto, outcome.matches)
+        outbox(checkpoint.id).write(number, turn.upto, outcome.matches, OutboxLane.CONTINUOUS)
         books.forget(checkpoint.id)
         work.ongoing.update(books.told(turn))
 

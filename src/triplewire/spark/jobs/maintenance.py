@@ -44,6 +44,7 @@ from triplewire.storage.lake.read_counts import load_read_counts
 from triplewire.storage.lake.rebalancing import rebalance
 from triplewire.storage.lake.retention import LakeRetention, apply_retention
 from triplewire.storage.lake.survey import lake_totals
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.erasure import (
     ERASING,
     ERASURE,
@@ -135,9 +136,9 @@ class Eraser:
         stores = self.stores
         heads = [stores.outbox.head(), self.house.lake.files().upto]
         if stores.registry.list(LANE, limit=1):
-            heads.append(stores.slow.head())
+            heads.append(stores.outbox.head(OutboxLane.SLOW))
         if stores.registry.list(QUERY, limit=1):
-            heads.append(stores.ongoing.head())
+            heads.append(stores.outbox.head(OutboxLane.CONTINUOUS))
         return min(heads) >= position
 
     def _take_out(self, erasure: Erasure, receipt: ErasureReceipt) -> ErasureReceipt:
@@ -170,10 +171,7 @@ class Eraser:
         return ErasureWork(erasure, lake, losses), self._put(receipt.counted(**counts))
 
     def _outbox(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt:
-        positions = work.losses["position"].to_pylist()
-        dropped = sum(outbox.erase(positions) for outbox in (self.stores.outbox, self.stores.slow))
-        dropped += self.stores.ongoing.erase(positions, across=True)
-        return receipt.counted(matches=dropped)
+        return receipt.counted(matches=self.stores.outbox.erase(work.losses["position"].to_pylist()))
 
     def _log(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt:
         self.stores.log.erase(work.erasure)
@@ -194,10 +192,12 @@ class Eraser:
             request_renewal(stores.registry)
             return None
         oldest = stores.kept.oldest()
-        if stores.ongoing.head() < asked.position or (oldest is not None and oldest < asked.position):
+        if stores.outbox.head(OutboxLane.CONTINUOUS) < asked.position or (
+            oldest is not None and oldest < asked.position
+        ):
             return None
         # Since matches went they may have answered once more with what they had.
-        stores.ongoing.erase(work.losses["position"].to_pylist(), across=True)
+        stores.outbox.erase(work.losses["position"].to_pylist())
         return receipt
 
     def _history(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt | None:

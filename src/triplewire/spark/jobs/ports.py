@@ -10,7 +10,8 @@ from triplewire.continuous.state import StateGenerations
 from triplewire.continuous.windows.static_data import StaticData
 from triplewire.matching.event_history import ColdTier
 from triplewire.storage.lake.ports import Lake
-from triplewire.storage.log.ports import ErasableLog, ErasableOutbox, MeasuredLog, Outbox
+from triplewire.storage.log.ports import ErasableLog, MeasuredLog
+from triplewire.storage.outbox import Outbox
 from triplewire.storage.registry.ports import RedactableRegistry, Registry
 
 
@@ -20,9 +21,7 @@ class ErasableStores:
 
     registry: RedactableRegistry
     log: ErasableLog
-    outbox: ErasableOutbox
-    slow: ErasableOutbox
-    ongoing: ErasableOutbox
+    outbox: Outbox
     kept: StateGenerations
     """What continuous queries keep."""
 
@@ -34,11 +33,7 @@ class JobPorts:
     open_log: Callable[[], MeasuredLog]
     open_registry: Callable[[], Registry]
     open_outbox: Callable[[str], Outbox]
-    """Takes the id of the query that writes."""
-    open_slow: Callable[[str], Outbox]
-    """Likewise, of the slow lane."""
-    open_ongoing: Callable[[str], Outbox]
-    """Likewise, of continuous queries."""
+    """Takes the id of the run of the job that writes."""
     open_lake: Callable[[], Lake]
     open_archive: Callable[[], ColdTier]
     """What the lake keeps, event by event."""

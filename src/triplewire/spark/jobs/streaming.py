@@ -29,6 +29,7 @@ from triplewire.spark.jobs.store import store_blocks
 from triplewire.spark.jobs.workers import CpuCosts, unpack_results
 from triplewire.storage.lake.ports import CommitBatch
 from triplewire.storage.log.ports import Log
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
 
@@ -166,13 +167,13 @@ def start_slow_lane(work: JobContext, interval: float) -> StreamingQuery | None:
     lanes = work.registry.list(LANE)
     if not lanes:
         return None
-    outbox = cache(ports.open_slow)
-    after = outbox("").head() or lanes[0].position
+    outbox = cache(ports.open_outbox)
+    after = outbox("").head(OutboxLane.SLOW) or lanes[0].position
     streaming = StreamingJob(SLOW_LANE_JOB, checkpoint, Batching(after, work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
         matches = collect_matches(match_slow_lane(entries, ports.open_registry, work.costs))
-        outbox(checkpoint.id).write(number, checkpoint.upto(number), matches)
+        outbox(checkpoint.id).write(number, checkpoint.upto(number), matches, OutboxLane.SLOW)
         work.reached.update(matches["limit"].drop_null().to_pylist())
 
     return start_job(work, streaming, deliver)

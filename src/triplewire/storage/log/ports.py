@@ -1,4 +1,4 @@
-"""The log port: an ordered, durable sequence of events; the outbox port; and the segments of streams.
+"""The log port: an ordered, durable sequence of events, and the segments of streams.
 
 ```
 position   1 · · 4 5 · · · · · · · · · · 16 17 18 · 20 ──▶      of one stream among others
@@ -11,7 +11,7 @@ positions, so that a stream of few events is read without those of all others in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Protocol, Self, TypeAlias
@@ -31,17 +31,6 @@ LEAF_GAP: Final = 64
 """Positions of other streams between two events of a page, from which on they are not read with it: 32,000 at worst in
 one page, some 50 ms. What is noted of a gap are 16 bytes or so, for at least as many events."""
 
-
-# Leaves: what was published to a stream, in parts of bounded size whose ends never move.
-#
-# ```
-# position   1 · · 4 5 · · · · · · · · · · 16 17 18 · 20 ──▶      of one stream among others
-# leaf       └─── 0 ───┘ └────────── 1 ─────────┘ └─ 2 ─▶         0 and 1 are full, 2 is open
-# ```
-#
-# A leaf is full with its last event, and from then on the same for good: what is erased or not kept any longer is
-# missing in it, and no other event ever takes its place. Where the events of a leaf lie far apart it has several
-# stretches of positions, so that a stream of few events is read without those of all others in between.
 
 PositionRange: TypeAlias = tuple[int, int]
 """The first and the last of some positions."""
@@ -252,48 +241,3 @@ class ErasableLog(MeasuredLog, Protocol):
         """Delete what an erasure names, so that no byte of it is left. An entry that goes whole is read no more; its
         position is not given to another. Doing it again does nothing. Raises StorageFull, or Unavailable where
         somebody is in the way; then it is to be done again."""
-
-
-class Outbox(Protocol):
-    """Matches on their way from the pipeline to the edges, at most one chunk for each batch of the pipeline.
-
-    A run of the pipeline numbers its batches from 0 on and writes them in order; a twin is made for one run, and
-    all runs share what it holds. Called from any thread.
-    """
-
-    def write(self, batch: int, upto: int, matches: pa.Table) -> None:
-        """Store the matches of a batch that ends at position `upto`; returns only after they are durable.
-
-        A batch written before is left as it is, and matches at or below `head()` are dropped: no match is handed
-        out twice, be it a batch that is replayed or a new run that begins again further back. Raises StorageFull.
-        """
-
-    def read(self, after: int, limit: int) -> list[OutboxChunk]:
-        """At most `limit` chunks with a sequence number above `after`, in order. Batches without matches have none."""
-
-    def head(self) -> int:
-        """The position up to which everything was matched; 0 before the first batch."""
-
-    def trim(self, before: int) -> int:
-        """Drop chunks that end below position `before`; the number of chunks dropped."""
-
-
-class ErasableOutbox(Outbox, Protocol):
-    """An outbox that can forget for good."""
-
-    def erase(self, positions: Collection[int], *, across: bool = False) -> int:
-        """Delete the matches of the events at these positions, so that no byte of them is left; how many there were.
-        Where matches are `across` events, from the one at `value` on, those go between whose ends such a position lies:
-        what is in between is not known. Doing it again does nothing. Raises what a log raises."""
-
-
-@dataclass(frozen=True)
-class OutboxChunk:
-    """One batch of matches. `sequence` only grows; `upto` is the position up to which it speaks.
-
-    The two are the same number: chunks do not overlap, so whoever resumes after a position reads from there.
-    """
-
-    sequence: int
-    upto: int
-    matches: pa.Table
