@@ -25,7 +25,7 @@ _EIGHT = np.uint64(8)
 
 @intrinsic
 def _load(typing: Numba, data: Numba, place: Numba) -> Numba:
-    """The word that begins at a place, wherever that is."""
+    """The word that starts at a byte offset, aligned or not."""
 
     def code(context: Numba, builder: Numba, signature: Numba, args: Numba) -> Numba:
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -37,7 +37,7 @@ def _load(typing: Numba, data: Numba, place: Numba) -> Numba:
 
 @intrinsic
 def _trailing_zeros(typing: Numba, word: Numba) -> Numba:
-    """How many bits below the lowest that is set."""
+    """The number of zero bits below the lowest bit that is set."""
 
     def code(context: Numba, builder: Numba, signature: Numba, args: Numba) -> Numba:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -47,7 +47,7 @@ def _trailing_zeros(typing: Numba, word: Numba) -> Numba:
 
 @intrinsic
 def double_bits(typing: Numba, value: Numba) -> Numba:
-    """Those of a double, as a word."""
+    """The bits of a double as a word."""
 
     def code(context: Numba, builder: Numba, signature: Numba, args: Numba) -> Numba:
         return builder.bitcast(args[0], ir.IntType(64))
@@ -57,7 +57,7 @@ def double_bits(typing: Numba, value: Numba) -> Numba:
 
 @inlined
 def low_bytes(word: np.uint64, count: int) -> np.uint64:
-    """The first so many bytes of a word, of which there are less than eight; the others are zero."""
+    """The first `count` bytes of a word, fewer than eight; the other bytes are zero."""
     return word & ~(_ALL << (np.uint64(count) * _EIGHT))
 
 
@@ -71,7 +71,7 @@ def _read_tail(data: Bytes, place: int) -> np.uint64:
 
 @inlined
 def read_word(data: Bytes, place: int) -> np.uint64:
-    """The eight bytes at a place; where the data ends before, zeros follow."""
+    """The eight bytes at an offset, filled up with zeros behind the end of the data."""
     if place + WIDTH <= len(data):
         return _load(data, place)  # type: ignore[call-arg]
     return _read_tail(data, place)
@@ -79,13 +79,12 @@ def read_word(data: Bytes, place: int) -> np.uint64:
 
 @inlined
 def first_marked_byte(marks: np.uint64) -> int:
-    """The number of the first byte that has its highest bit set. There must be one."""
+    """The number of the first byte whose highest bit is set. There must be one."""
     return _trailing_zeros(marks) >> 3  # type: ignore[call-arg]
 
 
 @inlined
 def same_bytes(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> bool:
-    """Are these the same bytes?"""
     if stop - start != length:
         return False
     whole = length - length % WIDTH
@@ -98,8 +97,6 @@ def same_bytes(text: Bytes, start: int, stop: int, pool: Bytes, first: int, leng
     )
 
 
-# Hashes of terms: 64 bits, the same in every process of a machine. Equal hashes are only a hint; texts decide.
-
 SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
@@ -109,7 +106,6 @@ _HALF = np.uint64(32)
 
 @compiled
 def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Of the bytes from one place to another."""
     found = SEED
     place = start
     while place + WIDTH <= stop:
@@ -122,14 +118,14 @@ def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
 
 @inlined
 def mix_word(found: np.uint64, word: np.uint64) -> np.uint64:
-    """With one word more."""
+    """Mix one more word into a hash."""
     found = (found ^ word) * _PRIME
     return found ^ (found >> _HALF)
 
 
 @inlined
 def finish_hash(found: np.uint64, length: int) -> np.uint64:
-    """When all words are in; zeros at the end make a difference by the length."""
+    """Finish a hash. The length tells texts apart that differ in zeros at the end."""
     value = (found ^ np.uint64(length)) * _FIRST
     value = (value ^ (value >> _HALF)) * _SECOND
     return value ^ (value >> _HALF)
@@ -137,14 +133,14 @@ def finish_hash(found: np.uint64, length: int) -> np.uint64:
 
 @inlined
 def hash_pair(one: np.uint64, other: np.uint64, salt: np.uint64) -> np.uint64:
-    """Of two hashes in this order; `salt` tells apart what the pair is of."""
+    """The hash of two hashes in this order. `salt` distinguishes kinds of pairs."""
     turned = (other << _HALF) | (other >> _HALF)
     value = ((one + salt * _SECOND) ^ turned) * _FIRST
     return value ^ (value >> _HALF)
 
 
 def hash_texts(text: Bytes, start: Int64) -> UInt64:
-    """The hashes of texts that lie one after the other."""
+    """The hashes of concatenated texts, which start at the given offsets."""
     found = np.zeros(len(start) - 1, np.uint64)
     _hash_into(found, text, start)
     return found
@@ -157,12 +153,8 @@ def _hash_into(found: UInt64, text: Bytes, start: Int64) -> None:
 
 
 def hash_text(term: str) -> int:
-    """Of a text, as Python's number."""
     data = np.frombuffer(term.encode(), np.uint8)
     return int(hash_bytes(data, 0, len(data)))
-
-
-# Fences: what one process wrote before one, others see before what it writes after.
 
 
 def _fence(_typing: Any) -> Any:  # noqa: ANN401 - of numba's own kinds
@@ -174,10 +166,11 @@ def _fence(_typing: Any) -> Any:  # noqa: ANN401 - of numba's own kinds
 
 
 fence = cast(Callable[[], None], intrinsic(_fence))
-"""In compiled code: neither compiler nor processor moves a reading or a writing across it."""
+"""A memory fence for compiled code: neither compiler nor processor moves a read or a write across it. Other
+processes see what was written before it before they see what is written after it."""
 
 
 @compiled
 def memory_fence() -> None:
-    """The same for Python."""
+    """The same fence for Python code."""
     fence()

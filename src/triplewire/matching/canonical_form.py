@@ -34,10 +34,8 @@ from triplewire.sparql.parameters import replace_in_pattern
 from triplewire.sparql.traversal import iterate_parts, transform_operators
 
 REMEMBERED_SKELETONS: Final = 4_096
-"""Texts of subscriptions, without their constants, whose shape is remembered: at worst 16 kB of text each, 100 MB."""
+"""Skeletons of texts whose shape is cached: at worst 16 kB of text each, 100 MB."""
 
-
-# Renames: other names for the variables of a query, wherever the algebra has names.
 
 _KNOWN = (
     *(algebra.Var, algebra.Const, algebra.Param, algebra.Apply, algebra.Exists, algebra.Aggregate, algebra.Pattern),
@@ -45,12 +43,12 @@ _KNOWN = (
     *(algebra.Reach, algebra.Join, algebra.LeftJoin, algebra.Union, algebra.Minus, algebra.Filter, algebra.Extend),
     *(algebra.Values, algebra.Graph, algebra.Group, algebra.Order, algebra.Select, algebra.Dataset, algebra.Query),
 )
-"""What is known to have names nowhere but where they are looked for here."""
+"""Parts of the algebra whose names all stand where `rename_variables` looks for them."""
 
 
 def rename_variables(query: Query, kept: Collection[str]) -> Query:
-    """The query with its variables named in the order in which they are met, but for those to keep and those that were
-    made while translating. One with parts that are not known here stays as it is."""
+    """Rename the variables of a query in the order of their first occurrence, but for those to keep and those that
+    the translation made. A query with parts that are not known here stays as it is."""
     if any(type(part) not in _KNOWN for part in iterate_parts(query)):
         return query
     fresh = filter(lambda each: each not in kept, (f"v{number}" for number in count()))
@@ -64,7 +62,7 @@ def rename_variables(query: Query, kept: Collection[str]) -> Query:
 
 
 def _names_in_order(query: Query) -> Iterator[str]:
-    """The names of the query in the order in which they stand in it, some more than once."""
+    """The names in a query in order, some more than once."""
     for part in iterate_parts(query.where):
         match part:
             case Var(name) | Extend(name=name):
@@ -101,19 +99,15 @@ def _pairs(given: tuple[tuple[str, Any], ...], names: dict[str, str]) -> tuple[t
     return tuple((names.get(name, name), each) for name, each in given)
 
 
-# Subscriptions that ask the same then have the same shape and constants, and are evaluated once. Constants take no
-# part in the order, so that what differs in constants alone still has one shape. Where a query is so symmetric that
-# the order of its text decides after all, two that mean the same may stay apart; they are never mixed up.
-
 _COMPILED = ("regex", "replace")
 _MANY = 32
-"""Patterns above which ties are left to the text: telling them apart takes the cube of their number."""
+"""Patterns above which ties are decided by the text: to break them takes the cube of their number."""
 
 Colours = Mapping[str, str]
 
 
 def canonical_form(query: Query, *, solutions: bool) -> Query:
-    """The query in the one way. With `solutions` the variables that it selects keep their names."""
+    """The canonical form of a query. With `solutions` the variables that it selects keep their names."""
     kept = frozenset(query.projection) if solutions else frozenset()
     flat = None if any(part == Apply("now", ()) for part in iterate_parts(query)) else to_conjunction(query)
     if flat is not None:
@@ -138,13 +132,14 @@ def _order_basic(operator: Operator, kept: Collection[str]) -> Operator:
 def order_patterns(
     patterns: Sequence[Pattern], filters: Sequence[Expression], kept: Collection[str]
 ) -> tuple[tuple[Pattern, ...], Colours]:
-    """The patterns in an order that neither constants nor names decide, but for predicates and the names that are
-    kept; and what tells the variables apart."""
+    """Order patterns by predicates and kept names, not by constants or other names. Return the colours of the
+    variables, too."""
     colours: Colours = defaultdict(str, {name: f"!{name}" for name in kept})
     colours = _refine_colours(patterns, filters, colours)
     for pattern in _sort_patterns(patterns, colours) if len(patterns) <= _MANY else ():
         if _has_ties(patterns, colours):
-            # One of those that look alike is made the first; which one makes no difference if they are alike.
+            # One of the patterns that look alike is made the first; if they are symmetric, any choice gives the same
+            # result.
             first = {each.name: f"{colours[each.name]}#{slot}" for slot, each in _variables(pattern)}
             colours = _refine_colours(patterns, filters, defaultdict(str, {**colours, **first}))
     return tuple(_sort_patterns(patterns, colours)), colours
@@ -159,7 +154,7 @@ def _sort_patterns(patterns: Sequence[Pattern], colours: Colours) -> list[Patter
 
 
 def _refine_colours(patterns: Sequence[Pattern], filters: Sequence[Expression], colours: Colours) -> Colours:
-    """Variables are told apart by what they stand beside, until that tells no more of them apart."""
+    """Colour variables by their neighbours until no colour class splits any more."""
     while True:
         told: defaultdict[str, list[str]] = defaultdict(list)
         for pattern in patterns:
@@ -196,7 +191,7 @@ def _variables(pattern: Pattern) -> Iterable[tuple[int, Var]]:
 
 
 def _expression_signature(expression: object, colours: Mapping[str, str]) -> str:
-    """What an expression looks like without its constants, but for those that stay in a shape."""
+    """An expression without its constants, but for those that stay in a shape."""
     match expression:
         case Var(name):
             return f"?{colours.get(name, '')}"
@@ -209,18 +204,15 @@ def _expression_signature(expression: object, colours: Mapping[str, str]) -> str
     return repr(expression)
 
 
-# Symmetries: constants of a shape that may stand in each other's places, in one order.
-
-
 class ConstantSymmetries:
-    """Remembers what is alike in shapes, by their keys. Any thread may use it."""
+    """A cache of the symmetric parameters of shapes, by key. Thread-safe."""
 
     def __init__(self, size: int = REMEMBERED_SKELETONS) -> None:
         self._size = size
         self._alike: dict[str, tuple[tuple[int, ...], ...]] = {}
 
     def settled(self, lifted: LiftedShape) -> LiftedShape:
-        """The same, with constants that may be swapped in their own order."""
+        """The same query, with interchangeable constants sorted."""
         groups = self._groups(lifted.shape)
         if not groups:
             return lifted
@@ -240,8 +232,8 @@ class ConstantSymmetries:
 
 
 def find_symmetries(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Groups of parameters of which any two may be swapped without a change to what is asked: each stands alone in a
-    pattern that is, but for it, the same as those of the others."""
+    """Groups of interchangeable parameters: each stands in a single pattern, and these patterns are the same but for
+    it."""
     if isinstance(shape.query, Query):
         return ()
     places: defaultdict[str, list[int]] = defaultdict(list)

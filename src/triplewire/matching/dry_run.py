@@ -24,10 +24,10 @@ from triplewire.storage.log import sqlite
 from triplewire.storage.registry.ports import RegistryChange
 
 REHEARSAL_SECONDS: Final = 5.0
-"""How long a dry run looks at events of the last hour. It then tells of those that it has seen."""
+"""The longest time that a dry run matches events of the last hour. It reports on those that it got to."""
 
 REHEARSAL_EXAMPLES: Final = 3
-"""Events that would have matched, told of by a dry run."""
+"""Matching events that a dry run lists."""
 
 
 _HOUR = 3_600_000_000
@@ -36,12 +36,9 @@ _UNSIGNED = 2**64 - 1
 
 @dataclass(frozen=True)
 class DryRun:
-    """How a subscription would be matched, and what it would have matched of the last hour, or of the past that it asks
-    for.
-
-    `complete` is false where that had too many events to look at all of them; the newest were then looked at.
-    `examples` are the newest that matched, as rows of `ENTRIES` without their text, the newest first.
-    """
+    """How a subscription would be matched, and its matches among the events of the last hour, or from its start
+    position on. `complete` is false if there were too many events; then the newest were matched. `examples` are the
+    newest matches, as rows of `ENTRIES` without their text, newest first."""
 
     query: Query
     lifted: LiftedShape
@@ -52,16 +49,16 @@ class DryRun:
 
     @property
     def tier(self) -> str:
-        """Who decides it: `index` or `evaluator`."""
+        """The tier that decides the subscription: `index` or `evaluator`."""
         return "evaluator" if _describe_index(self.lifted) is None else "index"
 
     def plan(self) -> dict[str, Any]:
-        """The algebra; what the index does, null for what it does not decide; and the SQL for all that it does not."""
+        """The algebra; the index program, null if the index does not decide the query; and the SQL of the evaluator."""
         sql = _sql(self.lifted.shape)
         return {"algebra": format_algebra(self.query.where), "index": _describe_index(self.lifted), "sql": sql}
 
     def value(self) -> dict[str, Any]:
-        """As JSON."""
+        """The result as JSON."""
         return {
             "shape": {"key": self.lifted.shape.key, "constants": list(self.lifted.constants)},
             "tier": self.tier,
@@ -82,12 +79,10 @@ def run_dry(
     begins: int | None = None,
     sight: Visibility | None = None,
 ) -> DryRun:
-    """Of a query without parameters, with all that the subscription asks for. `ontologies` are the registry's changes
-    that loaded those which count now; `begins` is a first position in the place of the last hour; of events only what
-    is in sight counts. It blocks, for some seconds at most: call it from a thread.
-
-    Raises Unsupported for what no subscription may ask.
-    """
+    """Match a query without parameters against recent events. `ontologies` are the registry changes that loaded the
+    current ontologies; `begins` is a start position that replaces the last hour. Only visible parts of events count.
+    Blocks for some seconds: call it from a thread. Raises Unsupported for queries that are not allowed in
+    subscriptions."""
     lifted = lift(query, solutions=kind is Kind.BINDINGS)
     tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
@@ -104,7 +99,7 @@ def run_dry(
 
 
 class _MatchCounter:
-    """Counts, batch by batch from the newest on."""
+    """Counts matches batch by batch, the newest first."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
@@ -122,14 +117,14 @@ class _MatchCounter:
 
 
 def _evaluator(lifted: LiftedShape, ontologies: Sequence[RegistryChange]) -> Evaluator:
-    """One that knows this one subscription."""
+    """An evaluator with this subscription alone."""
     return make_single_evaluator(
         Subscription("", None, Kind.SIGNAL, lifted.shape.key, lifted.constants), lifted.shape, ontologies
     )
 
 
 def _describe_index(lifted: LiftedShape) -> dict[str, Any] | None:
-    """Who is in a group with it, and what the group is tested for. A threshold tells members of a group apart."""
+    """The group of the subscription and the conditions of the group. A threshold tells members of a group apart."""
     memberships = shape_memberships(lifted.shape)
     program, membership = memberships.program, memberships.of(lifted.constants)
     if program is None or membership is None:

@@ -54,31 +54,18 @@ from triplewire.storage.registry.subscriptions import (
 )
 
 BATCH_CPU_SECONDS: Final = 10.0
-"""CPU time of the evaluator for one shape on one batch. What takes longer is cut in two, and again."""
+"""CPU time of the evaluator for one shape on one batch. A batch that takes longer is halved, repeatedly."""
 
 EVENT_CPU_SECONDS: Final = 0.005
-"""CPU time for one shape on an event of those looked at apart, as long as they are taken together: what one by one
-takes anyway."""
+"""CPU time for one shape on each event of a heavy part of a batch: as much as matching the event alone takes."""
 
 PAIR_CPU_SECONDS: Final = 2.0
-"""CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. Whoever is not
-decided then is told so."""
+"""CPU time of the evaluator for one subscription on one event: about a hundred million rows of a join. A
+subscription that takes longer is told that it reached a limit."""
 
 EVALUATOR_MEMORY: Final = "2GB"
-"""Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to the disk."""
+"""Memory of the evaluator of one worker, its tables of constants included. Nothing is spilled to disk."""
 
-
-# Portions: a batch against the subscriptions of some shapes, at once where that is bearable, else in parts.
-#
-# ```
-# batch ──▶ events with bearable joins ──── all at once ──── too much? in halves ───┐
-#       └─▶ the others ──────────────────── all at once ──── too much? in halves ───┴─▶ one event
-#                                                                                          │
-#        limit ◀── too much, or too many? ── one subscription ◀── in halves ◀── too much? ─┘
-# ```
-#
-# So a subscription that is too much on an event is found, and told so; all others are answered as if it were not
-# there.
 
 _FOUND = """CREATE OR REPLACE TEMP TABLE found (
     position BIGINT, subscription BIGINT, solutions INTEGER[], terms VARCHAR[], "limit" VARCHAR
@@ -92,11 +79,11 @@ _INVOLVED = f"SELECT count(*) FROM quads WHERE {to_sql(needs_exact_comparison('q
 _ALONE = "INSERT INTO found SELECT DISTINCT position, ?, NULL::INTEGER[], NULL::VARCHAR[], ? FROM quads"
 
 _LEAST_SECONDS = 0.1
-"""For events that are looked at together: what planning the query may take."""
+"""The least CPU time for a part of a batch: to plan the query takes that long."""
 
 
 class BudgetExhausted(QueryLimit):
-    """A shape took all the time that there is for it, and is given up."""
+    """A shape exhausted its CPU budget in all."""
 
     def __init__(self, shape: str) -> None:
         super().__init__("the query takes too much time")
@@ -105,8 +92,8 @@ class BudgetExhausted(QueryLimit):
 
 @dataclass(frozen=True)
 class CpuBudget:
-    """CPU seconds: for one shape on a batch; on each event of those that are looked at apart; for one subscription on
-    one event; and for one shape in all, in whatever parts, after which it is given up."""
+    """CPU seconds: for one shape on a batch; on each event of a heavy part; for one subscription on one event; and
+    for one shape in all, after which `BudgetExhausted` is raised."""
 
     batch: float = BATCH_CPU_SECONDS
     event: float = EVENT_CPU_SECONDS
@@ -119,17 +106,17 @@ DEFAULT_BUDGET = CpuBudget()
 
 @dataclass(frozen=True)
 class BatchSplitter:
-    """Works in a connection, in which it has the tables `quads` and `found`."""
+    """Matches batches in a connection, with the temporary tables `quads` and `found`."""
 
     duck: duckdb.DuckDBPyConnection
     patience: CpuBudget = DEFAULT_BUDGET
     clock: Callable[[], float] = time.thread_time
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """The seconds that each shape took."""
+    """The CPU seconds that each shape took."""
 
     def match(self, entries: pa.Table, shapes: Mapping[str, SubscriptionTable]) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription. Raises
-        Exhausted."""
+        BudgetExhausted."""
         plain = self._load(entries, frozenset().union(*(each.columns for each in shapes.values())))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
         apart = dict[str, Sequence[int]]()
@@ -152,7 +139,7 @@ class BatchSplitter:
         self.spent[key] += self.clock() - began
 
     def _bearable(self, key: str, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Part by part, until it is too much in all."""
+        """Yield part by part. Raises BudgetExhausted when the shape took too much in all."""
         part: pa.Table | None = None
         while True:
             if self.spent[key] > self.patience.whole:
@@ -164,7 +151,8 @@ class BatchSplitter:
             yield part
 
     def _at_once(self, shape: SubscriptionTable, longest: int, *, plain: bool) -> Sequence[int] | None:
-        """None where that was bearable; else the events for which it may not be, as far as they are known."""
+        """Match the whole batch. Return None, or, if it is too heavy, the positions of heavy events as far as they
+        are known."""
         heavy: Sequence[int] = ()
         try:
             heavy = shape.heavy(longest)
@@ -176,7 +164,7 @@ class BatchSplitter:
         return None
 
     def _apart(self, shape: SubscriptionTable, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
-        """Those events that may be too much, and the others."""
+        """Match light and heavy events apart."""
         among = pc.is_in(entries["position"], pa.array(heavy, pa.int64()))
         yield from self._portion(shape, entries.filter(pc.invert(among)), self.patience.batch)
         yield from self._portion(shape, entries.filter(among), _LEAST_SECONDS)
@@ -196,7 +184,7 @@ class BatchSplitter:
                 yield from self._portion(shape, entries.slice(count // 2), least)
 
     def _single(self, shape: SubscriptionTable, entry: pa.Table) -> pa.Table:
-        """One event. Subscriptions with equal constants are one."""
+        """Match one event. Subscriptions with equal constants are matched once."""
         self._load(entry, shape.columns_alone | EVENT_COLUMNS)
         same = shape.alike()
         self._some(shape, [*same])
@@ -207,7 +195,7 @@ class BatchSplitter:
         return told.set_column(1, MATCHES.field("subscription"), names)
 
     def _some(self, shape: SubscriptionTable, made: Sequence[int]) -> None:
-        """Some subscriptions, by where they were made, on the one event that there is."""
+        """Match some subscriptions, by the positions at which they were made, on the one event in `quads`."""
         if len(made) == 1:
             self._pair(shape, made[0])
             return
@@ -219,7 +207,7 @@ class BatchSplitter:
             self._some(shape, made[len(made) // 2 :])
 
     def _pair(self, shape: SubscriptionTable, made: int) -> None:
-        """One subscription on one event: it is told what there is, or which limit it reached."""
+        """Match one subscription on one event: it gets its solutions, or the limit that it reached."""
         try:
             with CpuLimit(self.duck, self.patience.pair):
                 self._tell(shape, made, shape.probe(made))
@@ -235,7 +223,7 @@ class BatchSplitter:
             self.duck.execute(_ALONE, [made, None])
 
     def _load(self, entries: pa.Table, columns: frozenset[str]) -> bool:
-        """The events as the table `quads`, nothing as the table `found`; whether doubles tell all numbers apart."""
+        """Load the events into `quads`, and empty `found`. Return whether doubles tell all numbers apart."""
         self.duck.execute(_FOUND)
         self.duck.register("entries", entries)
         self.duck.execute(f"CREATE OR REPLACE TEMP TABLE quads AS {_explode_sql(columns)}")
@@ -249,7 +237,7 @@ class BatchSplitter:
 
 
 def merge_matches(found: Sequence[pa.Table]) -> pa.Table:
-    """Matches of several kinds, in the order of all."""
+    """Concatenate and sort matches."""
     return pa.concat_tables(found).sort_by([("position", "ascending"), ("subscription", "ascending")])
 
 
@@ -258,41 +246,36 @@ def _explode_sql(columns: frozenset[str]) -> str:
     return to_sql(explode("entries", columns=columns), "duckdb")
 
 
-# Any subscription is SQL: one query for each shape, self-joins inside the event, and a join with the table of
-# constants of the shape's subscriptions. DuckDB runs it over a whole batch of events at once. What it finds is then
-# held against the positions between which each subscription holds, so that a batch is matched against the registry as
-# it was at each of its events.
-
-
 @dataclass
 class Evaluator:
-    """Subscriptions as tables, kept up by registry changes; matches batches of events against them.
+    """Matches batches of events against the subscriptions that registry changes have added, held as tables.
 
-    Not safe for threads: one evaluator belongs to one worker. `version` is the position up to which registry changes
-    have been applied; matching a batch that ends later than that would miss subscriptions.
+    Not thread-safe: one evaluator belongs to one worker. `version` is the position up to which registry changes have
+    been applied; matching a batch that ends later would miss subscriptions.
     """
 
     _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: connect_duckdb())
     _closures: OntologyClosure | None = None
-    """Of the connection, where it has several evaluators; they tell their tables apart by name."""
+    """The closure of the connection, if several evaluators share it; their tables differ by name."""
     _name: str = "constants"
     _patience: CpuBudget = field(default_factory=CpuBudget)
     _making: TableFactory = make_plain_table
     _clock: Callable[[], float] = time.thread_time
     version: int = 0
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """The CPU seconds that shapes took, until somebody clears it."""
+    """The CPU seconds that each shape took since the caller last cleared it."""
     _shapes: dict[str, SubscriptionTable] = field(default_factory=dict)
     _sights: dict[str, Visibility | None] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Where subscriptions were made → their shape, and where they ended; in the order in which they ended."""
+    """Ended subscriptions, by the position at which they were made: their shape, and the position of their end. In
+    order of their ends."""
 
     def __post_init__(self) -> None:
         self._ontologies = self._closures or OntologyClosure(self._duck)
 
     def apply(self, changes: Iterable[RegistryChange], upto: int) -> None:
-        """Take in registry changes, in order; afterwards the evaluator speaks for positions up to `upto`."""
+        """Apply registry changes, in order; afterwards the evaluator is complete up to the position `upto`."""
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
                 shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
@@ -306,7 +289,7 @@ class Evaluator:
 
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all
-        shapes, or of some. What is no RDF matches nothing."""
+        shapes, or of some. Opaque payloads match nothing."""
         entries = drop_opaque_payloads(entries)
         asked = self._shapes if shapes is None else {key: self._shapes[key] for key in shapes}
         live = {key: each for key, each in asked.items() if each.prepare()}
@@ -326,8 +309,8 @@ class Evaluator:
         return parts.items()
 
     def forget(self, before: int) -> int:
-        """Drop subscriptions that ended below a position; no later batch can concern them. Where the last of them
-        ended, or 0."""
+        """Drop subscriptions that ended before a position; no later batch can concern them. Return the last of their
+        ends, or 0."""
         gone = {since: shape for since, (shape, until) in self._ended.items() if until < before}
         for shape in set(gone.values()):
             self._shapes[shape].remove([since for since, its in gone.items() if its == shape])
@@ -343,7 +326,7 @@ class Evaluator:
             self._members[change.key] = (subscription.shape, subscription.since)
 
     def holding(self, found: pa.Table) -> pa.Table:
-        """Those matches whose subscription was made before the event and ended after it."""
+        """The matches whose subscription was made before the event and ended after it."""
         position, since = found["position"].to_numpy(), found["subscription"].to_numpy()
         holds = position > since
         if self._ended:
@@ -355,8 +338,8 @@ class Evaluator:
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:
-    """One thread, because Spark runs one task a core; nothing is loaded from outside. Patterns come in the order in
-    which they are best joined, which DuckDB, knowing nothing of selectivity, would only spoil."""
+    """Open a database with one thread, because Spark runs one task for each core, and without extensions. Its join
+    order optimizer is off: patterns come in the best order already, and DuckDB knows nothing of their selectivity."""
     ensure_recursion_limit()
     config: dict[str, Any] = {"threads": 1, "memory_limit": EVALUATOR_MEMORY, "temp_directory": ""}
     duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
@@ -364,16 +347,14 @@ def connect_duckdb() -> duckdb.DuckDBPyConnection:
     return duck.execute("SET disabled_optimizers = 'join_order'")
 
 
-# Solos: one subscription alone, to be asked of events that came before it.
-
 SINGLE_SINCE = 0
-"""The position at which it is made up, so that it sees every event; its matches name it by this."""
+"""The position at which the subscription is made, so that it sees every event; its matches have it as their id."""
 
 
 def make_single_evaluator(
     subscription: Subscription, shape: Shape, ontologies: Iterable[RegistryChange] = ()
 ) -> Evaluator:
-    """An evaluator that knows this one subscription. `ontologies` are the changes that loaded those which count."""
+    """An evaluator with one subscription alone. `ontologies` are the changes that loaded the current ontologies."""
     evaluator = Evaluator()
     made = RegistryChange(SINGLE_SINCE, SUBSCRIPTION, subscription.id, subscription_to_value(subscription))
     evaluator.apply([*ontologies, RegistryChange(SINGLE_SINCE, SHAPE, shape.key, shape.to_value()), made], SINGLE_SINCE)
@@ -381,7 +362,7 @@ def make_single_evaluator(
 
 
 def required_predicates(shape: Shape) -> tuple[str, ...]:
-    """Those that an event surely has if it matches, in order. What has none may match any event."""
+    """The predicates that every matching event has, in order. A query without them may match any event."""
     query = shape.query
     patterns = query.patterns if isinstance(query, Conjunction) else required_patterns(query.where)
     stored = [each.predicate for each in patterns if header_column(each) is None]

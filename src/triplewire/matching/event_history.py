@@ -28,45 +28,33 @@ from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import MeasuredLog
 
 RETROSPECT_BATCH: Final = 2_000
-"""Positions that are read at once then: about 2 MB for events of 1 kB, 20 ms to match."""
-
-
-# ```
-# position   1 ──────────── lake ────────────┬──── not yet in the lake ────▶ head
-#                     log let go ────▶ begin ┴ ─ ─ ─ ─ log ─ ─ ─ ─ ─ ─ ─ ─▶
-# read from           the lake         │           the log
-# ```
-#
-# The log lets go only of what the lake has, so between the two nothing is missing.
+"""Positions that a backward scan reads at once: about 2 MB for events of 1 kB, 20 ms to match."""
 
 
 class ColdTier(Protocol):
-    """Keeps what the log lets go."""
+    """The tier that holds the events that the log has dropped."""
 
     def upto(self) -> int:
         """The position up to which it has every event."""
 
     def floor(self, stream: str | None = None) -> int:
-        """The newest position of an event of a stream, or of any, that it was not to keep any longer."""
+        """The newest position of an event, of a stream or of any, that retention has removed."""
 
     def find(self, event: str, stream: str | None = None) -> int | None:
-        """The newest position of the event with this id, in a stream or in any; None where it is not found."""
+        """The newest position of the event with this id, in a stream or in any; None if it is not found."""
 
     def page(
         self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
     ) -> tuple[pa.Table, int]:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`, of
-        one stream or of all; and the position up to which these are all. Events that do not have each of the predicates
-        may be left out."""
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of
+        `MATCHED_COLUMNS`, of one stream or of all; and the position up to which these are complete. Events without
+        one of the predicates may be left out."""
 
 
 @dataclass(frozen=True)
 class EventPage:
-    """Some entries, and the position up to which they are all that there are.
-
-    `after` and `begin` enclose positions of which neither the archive nor the log knows anything: where there were
-    events they are lost. Mostly there are no such positions.
-    """
+    """Some entries, and the position up to which they are complete. Between `after` and `begin` neither tier has
+    anything: events at these positions are lost. Usually there are no such positions."""
 
     entries: pa.Table
     reached: int
@@ -76,19 +64,20 @@ class EventPage:
 
 @dataclass(frozen=True)
 class EventHistory:
-    """The log and, if there is one, the archive behind it."""
+    """The log and, if there is one, the cold tier behind it."""
 
     log: MeasuredLog
     archive: ColdTier | None = None
     size: int = PAST_BYTES
-    """The bytes of text from which on a page of the log ends."""
+    """Bytes of text after which a page of the log ends."""
 
     def head(self) -> int:
         """The newest position."""
         return self.log.head()
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of `MATTER`."""
+        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of
+        `MATCHED_COLUMNS`."""
         found: list[pa.Table] = []
         while limit > 0 and after < upto:
             page = self.page(after, upto, limit)
@@ -97,9 +86,9 @@ class EventHistory:
         return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATCHED_COLUMNS)
 
     def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> EventPage:
-        """The first of these, at most `limit`, in bounded time. Events that do not have each of the predicates may be
+        """The first of these entries, at most `limit`, in bounded time. Events without one of the predicates may be
         left out."""
-        # The log first: what it lets go of meanwhile is in the archive when that is looked at.
+        # The log is asked first: events that it drops meanwhile are in the cold tier when that is asked.
         enough = self.log.reach(after, upto, self.size)
         entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
         begin = self.begin()
@@ -113,15 +102,12 @@ class EventHistory:
         return EventPage(entries, reached, max(after, known), begin)
 
     def begin(self) -> int:
-        """The position of the oldest event in the log, even if that was erased."""
+        """The position of the oldest event in the log, even if it was erased."""
         return self.log.begin()
 
 
-# Retrospects: the log read backwards, from its head to a moment or to one event.
-
-
 class EventReader(Protocol):
-    """Events in order: a log, or a log with what lies behind it."""
+    """Events in order: a log, or a history."""
 
     def head(self) -> int:
         """The newest position."""
@@ -132,7 +118,7 @@ class EventReader(Protocol):
 
 @dataclass(frozen=True)
 class VisibleEvents:
-    """What somebody sees of others. Of entries that are left out nothing is told, nor that they are."""
+    """The events of another reader, redacted for a subscriber. Entries that are hidden leave no trace."""
 
     events: EventReader
     sight: Visibility | None = None
@@ -141,13 +127,13 @@ class VisibleEvents:
         return self.events.head()
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        """At most `limit` entries: fewer does not mean that there are no more."""
+        """At most `limit` entries; fewer does not mean that there are no more."""
         return redact_entries(self.events.read(after, upto, limit), self.sight)
 
 
 def scan_backwards(log: EventReader, after: int, upto: int) -> Iterator[pa.Table]:
-    """The entries at positions p with `after < p <= upto`: batches of few positions, the newest batch first, each in
-    order of position. Batches without entries are left out."""
+    """The entries at positions p with `after < p <= upto`, in batches of few positions: the newest batch first, each
+    in order of position. Empty batches are left out."""
     while upto > after:
         start = max(after, upto - RETROSPECT_BATCH)
         batch = log.read(start, upto, RETROSPECT_BATCH)
@@ -157,8 +143,8 @@ def scan_backwards(log: EventReader, after: int, upto: int) -> Iterator[pa.Table
 
 
 def find_position(log: EventReader, moment: int, upto: int) -> int:
-    """The position after which every entry up to another was received at a moment or later. Takes few reads: entries
-    are in the order in which they were received, as far as the clock did not jump."""
+    """The position after which every entry up to `upto` was received at an instant or later. It takes few reads by
+    binary search: entries are in order of reception, as far as the clock did not jump."""
     before, after = 0, upto
     while before < after:
         middle = (before + after) // 2
@@ -172,7 +158,7 @@ def find_position(log: EventReader, moment: int, upto: int) -> int:
 
 def find_newest(log: EventReader, event: str) -> dict[str, Any]:
     """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
-    positions has it: an older event must be asked for by its position."""
+    positions has it: an older event must be requested by its position."""
     head = log.head()
     for batch in scan_backwards(log, max(0, head - sqlite.RETROSPECT_POSITIONS), head):
         found = batch.filter(pc.equal(batch["event"], event))

@@ -70,49 +70,46 @@ from triplewire.sparql.traversal import bound_variables, iterate_parts, mentione
 from triplewire.storage.registry.ports import RegistryChange
 
 EXPLAIN_SECONDS: Final = 10.0
-"""How long the explanation of one match may take. Each part of the query is asked by itself: some 20 ms each."""
+"""The longest time for the explanation of one match. Each part of the query is a query of its own, of some 20 ms."""
 
 EXPLAIN_MEMORY: Final = "512MB"
-"""Memory of one explanation. Nothing is spilled to the disk."""
+"""Memory of one explanation. Nothing is spilled to disk."""
 
 EXPLAIN_EXAMPLES: Final = 3
-"""Quads, or solutions that a filter removed, that are shown of each step of an explanation."""
-
-
-# Steps: what became of an event at each part of a query, as text for people and as JSON for programs.
+"""Quads, or solutions that a filter removed, that a step of an explanation shows."""
 
 
 @dataclass(frozen=True)
 class ExplainStep:
-    """One part of a query, and how many solutions there are on the event once it was taken."""
+    """One part of a query, and the number of solutions on the event after it."""
 
     kind: str
     """`pattern`, `filter`, or the name of an operator."""
     says: str
     solutions: int
     alone: int | None = None
-    """Of a pattern: how many triples of the event match it, whatever the others say."""
+    """For a pattern, the number of triples of the event that match it alone."""
     before: int | None = None
-    """Of a filter: how many solutions came to it."""
+    """For a filter, the number of solutions before it."""
     found: tuple[str, ...] = ()
-    """Of a pattern: some quads that are in the solutions so far."""
+    """For a pattern, some quads in the solutions so far."""
     inferred: tuple[str, ...] = ()
-    """Of a pattern: some quads, or facts of the ontology, from which its triple follows."""
+    """For a pattern, some quads, or facts of the ontology, that entail its triple."""
     removed: tuple[str, ...] = ()
-    """Of a filter: what it saw in some solutions that it did not let through."""
+    """For a filter, the values in some solutions that it removed."""
     inside: tuple[ExplainStep, ...] = ()
     needed: bool = True
-    """Whether the part around it has no solution without one of this."""
+    """Whether the enclosing part has no solution without one of this part."""
 
     def failed(self) -> ExplainStep | None:
-        """The first part after which nothing is left; None where something is."""
+        """The first part without solutions, or None."""
         if self.solutions:
             return None
         reasons = (each.failed() for each in self.inside if each.needed)
         return next((each for each in reasons if each is not None), self)
 
     def value(self) -> dict[str, Any]:
-        """As JSON. What does not apply is left out."""
+        """The step as JSON, without fields that do not apply."""
         numbers = {"solutions": self.solutions, "alone": self.alone, "before": self.before}
         lists = {"found": self.found, "inferred": self.inferred, "removed": self.removed}
         return {
@@ -155,7 +152,8 @@ class EventExplanation:
         return "\n".join([verdict, *format_tree(self.root, ExplainStep.lines, attrgetter("inside"))]) + "\n"
 
     def value(self) -> dict[str, Any]:
-        """`failed` is the step after which nothing was left, without those inside it; null where the event matched."""
+        """The explanation as JSON. `failed` is the first step without solutions, without its inner steps; null for a
+        match."""
         failed = self.root.failed()
         told = None if failed is None else {"step": failed.kind, "says": failed.says}
         return {"matched": self.matched, "failed": told, "steps": self.root.value()}
@@ -164,8 +162,6 @@ class EventExplanation:
 def _count_text(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
-
-# Trials: one event that many queries are asked of, one after the other, to find out what becomes of it.
 
 _SCHEMA = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
 _TABLES = (
@@ -179,11 +175,9 @@ Solution = Mapping[str, str | None]
 
 
 class EventProbe:
-    """An event, a row of an `ENTRIES` table, as tables of an engine of its own. Belongs to one thread; to be closed.
-
-    `ontologies` are changes that load what ontological operators go by. Every question raises QueryLimit when all of
-    them together took too long, or one took too much memory.
-    """
+    """A database with one event, a row of an `ENTRIES` table, that is asked many queries. It belongs to one thread
+    and must be closed. `ontologies` are the changes that loaded the current ontologies. Every query raises
+    QueryLimit when all of them together took too long, or one took too much memory."""
 
     def __init__(
         self,
@@ -216,13 +210,13 @@ class EventProbe:
         self._duck.close()
 
     def count(self, operator: Operator) -> int:
-        """How many solutions it has on the event."""
+        """The number of its solutions on the event."""
         counted = Group(operator, (), ((_COUNT, Aggregate("count")),))
         ((term,),) = self._rows(Select(counted, (_COUNT,)))
         return int(parse_literal(term or "").lexical)
 
     def some(self, operator: Operator, names: Sequence[str]) -> list[Solution]:
-        """A few of its solutions, what they say of these variables, each once; always the same ones."""
+        """The values of these variables in a few distinct solutions, always the same ones."""
         few = Select(operator, tuple(names), distinct=True, limit=EXPLAIN_EXAMPLES)
         return [dict(zip(names, row, strict=True)) for row in self._rows(few)]
 
@@ -254,16 +248,14 @@ def _limit_error() -> QueryLimit:
     )
 
 
-# Evidence: quads that match a pattern, or from which its triple follows, and values that a filter refused.
-
 Texts = tuple[str, ...]
 
 _FALSE = Const(literal("false", XSD + "boolean"))
 
 
 def find_evidence(trial: EventProbe, pattern: Pattern, alone: Operator, joined: Operator) -> tuple[Texts, Texts]:
-    """Some quads of the solutions of `joined` that are the pattern's triple, and some from which it follows. `alone`
-    is the pattern with all ways to entail it."""
+    """Some quads in the solutions of `joined` that match the pattern, and some that entail its triple. `alone` is
+    the pattern with all its entailment alternatives."""
     stated, inferred = dict[str, None](), dict[str, None]()
     for way in _alternatives(alone):
         quads = [each for each in iterate_parts(way) if isinstance(each, Pattern)]
@@ -280,7 +272,7 @@ def find_evidence(trial: EventProbe, pattern: Pattern, alone: Operator, joined: 
 def find_refused(
     trial: EventProbe, within: Callable[[Operator], Operator], reached: Operator, condition: Expression
 ) -> Texts:
-    """What the condition saw in some solutions of which it is false or an error."""
+    """The values of the condition's variables in some solutions for which it is false or an error."""
     names = sorted(mentioned_variables(condition) & bound_variables(reached))
     if not names:
         return ()
@@ -321,11 +313,8 @@ def _term(node: Node, solution: Solution) -> str:
     raise TypeError(node)
 
 
-# Each part of the query is asked of the event by itself. What is only patterns and filters is told as it was written,
-# one after the other; anything else operator by operator.
-
 Within: TypeAlias = Callable[[Operator], Operator]
-"""Puts an operator where the one that is explained stands: into its graph."""
+"""Wraps an operator in the graph of the part that is explained."""
 
 _NAMES = {Basic: "patterns", Filter: "filtered", LeftJoin: "optional", Reach: "path", Extend: "bind"}
 _NOTHING = Ontology()
@@ -339,12 +328,11 @@ def explain(
     ontologies: Sequence[RegistryChange] = (),
     clock: Clock | None = None,
 ) -> EventExplanation:
-    """What becomes of an event, a row of an `ENTRIES` table. What follows from it by the ontology counts; `ontologies`
-    are changes that load what ontological operators go by.
+    """Explain an event, a row of an `ENTRIES` table. Entailed triples count; `ontologies` are the changes that loaded
+    the current ontologies. The query has no parameters and includes the event selector of its subscription.
 
-    The query has no parameters, and all that its subscription asks for: a narrowing is a part of it. The explanation
-    says `matched` exactly if the subscription matches. Raises Unsupported for what no subscription may ask, QueryLimit
-    where it takes too long.
+    The explanation says `matched` exactly if the subscription matches. Raises Unsupported for queries that are not
+    allowed in subscriptions, QueryLimit if it takes too long.
     """
     check_subscribable(query)
     asked = construct_to_select(query) if query.form == "construct" else query
@@ -366,7 +354,7 @@ class _Explainer:
     ontology: Ontology
 
     def conjunction(self, query: Conjunction) -> ExplainStep:
-        """Its patterns, then its filters."""
+        """Explain patterns, then filters."""
         joined: Operator = Basic()
         whole = reduce(Join, map(_in_its_graph, query.patterns), joined)
         steps = (*self._patterns(query.patterns, _here), *self._filters(whole, query.filters, _here))
@@ -377,7 +365,7 @@ class _Explainer:
         steps = tuple(self._inside(operator, within))
         if isinstance(operator, Basic) and len(steps) == 1:
             return replace(steps[0], needed=needed)
-        # Their patterns and conditions are steps of their own.
+        # Inner patterns and conditions are steps of their own.
         said = "" if isinstance(operator, Basic | Filter) else "; ".join(operator_details(operator))
         kind = _NAMES.get(type(operator), type(operator).__name__.lower())
         return ExplainStep(kind, said, self.trial.count(self._meant(within(operator))), inside=steps, needed=needed)
@@ -412,7 +400,7 @@ class _Explainer:
         return ExplainStep("pattern", pattern_text(pattern), solutions, alone=count, found=stated, inferred=inferred)
 
     def _meant(self, operator: Operator) -> Operator:
-        """With all ways in which its triples may be entailed."""
+        """The operator with all entailment alternatives of its triples."""
         return rewrite_query(Query("ask", operator), self.ontology).where
 
     def _filters(self, inner: Operator, conditions: Sequence[Expression], within: Within) -> Iterator[ExplainStep]:

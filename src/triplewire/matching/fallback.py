@@ -42,25 +42,19 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
 
 SINGLE_PAIRS: Final = 400
-"""Pairs of event and subscription of one shape in a batch that are looked at one by one, at some 40 µs each: a query
-for all of them takes 5 to 30 ms before it looks at anything."""
+"""Pairs of event and subscription of one shape in a batch that go to the interpreter, at some 40 µs each: an SQL
+query for all of them takes 5 to 30 ms before it reads a row (docs/decisions/2026-11-18-interpreter.md)."""
 
-
-# ```
-# pairs of event and guard ──┬─ few of a shape ── one by one ── not decided? ──┐
-#                            └─ many ──────────────────────────── evaluator ◀──┘
-# events, for what nothing guards ─────────────────────────────── evaluator
-# ```
 
 _NAME = "urn:nothing"
 EMPTY_EVENT = ParsedEvent(
     {**dict.fromkeys(MATCHED_COLUMNS), "position": 0, "event": _NAME, "text": "\t".join([f"<{_NAME}>"] * 3)}
 )
-"""An event of which nobody knows anything."""
+"""An event without any data."""
 
 
 class ResidualMatcher:
-    """These subscriptions as one worker knows them. Not safe for threads."""
+    """Matches the subscriptions of one worker that the index does not decide. Not thread-safe."""
 
     def __init__(
         self, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, patience: CpuBudget = DEFAULT_BUDGET
@@ -69,13 +63,13 @@ class ResidualMatcher:
         self._ontologies = OntologyRows(closures.rows)
         self._shapes: dict[str, KnownShape] = {}
         self._open: set[str] = set()
-        """Shapes that nothing guards."""
+        """Shapes without a guard."""
         self._behind = defaultdict[int, dict[int, Subscription]](dict)
-        """Behind each group of a guard: subscriptions, by where they were made."""
+        """Subscriptions by guard group, and then by the position at which they were made."""
         self._groups: dict[str, tuple[int, int]] = {}
-        """Of each subscription: its group, and where it was made."""
+        """The group of each subscription, and the position at which it was made."""
         self._ended: list[tuple[int, int, int]] = []
-        """Where they ended, their groups, and where they were made."""
+        """Ended subscriptions: the position of the end, the group, and the position at which they were made."""
 
     @property
     def version(self) -> int:
@@ -83,11 +77,11 @@ class ResidualMatcher:
 
     @property
     def spent(self) -> defaultdict[str, float]:
-        """The CPU seconds that shapes took, until somebody clears it."""
+        """The CPU seconds that each shape took since the caller last cleared it."""
         return self._evaluator.spent
 
     def apply(self, changes: Iterable[RegistryChange], shapes: Mapping[str, KnownShape], upto: int) -> None:
-        """Take in changes of the registry, in order. `shapes` are all that there are, by key."""
+        """Apply changes of the registry, in order. `shapes` has all shapes by key."""
         news = list[RegistryChange]()
         for change in changes:
             if change.kind == SUBSCRIPTION:
@@ -98,7 +92,7 @@ class ResidualMatcher:
         self._evaluator.apply(news, upto)
 
     def forget(self, before: int) -> int:
-        """Drop subscriptions that ended below a position. Where the last of them ended, or 0."""
+        """Drop subscriptions that ended before a position. Return the last of their ends, or 0."""
         for _, group, since in [each for each in self._ended if each[0] < before]:
             del self._behind[group][since]
             if not self._behind[group]:
@@ -107,14 +101,14 @@ class ResidualMatcher:
         return self._evaluator.forget(before)
 
     def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
-        """Ontologies say this from now on: relation, lower and upper name."""
+        """Replace the ontologies: rows of relation, lower and upper name."""
         self._ontologies = OntologyRows(rows)
 
     def match(
         self, entries: pa.Table, candidates: Candidates, shapes: Mapping[int, KnownShape], away: frozenset[str]
     ) -> list[pa.Table]:
-        """What of the candidates matches, and of all events for shapes that have no guard. `shapes` are those of
-        programs; of those that are `away` nothing is told."""
+        """Match the candidates, and all events against shapes without a guard. `shapes` has the shape of each
+        program; those in `away` are skipped."""
         found = [self._evaluator.match(entries, self._open - away)]
         batches, many = dict[Visibility | None, InterpreterBatch](), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
@@ -149,7 +143,7 @@ class ResidualMatcher:
         return [decided, self._evaluated(entries, left, known.change.key)] if left else [decided]
 
     def _evaluated(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
-        """The matches of just these pairs."""
+        """The evaluator's matches among these pairs."""
         places = sorted({place for place, _ in pairs})
         found = self._evaluator.match(entries.take(pa.array(places)), [shape])
         positions = entries["position"].to_numpy()
@@ -158,7 +152,7 @@ class ResidualMatcher:
         return found.filter(pa.array([each in asked for each in told], pa.bool_()))
 
     def _add(self, change: RegistryChange, known: KnownShape) -> Sequence[RegistryChange]:
-        """A subscription comes; with the change that tells of its shape, if that is not known here."""
+        """Add a subscription. Return the change that registered its shape if that is new here."""
         subscription = subscription_from_change(change)
         if known.guards.program is not None:
             group = known.guards.of(subscription.constants).group
@@ -178,19 +172,13 @@ class ResidualMatcher:
 
 
 def _never_matches_empty(known: KnownShape, subscription: Subscription) -> bool:
-    """Does a subscription surely not match an event that has nothing of what it counts?"""
+    """Is it certain that a subscription does not match an event that has nothing to count?"""
     told = None if known.single is None else known.single.solve(EMPTY_EVENT, subscription.constants)
     return told is not None and not told.matched
 
 
-# Leftovers: events about which the index does not decide for some groups, such as those with long numbers.
-#
-# The evaluator decides about them, for the members of just these groups. They are read from the registry when such an
-# event first comes, stay at hand while there is room, and all go together when there is none.
-
-
 class FallbackMatcher:
-    """The evaluator for leftovers, and whom it knows at the moment."""
+    """An evaluator for the events that the index leaves, with a cache of the subscriptions that they need."""
 
     def __init__(
         self,
@@ -206,19 +194,19 @@ class FallbackMatcher:
         self._most = most
         self._patience = patience
         self.spent = defaultdict[str, float](float)
-        """The CPU seconds that shapes took, until somebody clears it."""
+        """The CPU seconds that each shape took since the caller last cleared it."""
         self._last = -1
-        """The change of the registry up to which it knows all members of the groups that it knows."""
+        """The registry change up to which the cached groups are complete."""
         self._groups = np.zeros(0, np.int32)
         self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        """Where those that are at hand were made, in order, and the group of each."""
+        """The positions at which the cached subscriptions were made, in order, and the group of each."""
         self._begin()
 
     def match(
         self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
     ) -> list[pa.Table]:
-        """What matches of pairs of event (its place among the entries) and group. `shapes` are those of programs; what
-        is of none of them came later than the events. Raises Torn where groups have other numbers by now."""
+        """The matches of pairs of event (its index in the batch) and group. `shapes` has the shape of each program;
+        groups of other programs are later than the events. Raises StaleIndex if groups have new numbers."""
         programs = generations.files.columns["groups"].data["program"][pairs["group"]]
         pairs = pairs[np.isin(programs, [*shapes])]
         groups = np.unique(pairs["group"])
@@ -238,8 +226,8 @@ class FallbackMatcher:
         return found
 
     def _missing(self, groups: Int32, generations: IndexGenerations) -> tuple[Int64, Int32]:
-        """Those of groups that are not at hand: where they were made, in order, and the group of each. Groups of which
-        all were at hand may have new members when the registry has changed."""
+        """The members of groups that are not cached: the positions at which they were made, in order, and the group
+        of each. After a change of the registry, groups may have new members."""
         last = int(generations.files.header["last"])
         if last != self._last:
             self._last, self._groups = last, np.zeros(0, np.int32)
@@ -249,7 +237,7 @@ class FallbackMatcher:
         return since[fresh], group[fresh]
 
     def _begin(self) -> None:
-        """Know nobody."""
+        """Empty the cache."""
         for (table,) in self._duck.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table.startswith("left_"):
                 self._duck.execute(f"DROP TABLE {table}")
@@ -259,7 +247,7 @@ class FallbackMatcher:
         self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
     def _members(self, groups: Int32, generations: IndexGenerations) -> tuple[Int64, Int32]:
-        """Where the subscriptions of groups were made, in order, and the group of each."""
+        """The positions at which the subscriptions of groups were made, in order, and the group of each."""
         if not len(groups):
             return np.zeros(0, np.int64), np.zeros(0, np.int32)
         known = generations.files
@@ -275,7 +263,7 @@ class FallbackMatcher:
         asked = {each.value["shape"] for each in changes if each.value is not None}
         fresh = [each.change for each in shapes.values() if each.change.key in asked - self._shapes]
         self._shapes |= asked
-        # by their positions: a subscription may be there in two versions, of which none ends the other here
+        # Keyed by position: two versions of a subscription may be cached, and neither ends the other here.
         named = [type(each)(each.position, each.kind, str(each.position), each.value) for each in changes]
         self._evaluator.apply([*fresh, *named], END)
         order = np.argsort(both := np.concatenate((self._since, since)))
@@ -284,7 +272,6 @@ class FallbackMatcher:
     def _matched(
         self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
     ) -> list[pa.Table]:
-        """Program by program."""
         files = generations.files
         programs = files.columns["groups"].data["program"][pairs["group"]]
         found = []
@@ -297,7 +284,7 @@ class FallbackMatcher:
         return found
 
     def _asked(self, matches: pa.Table, entries: pa.Table, pairs: Records, ended: Records) -> pa.Table:
-        """Those of the pairs that were asked for, and of subscriptions that had not ended."""
+        """The matches among the given pairs whose subscription had not ended."""
         position, since = matches["position"].to_numpy(), matches["subscription"].to_numpy()
         place = np.searchsorted(entries["position"].to_numpy(), position)
         group = self._group[np.searchsorted(self._since, since)]
@@ -311,7 +298,7 @@ def _pair_numbers(event: np.ndarray, group: np.ndarray) -> Int64:
 
 
 def _end_positions(ended: Records, since: Sequence[int] | np.ndarray) -> Int64:
-    """Where subscriptions that were made at these positions ended."""
+    """The end positions of subscriptions, by the positions at which they were made."""
     found = np.full(len(since), END, np.int64)
     for each in ended[np.isin(ended["since"], since)]:
         found[since == each["since"]] = each["until"]

@@ -28,14 +28,11 @@ FILTER_CONSTRAINTS: Final = 32
 """Constraints of one filter. Each becomes a join of an event's quads."""
 
 BAG_ELEMENTS: Final = 32
-"""Elements of a bag in a filter. Each is a bit of an integer for each value of an event, and a comparison."""
-
-
-# Relations: the operators between a value of an event and a value of a filter.
+"""Elements of a bag in a filter. Each costs a bit of an integer for each value of an event, and a comparison."""
 
 
 class Operand(StrEnum):
-    """What a filter may hold a value against."""
+    """The kind of value that an operator compares with."""
 
     TERM = "an IRI or a literal"
     ORDERED = "a number, a string, a date or a time"
@@ -46,8 +43,8 @@ class Operand(StrEnum):
 
 @dataclass(frozen=True)
 class FilterRelation:
-    """One operator. `function` is the algebra's name for it; its arguments are the value of the event and that of the
-    filter, or the other way round where it is `turned`."""
+    """One operator. `function` is its name in the algebra; the first argument is the value of the event and the
+    second that of the filter, or the reverse if it is `turned`."""
 
     symbol: str
     word: str
@@ -56,10 +53,10 @@ class FilterRelation:
     turned: bool = False
     negated: bool = False
     strict: str | None = None
-    """The function in place of the other where a name is not to count for itself, nor for its equivalents."""
+    """The function of the strict variant, in which a name is not related to itself nor to its equivalents."""
 
     def strictly(self) -> FilterRelation:
-        """The strict variant. Raises ValueError where there is none."""
+        """The strict variant. Raises ValueError if there is none."""
         if self.strict is None:
             raise ValueError(self.symbol)
         return replace(self, function=self.strict)
@@ -96,7 +93,7 @@ _ONTOLOGICAL = (
 RELATIONS: Mapping[str, FilterRelation] = {
     name: each for each in (*_CONTENT, *_ONTOLOGICAL) for name in (each.symbol, each.word)
 }
-"""By symbol and by word."""
+"""Operators by symbol and by word."""
 
 BagSymbol: TypeAlias = Literal["#=", "#<", "#>"]
 
@@ -108,10 +105,7 @@ BAGS: Mapping[str, BagSymbol] = {
     "sub_bag": "#<",
     "super_bag": "#>",
 }
-"""The symbols of operators on bags, by symbol and by word."""
-
-
-# Constraints on the attributes of an event, and filters made of them.
+"""Operators on bags by symbol and by word."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +130,10 @@ class Constraint:
 
 @dataclass(frozen=True)
 class AttributeFilter:
-    """Holds for an event if all of its constraints do."""
+    """A filter, which holds for an event if all its constraints do."""
 
     constraints: tuple[Constraint, ...] = ()
 
-
-# Terms of a filter: JSON values as RDF.
 
 _FORMS = 'a string, a number, true, false, {"@id": …} or {"@value": …} with "@type" or "@language"'
 
@@ -156,12 +148,12 @@ _FAMILIES: Mapping[Operand, frozenset[Family]] = {
 
 @dataclass(frozen=True)
 class TermReader:
-    """Reads values with the prefixes that were declared. `field` in what it raises is the place of the value."""
+    """Reads values with the declared prefixes. `field` in its errors is the position of the value in the document."""
 
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, value: object, place: str) -> str:
-        """An IRI, written out or with a prefix; also in the form of `{"@id": …}`. Raises InvalidField."""
+        """An IRI, in full or with a prefix; also as `{"@id": …}`. Raises InvalidField."""
         if isinstance(value, dict) and set(value) == {"@id"}:
             value = value["@id"]
         if not isinstance(value, str):
@@ -174,7 +166,7 @@ class TermReader:
             raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
 
     def operand(self, value: object, kind: Operand, place: str) -> tuple[str, ...]:
-        """What a relation takes, of its kind. Raises InvalidField."""
+        """The operand of a relation, of the kind that it takes. Raises InvalidField."""
         if kind is Operand.FACT:
             return self._fact(value, place)
         term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
@@ -188,7 +180,7 @@ class TermReader:
         return self.name(value[0], f"{place}[0]"), self._named(value[1], f"{place}[1]")
 
     def _named(self, value: object, place: str) -> str:
-        """Where names are usual, a string is one."""
+        """A term; here a string is an IRI."""
         return self.name(value, place) if isinstance(value, str) else self._term(value, place)
 
     def _term(self, value: object, place: str) -> str:
@@ -232,11 +224,9 @@ _OPERATORS = ", ".join(dict.fromkeys([*(each.symbol for each in RELATIONS.values
 
 
 def parse_filters(value: object) -> tuple[AttributeFilter, ...]:
-    """The filters of `{"filter": [constraint, …]}` or `{"filters": [[constraint, …], …]}`, of which one must hold; with
-    `prefixes` for the IRIs in them. Other fields are not looked at.
-
-    Raises InvalidField, with the place in the document, for whatever is not as it must be.
-    """
+    """The filters of `{"filter": [constraint, …]}` or `{"filters": [[constraint, …], …]}`, one of which must hold;
+    with `prefixes` for their IRIs. Other fields are ignored. Raises InvalidField, with the position in the document,
+    for anything invalid."""
     if not isinstance(value, Mapping):
         raise InvalidField("filter", 'a filter comes as {"filter": [{"attribute": …, "op": …, "value": …}, …]}')
     terms = TermReader(_prefixes(value.get("prefixes", {})))
@@ -288,7 +278,7 @@ def _constraint(value: object, place: str, terms: TermReader) -> Constraint:
 
 
 def _operator(value: object, place: str) -> tuple[BagSymbol | None, FilterRelation]:
-    """`#>/@<` is a bag operator with the relation of its elements, which is `=` where none is named."""
+    """Parse an operator. `#>/@<` is a bag operator with the relation of its elements; without one it is `=`."""
     first, slash, second = value.partition("/") if isinstance(value, str) else ("", "", "")
     bag = BAGS.get(first)
     relation = RELATIONS.get((second if slash else "=") if bag else str(value))
@@ -318,15 +308,8 @@ def _operands(
     return tuple(terms.operand(each, relation.operand, f"{place}[{at}]") for at, each in enumerate(given))
 
 
-# Queries: what filters mean, in the algebra of SPARQL.
-#
-# A constraint is a pattern of its own, with variables of its own, and a condition on the object, or the object itself;
-# or a bag, which takes all objects of the predicate together. Filters are the branches of a union.
-#
-# Filters of one form become queries that differ in constants alone, so they have one shape.
-
 _EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
-"""Functions that leave few subscriptions to look at, in that order: their constraints are looked at first."""
+"""Functions of selective constraints, the most selective first: these constraints are evaluated first."""
 
 
 def document_query(value: Mapping[str, object]) -> Query:
@@ -335,23 +318,23 @@ def document_query(value: Mapping[str, object]) -> Query:
 
 
 def filters_query(filters: Iterable[AttributeFilter]) -> Query:
-    """Whether one of the filters holds for an event, as an ASK. There must be at least one."""
+    """An ASK query that tells whether one of the filters holds for an event. There must be at least one filter."""
     return build_query(order_filters(filters))
 
 
 def build_query(filters: Iterable[tuple[Constraint, ...]]) -> Query:
-    """The same of filters that are distinct, and in order."""
+    """The same for filters that are distinct and in order."""
     return Query("ask", reduce(Union, [_conjunction(constraints) for constraints in filters]))
 
 
 def order_filters(filters: Iterable[AttributeFilter]) -> list[tuple[Constraint, ...]]:
-    """In one order, whichever they were given in, and each once."""
+    """The distinct filters in canonical order."""
     sorted_ = (tuple(sorted(set(each.constraints), key=_order)) for each in filters)
     return sorted(set(sorted_), key=lambda constraints: [_order(each) for each in constraints])
 
 
 def _order(constraint: Constraint) -> tuple[object, ...]:
-    """What differs in structure comes before what differs in constants."""
+    """A sort key in which structure precedes constants."""
     relation = constraint.relation
     named = not _is_term_constant(constraint)
     early = _EARLY.index(relation.function) if relation.function in _EARLY and not relation.negated else len(_EARLY)
@@ -375,8 +358,8 @@ def _pattern(object_: Var, constraint: Constraint) -> Pattern:
 
 
 def _is_term_constant(constraint: Constraint) -> bool:
-    """Is the value the operand itself? Of IRIs and strings only the same are equal, and a constant in a pattern is what
-    matching is best at."""
+    """Can the operand stand in the pattern itself? IRIs and strings equal only themselves, and a constant in a
+    pattern is matched fastest."""
     equal = constraint.bag is None and constraint.relation.function == "="
     return equal and is_plain(constraint.operands[0][0])
 
@@ -387,12 +370,9 @@ def _bag(member: Var, constraint: Constraint) -> Operator:
     return Bag(Const(constraint.attribute), constraint.bag, member.name, pairs)
 
 
-# Forms: filters without their operands, so that what is known of one is known of all that differ in these alone.
-
-
 @dataclass(frozen=True)
 class ConstraintForm:
-    """A constraint without its operands; `sizes` says how many terms each of them has."""
+    """A constraint without its operands; `sizes` has the number of terms of each."""
 
     attribute: str
     relation: FilterRelation
@@ -406,7 +386,7 @@ class ConstraintForm:
 
 @dataclass(frozen=True)
 class FilterForm:
-    """Filters in the one order that they have as a query."""
+    """Filters without their operands, in canonical order."""
 
     filters: tuple[tuple[ConstraintForm, ...], ...]
 
@@ -415,22 +395,23 @@ class FilterForm:
 
     @cached_property
     def _hash(self) -> int:
-        """Made once, and of less than all: it is asked for often."""
+        """The hash, computed once and of a part only: it is needed often."""
         return hash(tuple([(each.attribute, each.relation.symbol, each.bag) for one in self.filters for each in one]))
 
     def query(self, terms: Sequence[str]) -> Query:
-        """What the filters ask with these terms, one after the other, in their operands."""
+        """The query of the filters with these terms, in order, as operands."""
         left = iter(terms)
         return build_query([tuple([blank.filled(left) for blank in blanks]) for blanks in self.filters])
 
 
 def parse_form(value: Mapping[str, object]) -> tuple[FilterForm, tuple[str, ...]]:
-    """Form and terms of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises InvalidField."""
+    """The form and the terms of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises
+    InvalidField."""
     return split_form(parse_filters(value))
 
 
 def split_form(filters: Iterable[AttributeFilter]) -> tuple[FilterForm, tuple[str, ...]]:
-    """`form.query(terms)` is the query of the filters."""
+    """Split filters so that `form.query(terms)` is their query."""
     ordered = order_filters(filters)
     form = FilterForm(tuple([tuple([_blank(each) for each in constraints]) for constraints in ordered]))
     operands = (operand for constraints in ordered for each in constraints for operand in each.operands)
@@ -441,8 +422,6 @@ def _blank(constraint: Constraint) -> ConstraintForm:
     sizes = tuple([len(each) for each in constraint.operands])
     return ConstraintForm(constraint.attribute, constraint.relation, constraint.bag, sizes)
 
-
-# Filters: subscriptions as constraints on attributes, in JSON, and what they mean as queries.
 
 __all__ = [
     "BAGS",

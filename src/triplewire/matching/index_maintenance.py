@@ -31,20 +31,17 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 INDEX_CHANGES: Final = 20_000
-"""Changes of the registry that are read and taken into the index at once: some 50 MB."""
+"""Changes of the registry that are read and indexed at once: some 50 MB."""
 
-
-# Journals: which changes of the registry concern more than the index, so that not every worker has to look at all.
-#
-# An entry is a number, a position and what happened there; the change itself is in the registry.
 
 _NEAR = 64
-"""Positions between two changes that are read together with what lies between them."""
+"""Changes at most so many positions apart are read in one request."""
 
 
 class JournalEntry(IntEnum):
-    """What happened. A lane is one that a shape left the main one for; both last ones are about subscriptions that the
-    index does not decide."""
+    """A change of the registry that concerns more than the index: a number made of its position and kind. Workers
+    read these alone and not the whole registry. LANE is a shape's move to the slow lane; MADE and ENDED are about
+    subscriptions that the index does not decide."""
 
     SHAPE = 0
     ONTOLOGY = 1
@@ -53,7 +50,7 @@ class JournalEntry(IntEnum):
     ENDED = 4
 
     def at(self, position: int) -> int:
-        """As a number."""
+        """The number of an entry at a position."""
         return position * len(JournalEntry) + self
 
 
@@ -67,14 +64,14 @@ _KINDS = {
 
 
 class ChangeSource(Protocol):
-    """That of a registry which matching needs."""
+    """The part of a registry that matching needs."""
 
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        """Those at positions p with `after < p <= upto`, in order; or the first of them."""
+        """Changes at positions p with `after < p <= upto`, in order; at most the first `most`."""
 
 
 def read_journal(registry: ChangeSource, numbers: Int64) -> Iterator[RegistryChange]:
-    """The changes that entries stand for, in order. Who has ended is told so, whatever came in its place."""
+    """The changes of journal entries, in order. An ended subscription is a removal, even if another took its place."""
     positions = numbers // len(JournalEntry)
     for number, change in zip(
         numbers.tolist(), _read_changes(registry, positions, numbers % len(JournalEntry)), strict=True
@@ -89,7 +86,7 @@ def read_subscriptions(registry: ChangeSource, positions: Int64) -> Iterator[Reg
 
 
 def _read_changes(registry: ChangeSource, positions: Int64, entries: Int64) -> Iterator[RegistryChange]:
-    """Neighbours are read together."""
+    """Read changes that are near each other in one request."""
     gaps = np.flatnonzero(np.diff(positions) > _NEAR) + 1
     for start, stop in pairwise([0, *gaps.tolist(), len(positions)]):
         for first in range(start, stop, INDEX_CHANGES // _NEAR):
@@ -99,11 +96,8 @@ def _read_changes(registry: ChangeSource, positions: Int64, entries: Int64) -> I
             yield from (found[at, _KINDS[JournalEntry(kind)]] for at, kind in zip(wanted, entries[part], strict=True))
 
 
-# Known shapes: what the index does for each, as a worker finds out when it needs to.
-
-
 class _Undecided(Memberships):
-    """Of a shape that the index does not decide, though it could if it were about more of an event."""
+    """No groups: the shape is about a part of each event, and the index matches whole ones."""
 
     def __init__(self, shape: Shape) -> None:
         self.program = None
@@ -111,20 +105,19 @@ class _Undecided(Memberships):
 
 
 def shape_memberships(shape: Shape) -> Memberships:
-    """There are none where a shape is about what is in sight, and that is of most events a part: the index looks at
-    whole ones."""
+    """The groups of a shape. There are none if most events are visible in part only, because the index matches whole
+    ones."""
     return Memberships(shape) if shape.sight is None or hides_few_events(shape.sight) else _Undecided(shape)
 
 
 def hides_few_events(sight: Visibility) -> bool:
-    """Is something out of sight only of those events that have one of some classes?"""
+    """Are all events fully visible but those with an entity of certain classes?"""
     return sight.classes.allowed == (ALL,) and sight.predicates.is_all
 
 
 @dataclass(frozen=True)
 class KnownShape:
-    """A shape as it was registered. What follows from it is made when it is first asked for: most workers only need
-    to know that it is there."""
+    """A registered shape. Everything derived from it is made on first use: most workers never need it."""
 
     change: RegistryChange
 
@@ -138,17 +131,17 @@ class KnownShape:
 
     @cached_property
     def single(self) -> InterpretedQuery | None:
-        """How it is decided one by one; None where it is not."""
+        """The interpreted query, or None if the interpreter does not know a part of it."""
         return interpret_shape(self._shape)
 
     @property
     def sight(self) -> Visibility | None:
-        """What of events it is asked of; None is everything."""
+        """The visibility that restricts the shape; None for all."""
         return self._shape.sight if self.change.value and "sight" in self.change.value else None
 
     @property
     def additions(self) -> list[ProgramAddition]:
-        """What the index is to have for it."""
+        """The programs of the shape."""
         programs = ((self.memberships.program, False), (self.guards.program, True))
         return [ProgramAddition(each, self.change.position, guards) for each, guards in programs if each is not None]
 
@@ -159,14 +152,14 @@ class KnownShape:
 
 
 ProgramKey = tuple[str, bool]
-"""A program, as its shape and whether it is the guard of it."""
+"""A program: the key of its shape, and whether it is the guard."""
 
 _NOTED = {ONTOLOGY: JournalEntry.ONTOLOGY, LANE: JournalEntry.LANE}
 
 
 @dataclass
 class GroupAdditions:
-    """Subscriptions that come to one program: their places among all, and what they are there."""
+    """Subscriptions that join one program: their indexes among all, and their memberships."""
 
     places: list[int] = field(default_factory=list)
     memberships: list[Membership] = field(default_factory=list)
@@ -175,8 +168,7 @@ class GroupAdditions:
 def apply_changes(
     store: IndexStore, known: Mapping[str, KnownShape], changes: Sequence[RegistryChange], upto: int
 ) -> None:
-    """Have the index know some changes, all that there are up to a position, and speak for that position. Raises
-    StorageFull; then it knows none of them."""
+    """Index all changes up to a position. Raises StorageFull; then none of them is indexed."""
     if changes:
         IndexUpdate(store, dict(known), changes).take(upto)
     else:
@@ -185,7 +177,8 @@ def apply_changes(
 
 
 class IndexUpdate:
-    """What some changes come to. It is worked out first and written then, so that nothing is left half written."""
+    """The effect of some changes on the index. It is computed first and then written, so that a failure leaves
+    nothing half written."""
 
     def __init__(self, store: IndexStore, known: dict[str, KnownShape], changes: Sequence[RegistryChange]) -> None:
         self._store = store
@@ -195,7 +188,7 @@ class IndexUpdate:
         self._joining = defaultdict[ProgramKey, GroupAdditions](GroupAdditions)
         self._journal = np.zeros(len(changes), np.int64)
         self._called: list[int] = []
-        """Places of changes that are about subscriptions."""
+        """Indexes of the changes of subscriptions."""
         self._states: list[int] = []
         for place, change in enumerate(changes):
             self._look_at(place, change)
@@ -225,7 +218,7 @@ class IndexUpdate:
             self._journal[place] = JournalEntry.SHAPE.at(change.position)
 
     def _state(self, change: RegistryChange, number: int) -> int:
-        """What becomes of a subscription, which joins a group if there is one for it."""
+        """The state of a subscription after a change. It joins a group if there is one for it."""
         if change.value is None:
             return GONE
         key, constants = change.value["shape"], change.value["constants"]
@@ -270,6 +263,6 @@ class IndexUpdate:
 
 
 def change_fingerprint(change: RegistryChange) -> int:
-    """What a change is told by, should the registry be another one."""
+    """A hash of a change, by which another registry is recognized."""
     text = orjson.dumps([change.position, change.kind, change.key, change.value])
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

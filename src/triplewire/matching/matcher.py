@@ -56,17 +56,17 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 LEFT_SUBSCRIPTIONS: Final = 100_000
-"""Subscriptions that a worker keeps at hand for the events that the index leaves to the evaluator: some 100 MB."""
+"""Subscriptions that a worker caches for the events that the index leaves to the evaluator: some 100 MB."""
 
 
 _POSITION = attrgetter("position")
 
 
 class Matcher:
-    """Subscriptions, kept up with the registry; matches batches of events against them.
+    """Matches batches of events against the subscriptions of a registry.
 
-    Not safe for threads: one matcher belongs to one worker. Any number of them, in any processes of one machine, share
-    a directory.
+    Not thread-safe: one matcher belongs to one worker. Any number of them, in any processes of one machine, share a
+    directory.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Matcher:
         left: int = LEFT_SUBSCRIPTIONS,
         patience: CpuBudget = DEFAULT_BUDGET,
     ) -> None:
-        """`left` are the subscriptions that it has at hand for what the index leaves. Raises StorageFull where the
-        directory cannot be made."""
+        """`left` is the number of subscriptions that are cached for events that the index leaves. Raises StorageFull
+        if the directory cannot be made."""
         self._registry = registry
         self._most_left = left
         self._patience = patience
@@ -91,12 +91,12 @@ class Matcher:
 
     @classmethod
     def of(cls, changes: Iterable[RegistryChange]) -> Matcher:
-        """One that shares with nobody, and knows these changes alone."""
+        """A matcher with a private directory that knows these changes alone."""
         return cls.alone(ChangeList(sorted(changes, key=lambda each: each.position)))
 
     @classmethod
     def alone(cls, registry: ChangeSource, patience: CpuBudget = DEFAULT_BUDGET) -> Matcher:
-        """One that shares with nobody. Its directory goes with it."""
+        """A matcher with a private directory, which is removed with it."""
         directory = tempfile.mkdtemp(prefix="triplewire-index-")
         made = cls(registry, Path(directory), patience=patience)
         weakref.finalize(made, shutil.rmtree, directory, True)
@@ -104,27 +104,30 @@ class Matcher:
 
     @property
     def learned(self) -> int:
-        """How many changes of the registry it has taken to itself; those of the index lie elsewhere."""
+        """The number of registry changes that this worker holds itself, outside the index."""
         return self._entries
 
     def match(self, entries: pa.Table) -> pa.Table:
-        """The matches of a batch of `ENTRIES`, in order, as a `MATCHES` table: a pure function of these and of the
-        registry as it was at the position of each. Where an ontology changes within the batch, its new version holds
-        from there on, and not before. Matches of groups may concern nobody: a group does not tell since when its
-        members are there. Of shapes that had left for the slow lane only what the index finds is told. Raises
-        StorageFull where the index cannot grow; what it knows already, it still tells. Raises Exhausted for a shape
-        that takes more than there is patience for, if that is bounded. What is no RDF matches nothing."""
+        """The matches of a batch of `ENTRIES`, in order, as a `MATCHES` table: a pure function of the batch and of the
+        registry as it was at the position of each event. If an ontology changes within the batch, its new version holds
+        from there on.
+
+        A match of a group may concern no subscription: groups do not record since when their members exist. For shapes
+        in the slow lane only matches of the index are returned. Opaque payloads match nothing. Raises StorageFull if
+        the index cannot grow; it can still be read. Raises BudgetExhausted for a shape that takes too much CPU time, if
+        the budget is finite.
+        """
         entries = drop_opaque_payloads(entries)
         while entries.num_rows:
             try:
                 return self._in_stages(entries)
             except StaleIndex:
-                # somebody has begun a new generation: what was found so far is by the numbers of the old one
+                # Another process has started a new generation: the results so far have group numbers of the old one.
                 continue
         return MATCHES.empty_table()
 
     def spent(self) -> dict[str, float]:
-        """The CPU seconds that the evaluators took for each shape since this was asked last."""
+        """The CPU seconds that the evaluators took for each shape since the last call."""
         taken = Counter[str]()
         for each in (self._rest.spent, self._left.spent):
             taken.update(each)
@@ -132,8 +135,8 @@ class Matcher:
         return dict(taken)
 
     def learn(self, upto: int, first: int | None = None) -> None:
-        """Have the index know all that the registry has up to a position, and of subscriptions that ended all that
-        events from the `first` position on can concern. Raises StorageFull."""
+        """Index the registry up to a position, and keep ended subscriptions that events from position `first` on can
+        concern. Raises StorageFull."""
         header = self._index.files.header
         if header["version"] < upto or (first is not None and first < header["horizon"]):
             self._take_in(upto, first)
@@ -144,7 +147,7 @@ class Matcher:
             self._take_in(upto, first)
 
     def _in_stages(self, entries: pa.Table) -> pa.Table:
-        """From one change of an ontology to the next. Raises Torn."""
+        """Match from one change of an ontology to the next. Raises StaleIndex."""
         positions = entries["position"].to_numpy()
         first, last = int(positions[0]), int(positions[-1])
         self.learn(last, first)
@@ -161,7 +164,7 @@ class Matcher:
         return pa.concat_tables(found)
 
     def _take_in(self, upto: int, first: int | None) -> None:
-        """Have the index learn, chunk by chunk, each of which holds for all at once."""
+        """Index changes in chunks, each of which is published as a whole."""
         with self._index.locked() as store:
             if first is not None and first < store.files.header["horizon"]:
                 store = self._index.renew()
@@ -173,33 +176,34 @@ class Matcher:
                 apply_changes(store, self._known, changes, version)
                 self._read()
             if first is not None:
-                # The parts of one batch may come in any order, so what ended within a batch's length is still needed.
+                # The parts of one batch may come in any order, so subscriptions that ended within a batch's length are
+                # still needed.
                 store.forget(min(first, version - BATCH_EVENTS))
 
     def _begin(self) -> None:
-        """Know nothing yet of the generation at hand."""
+        """Reset everything that was read from the generation."""
         self._files = self._index.files
         self._groups = GroupIndex(self._files)
         self._known: dict[str, KnownShape] = {}
         self._shapes: dict[int, KnownShape] = {}
-        """By program."""
+        """Shapes by program."""
         self._sights: dict[Visibility, list[int]] = {}
-        """Programs that decide what is asked of a part of an event, where most events are in sight as a whole."""
+        """Programs of shapes with a visibility that hides few events: the index decides the others."""
         self._entries = 0
-        """Of the journal that were read."""
+        """Journal entries that were read."""
         self._pending = deque[RegistryChange]()
-        """For the evaluator, when it gets there."""
+        """Changes that the evaluator has not applied yet."""
         self._lanes: dict[str, int] = {}
-        """Where shapes left for the slow lane."""
+        """Positions at which shapes moved to the slow lane."""
         self._behind = 0
-        """Where something changed that the evaluator knows only as it was from there on: it cannot go back."""
+        """The last position at which a change took effect that the evaluator cannot undo."""
         duck = connect_duckdb()
         self._closures = OntologyClosure(duck)
         self._rest = ResidualMatcher(duck, self._closures, self._patience)
         self._left = FallbackMatcher(duck, self._closures, self._registry, self._most_left, self._patience)
 
     def _read(self) -> None:
-        """Read on in the journal of the newest generation that is at hand."""
+        """Read the rest of the journal of the newest generation that is open."""
         if self._files is not self._index.files:
             self._begin()
         self._files.follow()
@@ -222,11 +226,11 @@ class Matcher:
             self._sights.setdefault(known.sight, []).extend(its)
 
     def _ontologies(self) -> list[int]:
-        """Where ontologies change of which the evaluator does not know yet."""
+        """Positions of ontology changes that the evaluator has not applied yet."""
         return [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
 
     def _catch_up(self, upto: int, first: int) -> None:
-        """Bring the evaluator up to a position, if it is not as far yet, for events from the first on."""
+        """Bring the evaluator up to a position, for events from `first` on."""
         news = list[RegistryChange]()
         while self._pending and self._pending[0].position <= upto:
             change = self._pending.popleft()
@@ -245,7 +249,7 @@ class Matcher:
             VisibilityMask(programs, find_redacted(entries["text"], sight)) for sight, programs in self._sights.items()
         ]
         result = self._groups.match(entries, veils)
-        # those that came after the events are not known yet
+        # Shapes that were registered after the events are not known yet.
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
         found = [result.matches, *self._rest.match(entries, result.candidates, shapes, away)]
         if len(result.slow):
@@ -254,19 +258,19 @@ class Matcher:
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
     def _speaks_of(self, store: IndexStore) -> bool:
-        """Is it this registry that the index has learned from?"""
+        """Was the index built from this registry?"""
         last, told = int(store.files.header["last"]), int(store.files.header["told"])
         return not last or told in map(change_fingerprint, self._registry.changes(last - 1, last))
 
 
 class ChangeList:
-    """Changes without a registry, in order. More may be put at their end."""
+    """Changes in order, without a registry. More may be appended."""
 
     def __init__(self, changes: Sequence[RegistryChange]) -> None:
         self._changes = changes
 
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        """Those of one position are not told apart, so there may be a few more than `most`."""
+        """Changes of one position are not separated, so there may be a few more than `most`."""
         first, last = (bisect_right(self._changes, each, key=_POSITION) for each in (after, upto))
         if most is not None and first + most < last:
             last = bisect_right(self._changes, self._changes[first + most - 1].position, key=_POSITION)

@@ -34,46 +34,41 @@ from triplewire.sparql.algebra import STREAM_PREDICATE, Bag, Basic, Reach, Union
 from triplewire.sparql.sql import Sql, equal, text
 
 SOLUTIONS: Final = 10_000
-"""Solutions of one subscription on one event that are told: a notification of some 2 MB. Of more it is only told that
-there are so many. They are counted before DISTINCT, OFFSET and LIMIT where a query is patterns and filters alone."""
+"""Solutions of one subscription on one event that a notification may have, some 2 MB. If there are more, it has none
+but says so. They are counted before DISTINCT, OFFSET and LIMIT if a query is patterns and filters alone."""
 
 JOIN_ROWS: Final = 1_000_000
-"""Ways to give quads of an event to the patterns of a subscription, by their predicates alone. An event that has more
-is looked at apart from its batch, with less patience."""
-
-
-# Bounds: how many rows the joins of a query may have on an event, known from its size alone.
-#
-# A pattern takes at most the quads of its predicate, patterns together at most all combinations of these. That is far
-# more than most queries have in the end; but a query and an event below the limit by it are surely harmless.
+"""Combinations of quads of an event for the patterns of a subscription, by their predicates alone. An event that has
+more is matched apart from its batch, with a smaller CPU budget."""
 
 
 @dataclass(frozen=True)
 class JoinBound:
-    """`rows` is an aggregate over the quads of an event; with n quads they are about n to the power of `degree`."""
+    """An upper bound of join sizes. `rows` is an aggregate over the quads of an event; for n quads it is about n to
+    the power of `degree`."""
 
     degree: int
     rows: Sql
 
     def possible(self, quads: int) -> bool:
-        """Whether an event of so many quads can be above the limit."""
+        """Can an event with so many quads exceed the limit?"""
         return float(quads) ** min(self.degree, 64) > JOIN_ROWS
 
     def sql(self) -> str:
-        """The positions of the events in `quads` that may be above it."""
+        """SQL for the positions of the events in `quads` that may exceed the limit."""
         above = to_sql(exp.GT(this=self.rows.copy(), expression=exp.Literal.number(JOIN_ROWS)), "duckdb")
         return f"SELECT position FROM quads GROUP BY position HAVING {above} ORDER BY position"
 
 
 def bound_join(part: object) -> JoinBound:
-    """Of an operator, with everything inside it."""
+    """The bound for an operator with everything inside it."""
     match part:
         case Pattern():
             return _ONE if header_column(part) else _scan(part.predicate)
         case Bag(predicate):
             return _scan(predicate)
         case Reach():
-            # Any two nodes of the event may be at its ends.
+            # Any two nodes of the event may be the ends of the path.
             return reduce(_times, [_scan(None)] * 2)
         case Union(left, right):
             return _plus(bound_join(left), bound_join(right))
@@ -109,42 +104,42 @@ def _plus(left: JoinBound, right: JoinBound) -> JoinBound:
 
 
 EVENT_COLUMNS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
-"""The columns of `quads` that the view `events` is made for."""
+"""The columns of `quads` that the view `events` needs."""
 
 
 class MatchPlan(Protocol):
-    """What a table of constants asks of its shape."""
+    """The SQL of a shape, over a table of constants."""
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of `quads` that are read, also by way of `events`."""
+        """The columns of `quads` that are read, directly or through `events`."""
 
     @property
     def facets(self) -> Mapping[int, frozenset[str]]:
-        """Which columns of each parameter are read: `term` for its text, else names of facets."""
+        """The columns of each parameter that are read: `term` for its text, else names of facets."""
 
     @property
     def naming(self) -> Mapping[int, Sequence[str]]:
-        """The columns of constants that stand in each pattern, for those patterns that can come first."""
+        """The columns of constants in each pattern that can be joined first."""
 
     def sql(self, table: str, *, plain: bool, first: int | None) -> str:
-        """The matches as `position, subscription, solutions, terms, limit`. `plain` says that doubles tell all numbers
-        apart, `first` which pattern to join with the constants first."""
+        """SQL for the matches as `position, subscription, solutions, terms, limit`. `plain` says that doubles tell
+        all numbers apart, `first` is the pattern to join with the constants first."""
 
     def alone(self, table: str) -> str:
-        """The same for a single event and subscription."""
+        """The same SQL for a single event and subscription."""
 
     def probe(self, table: str) -> str:
-        """How many solutions there are, as far as that matters: up to one more than are told, or one. For a single
-        event and subscription."""
+        """SQL for the number of solutions, up to one more than a notification may have, or up to one if solutions
+        are not asked for. For a single event and subscription."""
 
     @property
     def lists(self) -> bool:
-        """Whether solutions are listed: they are wanted, and more than that there are some."""
+        """Whether solutions are listed: the subscription asks for them, and the query has bindings."""
 
     @property
     def bound(self) -> JoinBound:
-        """How many rows its joins may have."""
+        """The bound of its join sizes."""
 
 
 def make_plan(shape: Shape) -> MatchPlan:
@@ -153,7 +148,7 @@ def make_plan(shape: Shape) -> MatchPlan:
 
 @dataclass(frozen=True)
 class ConjunctionPlan:
-    """For conjunctions: solutions are numbers of quads."""
+    """The plan of a conjunction: solutions are numbers of quads."""
 
     shape: Shape
     query: Conjunction
@@ -164,7 +159,8 @@ class ConjunctionPlan:
 
     @cached_property
     def _read(self) -> tuple[frozenset[str], Mapping[int, frozenset[str]]]:
-        """Of the query that reads most. The query is not kept: there may be thousands of shapes."""
+        """The columns and facets of the variant that reads most. The compiled query is dropped: there may be
+        thousands of shapes."""
         compiled = compile_event(self.query, solutions=True)
         return facets_used(compiled), params_with_facets(compiled)
 
@@ -201,7 +197,7 @@ class ConjunctionPlan:
 
 @dataclass(frozen=True)
 class GeneralPlan:
-    """For any other query: solutions are terms."""
+    """The plan of a general shape: solutions are terms."""
 
     shape: Shape
     query: Query
@@ -217,7 +213,7 @@ class GeneralPlan:
     @cached_property
     def columns(self) -> frozenset[str]:
         events = any(each.name == "events" for each in self._compiled.find_all(exp.Table))
-        # an event is weighed by its predicates, also by those of parts that the query leaves out
+        # Join bounds count predicates, also those of parts that the compiled query leaves out.
         return facets_used(self._compiled) | {"position", "quad", "predicate"} | (EVENT_COLUMNS if events else set())
 
     @cached_property
@@ -256,7 +252,7 @@ def _match_sql(compiled: exp.Query, table: str, outputs: str) -> str:
 
 
 def _probe_sql(compiled: exp.Query, table: str, solutions: bool) -> str:
-    """The rows of which the query makes its lists, or its one row for each pair, as far as they need to be counted."""
+    """SQL that counts the rows before aggregation, as far as they matter."""
     rows = compiled.copy()
     for part in ("group", "distinct"):
         rows.set(part, None)
@@ -266,7 +262,7 @@ def _probe_sql(compiled: exp.Query, table: str, solutions: bool) -> str:
 
 
 def _limit_column(column: str, width: int) -> tuple[str, str]:
-    """The column where it is not too long, and what to tell where it is."""
+    """The column if it is not too long, and the limit that was reached if it is."""
     most = SOLUTIONS * max(1, width)
     return (
         f"CASE WHEN len({column}) <= {most} THEN {column} END",
@@ -275,7 +271,7 @@ def _limit_column(column: str, width: int) -> tuple[str, str]:
 
 
 def _bind_table(compiled: exp.Query, table: str) -> str:
-    """The query over the constants that are in a table."""
+    """The SQL of a query over a table of constants."""
     compiled = compiled.copy()
     for found in compiled.find_all(exp.Table):
         if found.name == "constants":
@@ -284,7 +280,7 @@ def _bind_table(compiled: exp.Query, table: str) -> str:
 
 
 def _constant_columns(pattern: Pattern) -> list[str]:
-    """The columns of the constants that stand in a stored pattern."""
+    """The columns of the constants in a stored pattern."""
     if pattern.predicate == STREAM_PREDICATE:
         return []
     return [f"k{node.index}" for node in (pattern.subject, pattern.object) if isinstance(node, Param)]

@@ -30,20 +30,15 @@ from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
 from triplewire.sparql.traversal import iterate_parts
 
 SKELETON_CHOICES: Final = 4
-"""Sets of parameters that are remembered for one such text: each is a look-up more for every subscription."""
+"""Sets of parameters that are cached for one skeleton: each costs every subscription a look-up."""
 
 SKELETON_HOLES: Final = 32
-"""Constants of a text up to which each is tried by itself where all together decide nothing: as many parses."""
-
-
-# Instances: a query with terms in the place of some of its variables.
+"""Constants of a text up to which each is tried by itself if all together decide nothing: as many parses."""
 
 
 def substitute_terms(query: Query, terms: Mapping[str, str]) -> Query:
-    """The query with each of these variables replaced by its term; none of them is in its results any more.
-
-    Raises Unsupported where a variable is given a value by the query itself, or where its term cannot stand.
-    """
+    """Replace each of these variables by its term; they are no longer in the results. Raises Unsupported if the
+    query itself assigns a variable, or if its term cannot stand where the variable does."""
     if not terms:
         return query
     for part in iterate_parts(query):
@@ -57,7 +52,7 @@ def substitute_terms(query: Query, terms: Mapping[str, str]) -> Query:
 
 
 def _assigned_variables(part: object) -> Iterator[str]:
-    """The variables to which a part of the algebra gives values by itself; of those that it asks for, BOUND."""
+    """The variables that a part of the algebra assigns, or tests by BOUND."""
     match part:
         case Extend(name=name):
             yield name
@@ -89,7 +84,7 @@ def _check_nodes(part: object) -> None:
 
 
 def _resource_nodes(part: object) -> Iterator[tuple[str, Node | None]]:
-    """The nodes of a part of the algebra that can be no literals, and what each of them is."""
+    """The nodes of a part of the algebra that cannot be literals, with their roles."""
     match part:
         case Pattern(subject, predicate, _, graph):
             yield from (("a subject", subject), ("a predicate", predicate), ("a graph", graph))
@@ -99,18 +94,8 @@ def _resource_nodes(part: object) -> Iterator[tuple[str, Node | None]]:
             yield "a graph", name
 
 
-# A text is cut into its skeleton and its constants. For a skeleton that is new the text is lifted as it is, and again
-# with other constants of the same kinds in the place of its own: constants that come out as constants of the shape,
-# and leave the shape as it was, are its parameters. All others, such as predicates and regular expressions, belong to
-# the key under which the shape is remembered. A later text with the same key needs no parser: its constants are filled
-# in.
-#
-# `lift` may look at a constant's family, and at whether two constants are equal, and at nothing else of them; both are
-# held against what is remembered, and where they differ the text is lifted as it is.
-
-
 def build_query(asked: ShapeRequest) -> Query:
-    """The query that is asked, with all that narrows it. Raises SparqlSyntax or Unsupported."""
+    """The query of a request, with its event selector. Raises SparqlSyntax or Unsupported."""
     query = asked.query or ANY_EVENT
     if asked.form is not None:
         query = asked.form.query([term for _, term in asked.values])
@@ -120,22 +105,20 @@ def build_query(asked: ShapeRequest) -> Query:
 
 
 def lift_request(asked: ShapeRequest) -> LiftedShape:
-    """The shape and the constants of what is asked, by parsing. Raises SparqlSyntax or Unsupported.
-
-    Queries that mean the same up to the names of variables and the order of patterns have the same shape.
-    """
+    """Parse a request and lift its constants. Raises SparqlSyntax or Unsupported. Queries that differ only in the
+    names of variables and the order of patterns have the same shape."""
     return lift_query_as(build_query(asked), asked)
 
 
 def lift_query_as(query: Query, asked: ShapeRequest) -> LiftedShape:
-    """The same of a query that stands for what is asked."""
+    """Lift a query in place of that of the request."""
     query, sight = restrict_to_visible(query, asked.sight)
     made = lift(canonical_form(query, solutions=asked.solutions), solutions=asked.solutions)
     return made if sight is None else replace(made, shape=replace(made.shape, sight=sight))
 
 
 class Parameterized(Protocol):
-    """A query taken apart: what is left of it without its constants, and these."""
+    """A query without its constants, and the constants."""
 
     @property
     def shape(self) -> Hashable: ...
@@ -144,7 +127,7 @@ class Parameterized(Protocol):
     def constants(self) -> tuple[str, ...]: ...
 
     def of(self, constants: tuple[str, ...]) -> Self:
-        """The same with others."""
+        """The same with other constants."""
 
 
 Made = TypeVar("Made", bound=Parameterized)
@@ -152,7 +135,7 @@ Made = TypeVar("Made", bound=Parameterized)
 
 @dataclass(frozen=True)
 class _Slot:
-    """How a constant of the shape is made of a hole of the cut; without one it is always `before`."""
+    """A constant of the shape that is made from a hole of the skeleton; without a hole it is always `before`."""
 
     hole: int | None
     before: str
@@ -164,28 +147,26 @@ class _Slot:
 
 @dataclass(frozen=True)
 class _Recipe(Generic[Made]):
-    """Makes what is lifted of the constants that a text has."""
+    """Makes the lifted query from the constants of a text."""
 
     real: Made
     slots: tuple[_Slot, ...]
     families: tuple[Family | None, ...]
-    """Of constants whose family their text does not show."""
+    """Families of constants whose text does not show their family."""
     equal: tuple[int, ...]
     fixed: frozenset[str]
-    """The terms that stand in the shape itself."""
+    """Terms in the shape itself."""
 
     def filled(self, cores: Sequence[str]) -> Made | None:
-        """None if the constants are not like those that the recipe was made of."""
+        """Fill in constants; None if they are not like those that the recipe was made from."""
         constants = tuple([slot.fill(cores) for slot in self.slots])
         alike = _equal(constants) == self.equal and self.fixed.isdisjoint(constants)
         return self.real.of(constants) if alike and _families(constants) == self.families else None
 
 
 class PreparedQueries(Generic[Made]):
-    """Remembers what was lifted, by key. Any thread may use it.
-
-    `known` is asked whether `make` may look at a term that ends so: such a one is no constant like others.
-    """
+    """A cache of lifted queries, by skeleton. Thread-safe. `known` tells whether `make` may look at a term with a
+    given ending: such a term is not lifted like others."""
 
     def __init__(
         self,
@@ -198,11 +179,11 @@ class PreparedQueries(Generic[Made]):
         self._known = known
         self._turn = Lock()
         self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
-        """For each skeleton the sets of holes that were found not to be parameters."""
+        """For each skeleton, the sets of holes that are not parameters."""
         self._recipes: OrderedDict[Hashable, _Recipe[Made]] = OrderedDict()
 
     def lift(self, asked: ShapeRequest) -> Made:
-        """What `make` would give."""
+        """The same as `make`, from the cache if possible."""
         if asked.query is not None or _is_unsuitable(asked.text or ""):
             return self._make(asked)
         pieces = cut_request(asked) if self._known is None else cut_request(asked).shutting(self._known)
@@ -238,7 +219,7 @@ class PreparedQueries(Generic[Made]):
 
 
 class PreparedShapes(PreparedQueries[LiftedShape]):
-    """Remembers shapes of subscriptions."""
+    """A cache of the shapes of subscriptions."""
 
     def __init__(
         self,
@@ -251,14 +232,14 @@ class PreparedShapes(PreparedQueries[LiftedShape]):
 
 @dataclass(frozen=True)
 class _RecipeSearch(Generic[Made]):
-    """Finds out what becomes of other constants in the holes of a cut."""
+    """Finds out how the result depends on the holes of a skeleton."""
 
     make: Callable[[ShapeRequest], Made]
     pieces: QuerySkeleton
     real: Made
 
     def outcome(self) -> tuple[frozenset[int], _Recipe[Made]]:
-        """The holes that may be filled with anything of their kind, all at once, and what that makes."""
+        """The holes that can be filled with anything of their kind, all at once, and the recipe."""
         holes = frozenset(self.pieces.open)
         for choice in (self._together, self._alone):
             found = choice(holes) if holes else frozenset()
@@ -268,19 +249,19 @@ class _RecipeSearch(Generic[Made]):
         return frozenset(), self._made(tuple(_Slot(None, each) for each in self.real.constants))
 
     def _together(self, holes: frozenset[int]) -> frozenset[int]:
-        """Those whose change reaches constants when all are changed."""
+        """The holes whose change shows in constants when all are changed."""
         changed = self._changed(holes)
         slots = [self._slot(each, holes) for each in changed.constants] if changed else []
         return self._alike(holes, slots)
 
     def _alone(self, holes: frozenset[int]) -> frozenset[int]:
-        """Those whose change reaches constants, and nothing else, when only they are changed."""
+        """The holes whose change shows in constants, and nowhere else, when each is changed alone."""
         if len(holes) > SKELETON_HOLES:
             return frozenset()
         return frozenset(each for each in holes if self._recipe(frozenset({each})) is not None)
 
     def _recipe(self, holes: frozenset[int]) -> _Recipe[Made] | None:
-        """How the constants are made of these holes; None if they decide anything else, or one of them nothing."""
+        """A recipe for these holes; None if they decide anything but constants, or one of them decides nothing."""
         changed = self._changed(holes)
         if changed is None or changed.shape != self.real.shape:
             return None
@@ -294,7 +275,7 @@ class _RecipeSearch(Generic[Made]):
         return _Recipe(self.real, slots, _families(constants), _equal(constants), fixed)
 
     def _alike(self, holes: frozenset[int], slots: Sequence[_Slot]) -> frozenset[int]:
-        """The holes of the slots, and those that hold the same."""
+        """The holes of the slots, and holes with the same content."""
         others = self.pieces.others
         used = {others[slot.hole] for slot in slots if slot.hole is not None}
         return frozenset(each for each in holes if others[each] in used)
@@ -318,7 +299,7 @@ def _key(pieces: QuerySkeleton, kept: Sequence[int]) -> Hashable:
 
 
 def _equal(terms: Sequence[str]) -> tuple[int, ...]:
-    """For each the first that is equal to it; nothing where all differ."""
+    """For each item, the first one equal to it; empty if all differ."""
     return () if len(set(terms)) == len(terms) else tuple(map(terms.index, terms))
 
 
@@ -336,5 +317,5 @@ def _terms(shape: object) -> frozenset[str]:
 
 
 def _is_unsuitable(text: str) -> bool:
-    """Whether a text is too long, or may have escapes that are read before it is cut into tokens."""
+    """Is a text too long, or may it have escapes that are decoded before tokens are read?"""
     return len(text) > REMEMBERED_QUERY_CHARACTERS or "\\u" in text or "\\U" in text

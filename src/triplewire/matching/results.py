@@ -19,7 +19,7 @@ from triplewire.sparql import Conjunction, Query
 from triplewire.sparql.construct import build_graph
 
 METADATA = {-1: "stream", -2: "source", -3: "application", -4: "time", -5: "received"}
-"""What the virtual quads of an event say, by the number that stands for them in a solution."""
+"""The headers of an event, by the number of their virtual quad in a solution."""
 
 
 def expand_bindings(
@@ -30,7 +30,7 @@ def expand_bindings(
 
 
 def expand_terms(shape: Shape, terms: Sequence[str | None]) -> dict[str, Any]:
-    """The same for solutions that are terms already: of each its rank, and a term for each variable."""
+    """The same for solutions that are terms: for each its rank, and a term for each variable."""
     assert isinstance(shape.query, Query)
     if shape.query.form == "ask":
         return boolean_document(True)
@@ -44,10 +44,10 @@ def expand_graph(
     solutions: Sequence[int],
     terms: Sequence[str | None],
 ) -> dict[str, Any]:
-    """What a CONSTRUCT builds of one match: `graph` holds it as N-Triples, and `format` says so.
+    """The graph that a CONSTRUCT builds from one match: `graph` has it as N-Triples, and `format` says so.
 
-    Solutions are the ones that the match has: numbers of quads for a conjunction, terms for a whole query. A graph
-    without triples is not a match, so there is at least one. Each triple is there once, in the order of the solutions.
+    Solutions are those of the match: numbers of quads for a conjunction, terms for a general shape. A graph without
+    triples is not a match, so there is at least one. Each triple occurs once, in the order of the solutions.
     """
     whole = isinstance(shape.query, Query)
     rows = _split_terms(shape, terms) if whole else _expand_rows(shape, entry, solutions)
@@ -73,7 +73,7 @@ def _expand_rows(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int
 
 def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
     assert isinstance(shape.query, Conjunction)
-    # Without patterns there is nothing to take quads, and one solution.
+    # Without patterns there is one solution, of no quads.
     width = len(shape.query.patterns)
     lines = entry["text"].split("\n")
     if not width:

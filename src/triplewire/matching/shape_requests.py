@@ -20,14 +20,10 @@ from triplewire.security.visibility import Visibility
 from triplewire.sparql import Apply, Const, Expression, Pattern, Query, Var
 from triplewire.sparql.algebra import Basic, Exists, Filter, Join, Operator, Select
 
-# Narrowings: a subscription that is about some events alone, by what was said of them or by their vocabulary.
-#
-# They become patterns and filters of the query itself, so that everything behind treats them like any others.
-
 HEADERS = ("stream", "source", "application")
 
 ANY_EVENT = Query("ask", Basic())
-"""The query that every event answers."""
+"""The query that matches every event."""
 
 _EVENT = Var(".~event")
 _SUBJECT, _PREDICATE, _OBJECT = Var(".~subject"), Var(".~predicate"), Var(".~object")
@@ -35,8 +31,8 @@ _SUBJECT, _PREDICATE, _OBJECT = Var(".~subject"), Var(".~predicate"), Var(".~obj
 
 @dataclass(frozen=True)
 class EventSelector:
-    """Of each field any value will do; a field without values says nothing. `vocabulary` has beginnings of IRIs: of
-    some predicate or class of the event."""
+    """Selects events by headers and vocabulary. Any value of a field will do; a field without values selects all.
+    `vocabulary` has prefixes of IRIs of some predicate or class of the event."""
 
     stream: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
@@ -52,8 +48,7 @@ NO_SELECTOR = EventSelector()
 
 
 def restrict_query(query: Query, narrowing: EventSelector, *, solutions: bool) -> Query:
-    """The query, with the same solutions on the events that are meant and with none on others. Without `solutions` it
-    is enough that it has some where it had some."""
+    """Restrict a query to the selected events. Without `solutions` only the existence of solutions is kept."""
     if isinstance(query.where, Select):
         return replace(
             query, where=replace(query.where, inner=_restrict_operator(query.where.inner, narrowing, solutions))
@@ -65,13 +60,13 @@ def _restrict_operator(operator: Operator, narrowing: EventSelector, solutions: 
     operator = reduce(Join, _header_patterns(narrowing), operator)
     if not narrowing.vocabulary:
         return operator
-    # Solutions must not be counted once for each triple that is of the vocabulary.
+    # Solutions must not be counted once for each triple of the vocabulary.
     met = _vocabulary_pattern(narrowing.vocabulary)
     return Filter(operator, (Exists(met),)) if solutions else Join(operator, met)
 
 
 def _header_patterns(narrowing: EventSelector) -> Iterator[Operator]:
-    """An event has each of them once, or not at all."""
+    """Patterns for headers, of which an event has each at most once."""
     for name in HEADERS:
         terms = [Const(literal(each)) for each in getattr(narrowing, name)]
         predicate, value = Const(f"<{TW}{name}>"), Var(f".~{name}")
@@ -102,9 +97,6 @@ def _or(left: Expression, right: Expression) -> Expression:
     return Apply("||", (left, right))
 
 
-# The cut need not know the grammar: a hole that is no constant to the parser is never found to be a parameter. It must
-# only be such that whatever else of its kind is put into a hole is read in the same way.
-
 _WORD = r"[A-Za-z0-9_]"
 _CONSTANT = re.compile(
     r'(<[^<>"{}|^`\\\x00-\x20]*>'
@@ -115,7 +107,7 @@ _CONSTANT = re.compile(
     re.DOTALL,
 )
 _PLAIN_IRI = re.compile(
-    # Nothing that resolving against a base would change, or that a strict reader of IRIs could refuse.
+    # No characters that resolution against a base would change, or that a strict IRI parser could refuse.
     r"(?!.*[/:]\.)[A-Za-z][A-Za-z0-9+.-]*:(?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?(?=[/?#]|\Z)|(?!//))"
     r"[A-Za-z0-9._~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?"
 )
@@ -123,12 +115,12 @@ _PLAIN_STRING = re.compile(r"[^\"'\\\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]
 
 _IRI, _HEADER = "<", "header"
 _VALUE = "="
-"""The kind of a value begins so; then comes what begins an IRI, or what begins and ends a literal."""
+"""The prefix of the kind of a value; then comes the start of an IRI, or the start and the end of a literal."""
 _QUOTES = ('"', "'")
 _INTEGER, _DECIMAL, _DOUBLE = "1", "1.5", "1e5"
 _NUMBERS = (_INTEGER, _DECIMAL, _DOUBLE)
 _SHUT = "!"
-"""The kind of what stays as it is begins so."""
+"""The prefix of the kind of a hole that stays as it is."""
 
 _NUMERIC = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]+")
@@ -137,32 +129,32 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{
 
 
 class QueryForm(Protocol):
-    """A question without its terms. Forms that differ in nothing else are equal, and have one hash."""
+    """A query without its terms. Forms that differ only in terms are equal and have the same hash."""
 
     def query(self, terms: Sequence[str]) -> Query:
-        """The question with these terms."""
+        """The query with these terms."""
 
 
 @dataclass(frozen=True)
 class ShapeRequest:
-    """What is to be lifted: a query, as a text, as a form or already read, or none for all events; on some events
-    alone; with the solutions or not."""
+    """A query to be lifted: a text, a form, an algebra, or none for all events; for selected events; with its
+    solutions or not."""
 
     text: str | None
     solutions: bool
     narrowing: EventSelector = NO_SELECTOR
     values: tuple[tuple[str, str], ...] = ()
-    """Terms that stand for variables of the text, by their names, or that fill the form, in order."""
+    """Terms for variables of the text, by name, or for the form, in order."""
     query: Query | None = None
     form: QueryForm | None = None
     sight: Visibility | None = None
-    """What who asks sees of events; None is everything."""
+    """The visibility of the subscriber; None for everything."""
 
 
 @dataclass(frozen=True)
 class QuerySkeleton:
-    """The pieces of a text with the holes between them. `cores` are what stands in the holes without the signs that
-    are the same for all of a kind; after those of the text come those of the narrowing, and then the values."""
+    """The pieces of a text with holes between them. `cores` are the contents of the holes without the delimiters of
+    their kind; those of the text come first, then those of the event selector, then the values."""
 
     asked: ShapeRequest
     pieces: Sequence[str]
@@ -177,13 +169,13 @@ class QuerySkeleton:
 
     @cached_property
     def equal(self) -> tuple[int, ...]:
-        """For each hole the first that holds the same; nothing where all differ."""
+        """For each hole, the first one with the same content; empty if all differ."""
         whole = [kind + core for kind, core in zip(self.kinds, self.cores, strict=True)]
         return () if len(set(whole)) == len(whole) else tuple(map(whole.index, whole))
 
     @property
     def open(self) -> list[int]:
-        """The holes that others of their kind may fill. A name before a bracket is a function's."""
+        """The holes that can hold anything of their kind. A name before a bracket is that of a function."""
         shut = {at - 1 for at, piece in enumerate(self.pieces) if at and piece.lstrip()[:1] == "("}
         return [
             at for at, kind in enumerate(self.kinds) if kind[0] != _SHUT and not (at in shut and _is_iri_kind(kind))
@@ -191,13 +183,13 @@ class QuerySkeleton:
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """For each hole something else of its kind, the same for equal ones, that occurs in no other."""
+        """For each hole, other content of its kind that occurs in no other hole; the same for equal ones."""
         firsts = self.equal or range(len(self.cores))
         return tuple(_other_constant(self.kinds[first], self.cores[first], first) for first in firsts)
 
     def shutting(self, known: Callable[[str], bool]) -> QuerySkeleton:
-        """The same with those holes shut in which terms stand that are known, given what of them stands there and the
-        sign that ends an IRI."""
+        """The skeleton with those holes closed whose terms are known, given their core and the delimiter that ends
+        an IRI."""
         shut = [_may_be_iri(kind) and known(core + ">") for kind, core in zip(self.kinds, self.cores, strict=True)]
         if not any(shut):
             return self
@@ -206,11 +198,11 @@ class QuerySkeleton:
         return replace(self, kinds=kinds, cores=tuple(["" if closed else core for _, core, closed in holes]))
 
     def changed(self, holes: Collection[int]) -> ShapeRequest:
-        """The same with others in some holes."""
+        """The skeleton with other content in some holes."""
         return self.refilled([self.others[at] if at in holes else core for at, core in enumerate(self.cores)])
 
     def refilled(self, cores: Sequence[str]) -> ShapeRequest:
-        """The same with this in its holes, but for those that are shut."""
+        """The skeleton with this content in its open holes."""
         count = max(len(self.pieces) - 1, 0)
         written = [_write_constant(kind, core) for kind, core in zip(self.kinds, cores, strict=True)]
         text = "".join(part for pair in zip_longest(self.pieces, written[:count], fillvalue="") for part in pair)
@@ -219,8 +211,8 @@ class QuerySkeleton:
         return replace(self.asked, text=None if self.asked.text is None else text, narrowing=narrowing, values=values)
 
     def fits(self, hole: int, before: str, after: str) -> bool:
-        """Whether a term that has this around what stands in the hole is the constant of the hole, and not something
-        else that it is a part of."""
+        """Is a term with this text around the core the constant of the hole, and not something else of which it is a
+        part?"""
         kind = self.kinds[hole]
         if kind[0] == _VALUE and kind[1] != "<":
             return (before, after) == ('"', kind[1:])
@@ -234,7 +226,7 @@ class QuerySkeleton:
 
 
 def cut_request(asked: ShapeRequest) -> QuerySkeleton:
-    """What is asked, cut. Equal skeletons differ in what stands in their holes, and in nothing else."""
+    """Cut a request into its skeleton. Equal skeletons differ only in the content of their holes."""
     parts = [] if asked.text is None else _CONSTANT.split(asked.text)
     holes = [_constant_hole(each) for each in parts[1::2]]
     holes += [_string_hole(_HEADER, each, each) for values in asked.narrowing.fields for each in values]
@@ -264,7 +256,7 @@ def _value_hole(term: str) -> tuple[str, str]:
 
 
 def _string_hole(kind: str, core: str, whole: str) -> tuple[str, str]:
-    """A string in three quotes has quotes in its core."""
+    """A string in three quotes has two of them in its core."""
     return (kind, core) if _PLAIN_STRING.fullmatch(core) else (_SHUT + whole, "")
 
 
@@ -289,7 +281,7 @@ def _other_constant(kind: str, core: str, number: int) -> str:
 
 
 def _other_text(core: str, number: int) -> str:
-    """A text that is right for the same datatypes."""
+    """Another text that is valid for the same datatypes."""
     if _NUMERIC.fullmatch(core):
         return f"{7_301_000 + number}"
     if _FRACTION.fullmatch(core):
@@ -309,7 +301,7 @@ def _is_iri_kind(kind: str) -> bool:
 
 
 def _refill_selector(narrowing: EventSelector, values: Sequence[str]) -> tuple[EventSelector, list[str]]:
-    """The narrowing with other values, and those that are left."""
+    """The event selector with other values, and the values that are left over."""
     left, found = list(values), list[tuple[str, ...]]()
     for field in narrowing.fields:
         found.append(tuple(left[: len(field)]))

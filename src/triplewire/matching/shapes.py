@@ -34,12 +34,9 @@ from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 from triplewire.sparql.traversal import iterate_parts, pattern_variables
 
-# Wholes: queries that are more than patterns and filters, on their way to being shapes. They stay as they were
-# written, but for their constants.
-
 
 def check_subscribable(query: Query) -> None:
-    """Refuses what has no meaning on one event, or not the same one each time that it is looked at."""
+    """Raise Unsupported for a query that has no meaning on a single event, or not the same one each time."""
     if query.form == "describe":
         raise Unsupported("DESCRIBE in a subscription", hint="SELECT, ASK and CONSTRUCT are taken")
     if query.dataset != Dataset():
@@ -52,40 +49,34 @@ def check_subscribable(query: Query) -> None:
             raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
 
 
-# Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the
-# shape, because they tell structures apart and make the cheapest scans; constants in the other places, and literals in
-# filters, become parameters. A regular expression stays, because an engine compiles it once per query.
-
 _BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
 _NOW = Apply("now", ())
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A query with parameters. `solutions` says whether whoever subscribes with it asks for the bindings.
-
-    A whole query, one that is no conjunction, may be about the events of one stream: its name is then the constant
-    after those of the query. The constants of a template come last.
-    """
+    """A query with parameters. `solutions` says whether the subscription asks for bindings. A general shape, which
+    is no conjunction, may be about the events of one stream: the name of the stream is then the constant after those
+    of the query. The constants of a template come last."""
 
     query: Conjunction | Query
     solutions: bool
     stream: bool = False
     template: tuple[Pattern, ...] = ()
-    """What is built of the solutions, where they are not what is asked for."""
+    """The template of a CONSTRUCT."""
     sight: Visibility | None = None
-    """What it is asked of, where that is not all of an event: what is in sight."""
+    """The visibility that the query is restricted to; None for whole events."""
 
     @cached_property
     def key(self) -> str:
-        """The same for equal shapes, in every process and at every time."""
+        """A key that is the same for equal shapes, in every process."""
         text = json.dumps(self.to_value(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def places(self) -> tuple[tuple[int, int] | None, ...]:
-        """For each projected variable the first pattern, and the slot in it, where it stands: 0 to 2 for the triple, 3
-        for the graph; None for one that stands nowhere."""
+        """For each projected variable, the first pattern and the slot in it where it occurs: 0 to 2 for the triple,
+        3 for the graph; None if it occurs nowhere."""
         if isinstance(self.query, Query):
             return ()
         return tuple(_variable_slot(self.query.patterns, Var(name)) for name in self.query.projection)
@@ -105,18 +96,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class LiftedShape:
-    """A query taken apart: `constants[i]` is the term that stands for `Param(i)` in the shape."""
+    """A shape and its constants: `constants[i]` is the term of `Param(i)`."""
 
     shape: Shape
     constants: tuple[str, ...]
 
     def of(self, constants: tuple[str, ...]) -> LiftedShape:
-        """Another query of the shape."""
+        """Another query of the same shape."""
         return LiftedShape(self.shape, constants)
 
 
 def lift(query: Query, *, solutions: bool, stream: str | None = None) -> LiftedShape:
-    """The shape of a query, and its constants. Raises Unsupported for what cannot be asked of one event."""
+    """The shape of a query, and its constants. Raises Unsupported for a query that cannot be asked of one event."""
     check_subscribable(query)
     if query.form == "construct":
         lifted = lift(construct_to_select(query), solutions=solutions, stream=stream)
@@ -128,8 +119,8 @@ def lift(query: Query, *, solutions: bool, stream: str | None = None) -> LiftedS
 
 
 def _lift_conjunction(query: Conjunction, *, solutions: bool, stream: str | None) -> LiftedShape:
-    """Queries that differ in constants or in the names of variables that are not projected have equal shapes. Who
-    listens to one stream asks for one pattern more: what it is named."""
+    """Queries that differ in constants, or in the names of variables that are not projected, have equal shapes. A
+    subscription to one stream has one more pattern, for the stream's name."""
     lifting = _RenamingLifter(keep=frozenset(query.projection) if solutions else frozenset())
     named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
     patterns = tuple(lifting.pattern(each) for each in _order_patterns((*query.patterns, *named)))
@@ -164,8 +155,8 @@ def _variable_slot(patterns: Sequence[Pattern], variable: Var) -> tuple[int, int
 
 
 def _order_patterns(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """The order in which they are best joined: what names something first, then what shares a variable with those
-    before it. A class names too many things, a stream nearly everything."""
+    """The best join order: patterns with constants first, then those that share a variable with an earlier one. A
+    class is not selective, a stream hardly at all."""
     left, ordered, known = list(patterns), list[Pattern](), set[str]()
     while left:
         best = min(left, key=lambda each: (bool(known) and known.isdisjoint(pattern_variables(each)), _breadth(each)))
@@ -182,7 +173,7 @@ def _breadth(pattern: Pattern) -> int:
 
 @dataclass
 class _RenamingLifter(ConstantLifter):
-    """Renames variables, too, in the order in which they are met, but for those to keep."""
+    """Lifts constants and renames variables in the order of their first occurrence, but for those to keep."""
 
     keep: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict)

@@ -25,19 +25,18 @@ from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ont
 from triplewire.storage.registry.ports import RegistryChange
 
 _TOGETHER = 10_000
-"""Subscriptions that are collected at most: as rows of the table they take a fraction of the memory."""
+"""The most subscriptions that are collected before they are written: as rows of the table they take a fraction of
+the memory."""
 
 
 class ConstantTable:
-    """The table of one shape and the query that joins it with a batch of quads.
-
-    Subscriptions that come are collected and reach the table together, at the next `prepare`.
-    """
+    """The table of constants of one shape, and the SQL that joins it with a batch of quads. Added subscriptions are
+    collected and written together, at the next `prepare`."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, table: str) -> None:
         self._plan = make_plan(shape)
         self.columns = self._plan.columns
-        """The columns of `quads` that the shape's query reads."""
+        """The columns of `quads` that the SQL of the shape reads."""
         self.columns_alone = self.columns
         self.lists = self._plan.lists
         """Whether solutions are listed."""
@@ -57,48 +56,47 @@ class ConstantTable:
             self.prepare()
 
     def remove(self, gone: Sequence[int]) -> None:
-        """Forget the subscriptions that were made at these positions."""
+        """Remove the subscriptions that were made at these positions."""
         if self.prepare():
             sql = f"DELETE FROM {self._table} WHERE subscription IN (SELECT unnest(?))"
             ((count,),) = self._duck.execute(sql, [list(gone)]).fetchall()
             self._size -= count
 
     def prepare(self) -> bool:
-        """Bring the table up to date; whether it holds any subscription."""
+        """Bring the table up to date. Return whether it has any subscription."""
         if self._added:
             self._insert([*self._added.values()])
             self._added = {}
         return self._size > 0
 
     def match_into(self, table: str, *, plain: bool) -> None:
-        """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`.
-
-        `plain` says that no number in the batch is an involved one."""
+        """Add the matches of the batch in the table `quads` to a table with the columns of `MATCHES`. `plain` says
+        that doubles tell all numbers of the batch apart."""
         self._duck.execute(f"INSERT INTO {table} {self._query(plain and self._plain)}")
 
     def match_some(self, table: str, made: Sequence[int]) -> None:
-        """The same for those subscriptions that were made at some positions, on one event."""
+        """The same for the subscriptions that were made at some positions, on one event."""
         chosen = self._chosen(made)
         sql = self._plan.alone(chosen) if len(made) == 1 else self._plan.sql(chosen, plain=False, first=None)
         self._duck.execute(f"INSERT INTO {table} {sql}")
 
     def heavy(self, quads: int) -> Sequence[int]:
-        """The positions of those events in the table `quads`, none of which has more than so many, on which the joins
-        may have too many rows. Most of these have not."""
+        """The positions of events in `quads`, of at most `longest` quads, on which the joins may have too many rows.
+        Most have fewer."""
         if not self._plan.bound.possible(quads):
             return ()
         return [position for (position,) in self._duck.execute(self._plan.bound.sql()).fetchall()]
 
     def alike(self) -> dict[int, list[int]]:
-        """Where subscriptions were made, by the first of those that have the same constants."""
+        """Groups of subscriptions with the same constants, by the first of each."""
         columns = ", ".join(f"k{index}" for index in range(self._width))
         groups = f"GROUP BY {columns}" if columns else ""
         sql = f"SELECT list(subscription ORDER BY subscription) FROM {self._table} {groups}"
         return {made[0]: made for (made,) in self._duck.execute(sql).fetchall()}
 
     def probe(self, made: int) -> int:
-        """How many solutions one subscription has on the one event in `quads`, up to one more than are told; or whether
-        there is any, 1 or 0, where solutions are not asked for."""
+        """The number of solutions of one subscription on the one event in `quads`, up to one more than a
+        notification may have; 1 or 0 if solutions are not asked for."""
         ((count,),) = self._duck.execute(self._plan.probe(self._chosen([made]))).fetchall()
         return int(count)
 
@@ -109,7 +107,7 @@ class ConstantTable:
         return "chosen"
 
     def _query(self, plain: bool) -> str:
-        """Made when it is first needed, and again when there are twice as many subscriptions."""
+        """The SQL, compiled on first use, and again when there are twice as many subscriptions."""
         if self._size > 2 * self._planned:
             self._planned, self._sql = self._size, {}
         if plain not in self._sql:
@@ -117,7 +115,7 @@ class ConstantTable:
         return self._sql[plain]
 
     def _most_telling(self) -> int | None:
-        """The pattern whose constants differ most from subscription to subscription: it leaves the fewest to pair."""
+        """The pattern whose constants differ most between subscriptions: joined first, it leaves the fewest rows."""
         named = self._plan.naming
         if len(named) < 2:
             return None
@@ -135,7 +133,7 @@ class ConstantTable:
         self._plain = self._plain and self._plain_since(min(each.since for each in members))
 
     def _plain_since(self, first: int) -> bool:
-        """Whether no number among the constants of those made from there on is an involved one."""
+        """Do doubles tell all numbers apart among the constants that were added from a position on?"""
         numbers = [index for index, facets in self._plan.facets.items() if "number" in facets]
         found = to_sql(exp.or_(exp.false(), *(needs_exact_comparison("c", f"k{index}") for index in numbers)), "duckdb")
         sql = f"SELECT count(*) FROM {self._table} AS c WHERE subscription >= ? AND ({found})"
@@ -149,7 +147,7 @@ def _rows(members: Sequence[Subscription]) -> pa.Table:
 
 
 def _facets_sql(plan: MatchPlan, width: int) -> str:
-    """The rows that came in, with the typed columns that the shape's filters read."""
+    """SQL for the new rows with the typed columns that the filters of the shape read."""
     wanted = plan.facets
     columns: list[exp.Expr] = [exp.column("subscription")]
     for index in range(width):
@@ -159,18 +157,15 @@ def _facets_sql(plan: MatchPlan, width: int) -> str:
     return to_sql(exp.select(*columns).from_("added"), "duckdb")
 
 
-# Ontologies: all that are loaded, as the one relation that ontological operators look things up in.
-
 logger = logging.getLogger(__name__)
 
 _TABLE = "CREATE OR REPLACE TABLE closure (relation VARCHAR, lower VARCHAR, upper VARCHAR)"
 
 
 class OntologyClosure:
-    """The table `closure` of a connection, kept up by registry changes. Not safe for threads.
+    """The table `closure` of a connection, with the closure of all loaded ontologies. Not thread-safe.
 
-    Changes are collected and reach the table together, at the next `prepare`. Until then it is as it was; at first it
-    is there and empty.
+    Changes are collected and written together, at the next `prepare`. At first the table is empty.
     """
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
@@ -178,11 +173,11 @@ class OntologyClosure:
         self._loaded: dict[str, LoadedOntology] = {}
         self._stale = False
         self.rows: Sequence[ClosureRow] = ()
-        """What the table holds."""
+        """The content of the table."""
         self._duck.execute(_TABLE)
 
     def apply(self, change: RegistryChange) -> bool:
-        """Take in a change; whether it concerns an ontology, so that `prepare` has something to do."""
+        """Apply a change. Return whether it concerns an ontology, so that `prepare` has something to do."""
         if change.kind != ONTOLOGY:
             return False
         self._loaded.pop(change.key, None)
@@ -192,7 +187,7 @@ class OntologyClosure:
         return True
 
     def prepare(self) -> bool:
-        """Bring the table up to date with all changes; whether there were any."""
+        """Bring the table up to date. Return whether there were changes."""
         if not self._stale:
             return False
         self._duck.execute(_TABLE)
@@ -206,8 +201,8 @@ class OntologyClosure:
         return True
 
     def _rows(self) -> Sequence[ClosureRow]:
-        """Of all ontologies together. Where they are too large for that, those that were loaded last are left out: the
-        same in every process, and better than to stand still."""
+        """The closure of all ontologies together. If it is too large, those that were loaded last are left out, the
+        same in every process: that is better than to stop matching."""
         loaded = sorted(self._loaded.values(), key=lambda each: each.version)
         while loaded:
             try:
@@ -219,7 +214,7 @@ class OntologyClosure:
 
 @lru_cache(maxsize=1)
 def _compute_closure(texts: tuple[str, ...]) -> Sequence[ClosureRow]:
-    """Remembered, because evaluators of one process have the same ontologies."""
+    """The closure, cached because all evaluators of a process have the same ontologies."""
     return compute_closure(triple for text in texts for triple in _triples(text))
 
 
@@ -229,11 +224,8 @@ def _triples(text: str) -> Iterator[tuple[str, str, str]]:
         yield subject, predicate, object_
 
 
-# Tables: the subscriptions of one shape, as the evaluator holds them.
-
-
 class SubscriptionTable(Protocol):
-    """Subscriptions of a shape. Those that come are collected and reach the table together, at the next `prepare`."""
+    """Subscriptions of a shape. Added ones are collected and written together, at the next `prepare`."""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -241,7 +233,7 @@ class SubscriptionTable(Protocol):
 
     @property
     def columns_alone(self) -> frozenset[str]:
-        """Those that are read where only some subscriptions are looked at."""
+        """The columns that are read when only some subscriptions are matched."""
 
     @property
     def lists(self) -> bool:
@@ -250,28 +242,27 @@ class SubscriptionTable(Protocol):
     def add(self, subscription: Subscription) -> None: ...
 
     def remove(self, gone: Sequence[int]) -> None:
-        """Forget the subscriptions that were made at these positions."""
+        """Remove the subscriptions that were made at these positions."""
 
     def prepare(self) -> bool:
-        """Bring the table up to date; whether it holds any subscription."""
+        """Bring the table up to date. Return whether it has any subscription."""
 
     def match_into(self, table: str, *, plain: bool) -> None:
-        """Add the matches of the batch that lies in the table `quads` to a table with the columns of `MATCHES`. `plain`
-        says that no number in the batch is an involved one."""
+        """Add the matches of the batch in the table `quads` to a table with the columns of `MATCHES`. `plain` says
+        that doubles tell all numbers of the batch apart."""
 
     def match_some(self, table: str, made: Sequence[int]) -> None:
-        """The same for those subscriptions that were made at some positions, on one event."""
+        """The same for the subscriptions that were made at some positions, on one event."""
 
     def heavy(self, quads: int) -> Sequence[int]:
-        """The positions of those events in the table `quads`, none of which has more than so many, that may be too
-        much."""
+        """The positions of events in `quads`, of at most `longest` quads, that may be too heavy."""
 
     def alike(self) -> dict[int, list[int]]:
-        """Where subscriptions were made, by the first of those that have the same constants."""
+        """Groups of subscriptions with the same constants, by the first of each."""
 
     def probe(self, made: int) -> int:
-        """How many solutions one subscription has on the one event in `quads`, up to one more than are told; or whether
-        there is any, 1 or 0, where solutions are not asked for."""
+        """The number of solutions of one subscription on the one event in `quads`, up to one more than a
+        notification may have; 1 or 0 if solutions are not asked for."""
 
 
 TableFactory: TypeAlias = Callable[[duckdb.DuckDBPyConnection, OntologyClosure, Shape, str], SubscriptionTable]

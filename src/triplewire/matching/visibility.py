@@ -29,12 +29,12 @@ from triplewire.sparql.algebra import Filter, Select, header_column
 from triplewire.sparql.construct import construct_to_select
 
 _NOWHERE = EventSelector(stream=("",))
-"""Events of a stream without a name: there are none."""
+"""A condition that no event satisfies: events of a stream without a name."""
 
 
 def restrict_to_visible(query: Query, sight: Visibility | None) -> tuple[Query, Visibility | None]:
-    """The question to ask in the place of a query, so that it has the solutions that the query has on what is in sight:
-    of whole events, or, where there is a sight, of what that leaves of them."""
+    """Rewrite a query so that it has the solutions that the original has on the visible part of each event: a query
+    about whole events, or, with a visibility, about redacted ones."""
     inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
     if inside is None or inside.leaves_events:
         return query, None
@@ -50,7 +50,7 @@ def restrict_to_visible(query: Query, sight: Visibility | None) -> tuple[Query, 
 
 
 def redact_entries(entries: pa.Table, sight: Visibility | None) -> pa.Table:
-    """What of a table of entries is in sight: rows are left out, and texts shortened."""
+    """Redact a table of entries: hidden rows are left out, and hidden quads removed from texts."""
     if sight is None or not entries.num_rows:
         return entries
     entries = _visible_entries(entries, sight)
@@ -72,14 +72,14 @@ def redact_entries(entries: pa.Table, sight: Visibility | None) -> pa.Table:
 
 
 def find_redacted(texts: pa.ChunkedArray, sight: Visibility) -> Flags:
-    """Which events may have something that is out of sight."""
+    """Flags the events that may have hidden quads."""
     found, rows = np.zeros(len(texts), np.bool_), _rows_with_hidden(texts, sight)
     found[slice(None) if rows is None else rows] = True
     return found
 
 
 def _visible_entries(entries: pa.Table, sight: Visibility) -> pa.Table:
-    """Those whose stream and graph are."""
+    """The entries whose stream and graph are visible."""
     if not sight.streams.is_all:
         names = pc.unique(entries["stream"]).to_pylist()
         seen = [each for each in names if each in sight.streams]
@@ -92,7 +92,7 @@ def _visible_entries(entries: pa.Table, sight: Visibility) -> pa.Table:
 
 
 def _rows_with_hidden(texts: pa.ChunkedArray, sight: Visibility) -> list[int] | None:
-    """Rows of which something may be out of sight; None where all may be of such."""
+    """Rows that may have hidden quads; None if all may."""
     if sight.leaves_events:
         return []
     if sight.marks is None:
@@ -103,7 +103,7 @@ def _rows_with_hidden(texts: pa.ChunkedArray, sight: Visibility) -> list[int] | 
 
 
 def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[int]:
-    """The texts in which a mark stands. All are looked through at once, which is quicker than text by text."""
+    """The texts that contain a string. One search over all texts is faster than one for each."""
     stop = int(starts[-1])
     place = data.find(mark, int(starts[0]), stop)
     while place >= 0:
@@ -116,7 +116,7 @@ def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[i
 
 
 def _never_matches(pattern: Pattern, sight: Visibility) -> bool:
-    """Does no quad in sight match it?"""
+    """Does no visible quad match the pattern?"""
     hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in sight.predicates
     return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))
 
@@ -126,7 +126,7 @@ def _has_predicate(pattern: Pattern) -> bool:
 
 
 def _exclude_triple_terms(query: Query, flat: Conjunction, stored: Sequence[Pattern]) -> Query:
-    """The query, without those solutions in which an object is a triple term."""
+    """The query without solutions in which an object is a triple term."""
     conditions = tuple(_is_term(each) for each in _object_variables(flat, stored))
     if not conditions:
         return query
@@ -136,7 +136,7 @@ def _exclude_triple_terms(query: Query, flat: Conjunction, stored: Sequence[Patt
 
 
 def _object_variables(flat: Conjunction, stored: Sequence[Pattern]) -> Iterator[Var]:
-    """Variables that stand for objects alone; what stands elsewhere, too, is an IRI."""
+    """Variables that occur only as objects; others are bound to IRIs."""
     elsewhere = {node for each in flat.patterns for node in (each.subject, each.predicate, each.graph)}
     yield from dict.fromkeys(
         each.object for each in stored if isinstance(each.object, Var) and each.object not in elsewhere

@@ -1,4 +1,4 @@
-"""Filters with bags: matched by a way of their own, because to pair everything with everything is too much."""
+"""Filters with bags, which are matched clause by clause: to join all values with all elements would be too much."""
 
 from triplewire.matching.bags.tables import BagTable, make_table
 

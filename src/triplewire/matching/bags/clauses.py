@@ -28,9 +28,6 @@ from triplewire.sparql.compiler.contexts import QueryBuild, with_shared_relation
 from triplewire.sparql.compiler.operators import compile_operator
 from triplewire.sparql.traversal import iterate_parts
 
-# A filter is a conjunction of constraints that share nothing, so each can be decided by itself: some value of the
-# predicate is in a relation with a constant, or all values together can be paired with several.
-
 VALUE = Var("value")
 _HEADERS = frozenset(
     term for term, (name, _) in HEADER_PREDICATES.items() if name in ("stream", "source", "application")
@@ -38,10 +35,10 @@ _HEADERS = frozenset(
 
 
 class BagTest(IntEnum):
-    """What must be in the relation."""
+    """The condition on the values of a predicate."""
 
     SOME = 0
-    """One value, with the one element."""
+    """One value is related to the one element."""
     EQUAL = 1
     SUB = 2
     SUPER = 3
@@ -52,8 +49,8 @@ _BAGS = {"#=": BagTest.EQUAL, "#<": BagTest.SUB, "#>": BagTest.SUPER}
 
 @dataclass(frozen=True)
 class BagElement:
-    """What a value is held against. `relation` is a condition on `VALUE` with parameters from 0 on; None where the
-    value must be the constant itself. `places` are the constants of the shape that stand for these."""
+    """An element of a bag. `relation` is a condition on `VALUE` with parameters from 0 on; None if the value must
+    equal the constant itself. `places` are the numbers of the shape's constants for these parameters."""
 
     relation: Expression | None
     places: tuple[int, ...]
@@ -61,7 +58,7 @@ class BagElement:
 
 @dataclass(frozen=True)
 class BagClause:
-    """How the values of a predicate must be."""
+    """A condition on all values of a predicate."""
 
     predicate: str
     how: BagTest
@@ -69,12 +66,12 @@ class BagClause:
 
     @property
     def header(self) -> str | None:
-        """The header of the event that is meant, for a predicate that is not stored."""
+        """The header of the event, for a predicate that is not stored."""
         return HEADER_PREDICATES[self.predicate][0] if self.how is BagTest.SOME and self.predicate in _HEADERS else None
 
 
 def split_clauses(shape: Shape) -> tuple[BagClause, ...] | None:
-    """The parts of a query that has bags; None if it has none, or is more than such parts."""
+    """The clauses of a query with bags; None if it has no bags, or other parts."""
     query = shape.query
     if not isinstance(query, Query) or query.form != "ask" or shape.stream:
         return None
@@ -109,7 +106,7 @@ def _parts(operator: Operator) -> Iterator[BagClause | None]:
 
 
 def _clause(pattern: Pattern, conditions: Sequence[Expression]) -> BagClause | None:
-    """Of a pattern with the conditions on its object."""
+    """The clause of a pattern with the conditions on its object."""
     predicate, object_ = pattern.predicate, pattern.object
     stored = isinstance(predicate, Const) and (predicate.term not in HEADER_PREDICATES or predicate.term in _HEADERS)
     if not isinstance(predicate, Const) or not stored or pattern.graph or not isinstance(pattern.subject, Var):
@@ -124,7 +121,7 @@ def _clause(pattern: Pattern, conditions: Sequence[Expression]) -> BagClause | N
 
 
 def _element(condition: Expression, member: str) -> BagElement | None:
-    """None where other things count than the value and constants."""
+    """The element of a condition; None if it depends on more than the value and constants."""
     if _variables(condition) != {member} or any(part == Apply("now", ()) for part in iterate_parts(condition)):
         return None
     places = list[int]()
@@ -149,7 +146,7 @@ def _variables(expression: Expression) -> set[str]:
 
 
 def _are_independent(where: Operator) -> bool:
-    """Whether patterns share no variables but the event, which is the same for all headers."""
+    """Do the patterns share no variable but the event, which is the same for all headers?"""
     patterns = [part for part in iterate_parts(where) if isinstance(part, Pattern)]
     objects = [part.object.name for part in patterns if isinstance(part.object, Var)]
     stored = [
@@ -164,17 +161,15 @@ def _are_independent(where: Operator) -> bool:
     return len(named) == len(set(named))
 
 
-# Batches: the values that the events of a batch have for each clause.
-
 COLUMNS = frozenset({"position", "quad", "graph", "subject", "predicate", "object", "stream", "source", "application"})
-"""Of `quads`, and of `events`, that are read."""
+"""The columns of `quads`, and of `events`, that are read."""
 
 _FIRST, _NIL = f"<{RDF}first>", f"<{RDF}nil>"
 
 
 @dataclass(frozen=True)
 class BagBatch:
-    """The events by position, in order, and their values, which are numbers of texts."""
+    """The events by position, in order, and their values as numbers of texts."""
 
     positions: Int64
     texts: pa.Array
@@ -182,7 +177,7 @@ class BagBatch:
 
 
 def read_batch(duck: duckdb.DuckDBPyConnection, clauses: Sequence[BagClause]) -> BagBatch:
-    """Of the events in the table `quads`; those that lack a predicate are not told of."""
+    """Read the events in the table `quads`; those that lack a predicate are left out."""
     lists = duck.execute("SELECT count(*) FROM quads WHERE predicate = ?", [_FIRST]).fetchall() != [(0,)]
     told = {key: _read_objects(duck, *key, lists=lists) for key in dict.fromkeys(map(_key, clauses))}
     tables = [told[_key(each)] for each in clauses]
@@ -200,7 +195,7 @@ def _key(clause: BagClause) -> tuple[str, bool, str | None]:
 def _read_objects(
     duck: duckdb.DuckDBPyConnection, predicate: str, bag: bool, header: str | None, *, lists: bool
 ) -> pa.Table:
-    """`position` and `object`; one that is null is no value, but the predicate is there."""
+    """Rows of `position` and `object`; a null object means that the predicate is there, without a value."""
     if header is not None:
         found = pa.table(duck.sql(f"SELECT position, {header} AS object FROM events WHERE {header} IS NOT NULL"))
         texts = pa.array([literal(each) for each in found["object"].to_pylist()], pa.string())
@@ -231,7 +226,7 @@ def _common_positions(columns: Sequence[Int64]) -> Int64:
 
 
 def _values(tables: Sequence[pa.Table], positions: Int64, numbers: Int64) -> ClauseValues:
-    """Rows of events that lack something are left out."""
+    """The values of a clause, without rows of events that lack something."""
     events, begin = len(positions), 0
     starts, held, there = [np.zeros(1, np.int64)], list[np.ndarray](), list[np.ndarray]()
     for table in tables:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from triplewire.kernels.compiler import compiled
 
 BAG_LATE_ROWS: Final = 500
-"""Subscriptions with bags that are looked at for every event before they are sorted in, which costs as much as all."""
+"""Subscriptions with bags that are candidates for every event until they are added to the posting lists, which means
+to rebuild these."""
 
 
 Int64 = npt.NDArray[np.int64]
@@ -26,8 +27,8 @@ _ELEMENTS = 64
 
 
 class ClauseValues(NamedTuple):
-    """The values of each clause and event, by number: those of clause c and event e lie from `start[c * events + e]`
-    on. `there` says whether the event has the predicate at all."""
+    """The values of each clause and event, by number: those of clause c and event e start at `start[c * events +
+    e]`. `there` says whether the event has the predicate at all."""
 
     start: Int64
     value: Int32
@@ -36,14 +37,14 @@ class ClauseValues(NamedTuple):
 
 
 class Partners(NamedTuple):
-    """The constants that each value is in a relation with, in order."""
+    """The constants that each value is related to, in order."""
 
     start: Int64
     constant: Int32
 
 
 class SubscriptionRows(NamedTuple):
-    """The constants of each subscription. Those of a clause are the columns from `first[c]` to `first[c + 1]`."""
+    """The constants of each subscription. Clause c has the columns from `first[c]` to `first[c + 1]`."""
 
     constants: Int32
     first: Int64
@@ -51,8 +52,8 @@ class SubscriptionRows(NamedTuple):
 
 
 class PairingScratch(NamedTuple):
-    """What a pairing works on: for each value its elements as bits and the one that it holds; for each element the
-    value that holds it and the one that it was reached from; and those that are still to be looked at."""
+    """Working memory of a pairing: for each value its elements as bits and the one that it holds; for each element
+    the value that holds it and the one that it was reached from; and the search queue."""
 
     masks: Int64
     held: Int64
@@ -67,7 +68,7 @@ class PairingScratch(NamedTuple):
 
 
 def match_pairs(event: Int64, row: Int64, values: ClauseValues, partners: Partners, rows: SubscriptionRows) -> Bools:
-    """For each pair whether all clauses hold."""
+    """For each pair, whether all clauses hold."""
     found = np.zeros(len(event), np.bool_)
     scratch = PairingScratch.of(int(np.diff(values.start).max(initial=1)))
     _match_clauses(event, row, values, partners, rows, scratch, found)
@@ -113,7 +114,7 @@ def _match_clauses(
 
 @compiled
 def _is_possible(how: int, count: int, size: int) -> bool:
-    """By numbers alone."""
+    """Can the counts of values and elements fit?"""
     if how == _EQUAL:
         return count == size
     return count <= size if how == _SUB else count >= size
@@ -123,8 +124,8 @@ def _is_possible(how: int, count: int, size: int) -> bool:
 def _fill_masks(
     given: Int32, partners: Partners, rows: SubscriptionRows, clause: int, row: int, masks: Int64
 ) -> tuple[int, bool]:
-    """A bit for each element that a value can be paired with, for each value; all of them together, and whether each
-    value has some."""
+    """Set a bit for each element that a value can be paired with. Return the union of all, and whether each value
+    has some."""
     seen, each = 0, True
     for at in range(len(given)):
         mask = 0
@@ -152,8 +153,8 @@ def _contains(sorted_: Int32, low: int, high: int, sought: int) -> bool:
 
 @compiled
 def _has_pairing(count: int, wanted: int, scratch: PairingScratch) -> bool:
-    """Whether so many of the values can be paired, each with an element of its own. By augmenting paths: a value
-    without a free element takes one whose value can move on to another."""
+    """Can `count` of the values be paired, each with an element of its own? By augmenting paths: a value without a
+    free element takes one whose value can move on to another."""
     for element in range(_ELEMENTS):
         scratch.owner[element] = -1
     found = 0
@@ -170,7 +171,7 @@ def _has_pairing(count: int, wanted: int, scratch: PairingScratch) -> bool:
 
 @compiled
 def _find_element(value: int, scratch: PairingScratch) -> bool:
-    """Find an element for a value by looking breadth first."""
+    """Find an element for a value, breadth first."""
     masks, held, owner, way, queue = scratch
     reached, head, tail, current = 0, 0, 0, value
     while True:
@@ -200,17 +201,15 @@ def _find_element(value: int, scratch: PairingScratch) -> bool:
         element = before
 
 
-# Postings: the rows of a table by the constants in their columns.
-
-
 @dataclass
 class Postings:
-    """Rows of constants. Those that came last lie in no list yet, and are candidates each time."""
+    """Rows of constants by the constants in their columns. The newest rows are in no posting list yet and are always
+    candidates."""
 
     rows: Int32
     _sorted: int = -1
     _lists: dict[int, tuple[Int64, Int64]] = field(default_factory=dict)
-    """For each column where the rows of each constant begin, and the rows."""
+    """For each column, the start of each constant's rows, and the rows."""
 
     def __post_init__(self) -> None:
         if self._sorted < 0:
@@ -223,7 +222,7 @@ class Postings:
         return Postings(rows, self._sorted, self._lists)
 
     def cost(self, value: np.ndarray, columns: list[int], partners: Partners) -> int:
-        """How many candidates there are, those that are there twice counted twice."""
+        """An upper bound of the number of candidates."""
         constant, _ = _partners_of(value, partners)
         found = 0
         for column in columns:
@@ -259,18 +258,18 @@ class Postings:
 
 
 def _clip(constant: Int64, start: Int64) -> Int64:
-    """A constant that the column has not yet has an empty list."""
+    """A constant that the column does not have yet has an empty list."""
     return np.minimum(constant, len(start) - 1)
 
 
 def _partners_of(value: np.ndarray, partners: Partners) -> tuple[Int64, Int64]:
-    """The partners of these values, and for each the place of its value."""
+    """The partners of these values, and the index of the value of each."""
     at, which = _ranges(partners.start[value], partners.start[value + 1])
     return partners.constant[at].astype(np.int64), which
 
 
 def _ranges(first: Int64, last: Int64) -> tuple[Int64, Int64]:
-    """All numbers of the ranges one after another, and for each the range that it is of."""
+    """The concatenated ranges, and the index of the range of each number."""
     sizes = last - first
     which = np.repeat(np.arange(len(sizes)), sizes)
     before = np.cumsum(sizes) - sizes

@@ -2,8 +2,7 @@
 
 1. Each value of the batch is compared once with each constant, by the evaluator: its *partners*.
 2. The most selective clause is chosen: subscriptions that have a partner of its values are the candidates.
-3. Candidates are decided clause by clause: the number of values, whether each has a partner, and in the end whether
-they
+3. Candidates are decided clause by clause: the number of values, whether each has a partner, and at last whether they
    can be paired one to one.
 """
 
@@ -30,26 +29,22 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 BAG_PAIRS: Final = 4_000_000
-"""Values of a batch times constants of bags that are held against each other at once where most of them may be in the
-relation, as with `!=`: some 100 MB."""
+"""Values of a batch times constants of bags that are compared at once if most may be related, as with `!=`: some 100
+MB."""
 
-
-# Relations: which values of a batch are in which relation with which constants, each pair looked at once.
-#
-# The evaluator decides: a value is an event of one quad, and constants are a subscription to it with the relation as
-# its filter.
 
 _AFTER = 2**40
-"""The position of the first value: after all constants."""
+"""The position of the first value, after those of all constants."""
 _FEW = ("=", "in", "below", "strictly", "equivalent", "is_a", "has")
-"""Functions that join by equality, and of which a value has few partners."""
+"""Functions that join by equality and give a value few partners."""
 
 _Terms = tuple[str, ...]
 
 
 @dataclass
 class ValueRelations:
-    """Conditions on a value, with all constants that they are asked with. Not safe for threads."""
+    """Conditions on a value, with all constants that they are asked with. A value becomes an event of one quad, and
+    constants a subscription whose filter is the condition, so the evaluator decides. Not thread-safe."""
 
     evaluator: Evaluator
     _known: dict[Expression | None, dict[_Terms, int]] = field(default_factory=dict)
@@ -59,12 +54,12 @@ class ValueRelations:
 
     @classmethod
     def of(cls, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, name: str) -> ValueRelations:
-        """With tables in the database whose names begin so. Values are quads as well, and are kept apart from those of
-        the batch: temporary tables of a cursor are its own."""
+        """Make relations whose tables have names with this prefix. They use a cursor of their own, because temporary
+        tables belong to a cursor, and the quads of values must not mix with those of the batch."""
         return cls(Evaluator(duck.cursor().execute("SET disabled_optimizers = 'join_order'"), closures, name))
 
     def number(self, condition: Expression | None, terms: _Terms) -> int:
-        """The number of these constants; without a condition the value must be the constant itself."""
+        """The number of these constants; without a condition the value must equal the constant itself."""
         known = self._known.setdefault(condition, {})
         if terms not in known:
             known[terms] = self._count
@@ -79,7 +74,7 @@ class ValueRelations:
         return self._terms[number]
 
     def keep(self, used: Int64) -> None:
-        """Forget all constants but those with these numbers, which stay."""
+        """Forget all constants but those with these numbers."""
         kept = frozenset(used.tolist())
         for condition, known in self._known.items():
             gone = [terms for terms, number in known.items() if number not in kept]
@@ -88,7 +83,7 @@ class ValueRelations:
         self.evaluator.forget(_AFTER)
 
     def pairs(self, condition: Expression | None, values: Int64, texts: pa.Array) -> tuple[Int64, Int64]:
-        """Values, by number, and the constants that they are in the relation with; `texts` has the text of each."""
+        """Values, by number, and the constants that each is related to; `texts` has the text of each value."""
         if condition is None:
             return self._same(values, texts.to_pylist())
         found = [self._asked(condition, *part) for part in self._portions(condition, values, texts)]
@@ -115,7 +110,7 @@ class ValueRelations:
         return values[found >= 0], found[found >= 0]
 
     def _portions(self, condition: Expression, values: Int64, texts: pa.Array) -> Iterator[tuple[Int64, pa.Array]]:
-        """As many values at once as cannot have too many partners."""
+        """Split values into parts that cannot have too many partners."""
         few = isinstance(condition, Apply) and condition.op in _FEW
         most = len(values) if few else BAG_PAIRS // max(1, len(self._known[condition]))
         for start in range(0, max(1, len(values)), max(1, most)):
@@ -145,16 +140,10 @@ def _entries(values: Int64, texts: pa.Array) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=ENTRIES)
 
 
-# 1. Each value of the batch is held once against each constant: its *partners*.
-# 2. One clause is chosen by what it leaves: the subscriptions that have a partner of its values are the candidates.
-# 3. Candidates are looked at clause by clause: how many values there are, whether each has a partner, and in the end
-#    whether they can be paired one to one.
-
-
 def make_table(
     duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, shape: Shape, name: str
 ) -> SubscriptionTable:
-    """The table of a shape: one of these for bags that can be decided part by part."""
+    """The table of a shape: a `BagTable` if its clauses can be decided one by one."""
     found = split_clauses(shape)
     return (
         make_plain_table(duck, closures, shape, name) if found is None else BagTable(duck, closures, shape, found, name)
@@ -162,7 +151,7 @@ def make_table(
 
 
 class BagTable:
-    """Subscriptions of one shape. Not safe for threads."""
+    """Subscriptions of one shape with bags. Not thread-safe."""
 
     columns = COLUMNS
     lists = False
@@ -199,7 +188,7 @@ class BagTable:
         )
 
     def remove(self, gone: Sequence[int]) -> None:
-        """Forget the subscriptions that were made at these positions."""
+        """Remove the subscriptions that were made at these positions."""
         if self.prepare():
             kept = ~np.isin(self._since, np.array(gone, np.int64))
             self._since = self._since[kept]
@@ -207,7 +196,7 @@ class BagTable:
             self._relations.keep(np.unique(self._postings.rows))
 
     def prepare(self) -> bool:
-        """Bring the table up to date; whether it holds any subscription."""
+        """Bring the table up to date. Return whether it has any subscription."""
         if self._added:
             rows = np.array([*self._added.values()], np.int32).reshape(len(self._added), -1)
             self._since = np.concatenate([self._since, np.array([*self._added], np.int64)])
@@ -228,7 +217,7 @@ class BagTable:
             self._duck.unregister("paired")
 
     def heavy(self, quads: int) -> Sequence[int]:
-        """None: nothing is joined."""
+        """No events are heavy, because nothing is joined."""
         return ()
 
     def alike(self) -> dict[int, list[int]]:
@@ -239,7 +228,7 @@ class BagTable:
         return {made[0]: made for made in groups.values()}
 
     def match_some(self, table: str, made: Sequence[int]) -> None:
-        """Where these are too much together, a few at a time go the general way, which knows its limits."""
+        """Match through a general table, a few at a time if all together are too much: it has limits."""
         self._general_of(made).match_some(table, made)
 
     def probe(self, made: int) -> int:
@@ -250,7 +239,7 @@ class BagTable:
         return ConstantTable(self._duck, self._shape, f"{self._name}_general")
 
     def _general_of(self, made: Sequence[int]) -> ConstantTable:
-        """A table of these subscriptions alone."""
+        """A general table of these subscriptions alone."""
         self._general.remove([*self._general.alike()] if self._general.prepare() else [])
         for place in np.flatnonzero(np.isin(self._since, np.array(made, np.int64))).tolist():
             constants = self._constants(self._postings.rows[place].tolist())
@@ -260,14 +249,14 @@ class BagTable:
         return self._general
 
     def _constants(self, numbers: Sequence[int]) -> tuple[str, ...]:
-        """Of the shape, as they were given."""
+        """The constants of the shape, in their original order."""
         found = dict[int, str]()
         for element, number in zip(self._elements, numbers, strict=True):
             found |= zip(element.places, self._relations.terms(number), strict=True)
         return tuple(found[place] for place in sorted(found))
 
     def _partners(self, given: BagBatch) -> Partners:
-        """Each value with the constants of the relations that it is asked for."""
+        """Each value with the constants of the relations that it is compared in."""
         left, right = list[Int64](), list[Int64]()
         for kind in self._kinds:
             clauses = [
@@ -283,7 +272,7 @@ class BagTable:
         return Partners(np.concatenate([_ZERO, np.cumsum(counts)]).astype(np.int64), constant[order].astype(np.int32))
 
     def _candidates(self, given: BagBatch, partners: Partners) -> Iterator[tuple[Int64, Int64]]:
-        """Pairs of event and subscription, each once, without which there is no match; some at a time."""
+        """Pairs of event and subscription, each once, among which all matches are; some at a time."""
         ways = [way for clause in range(len(self._parts)) for way in self._ways(given, clause)]
         best = min(ways, key=lambda way: way.cost(partners, self._postings), default=None)
         events, rows = given.values.events, len(self._since)
@@ -303,7 +292,7 @@ class BagTable:
         start = given.values.start[clause * given.values.events : (clause + 1) * given.values.events + 1]
         counts = np.diff(start)
         if how == BagTest.SUB:
-            # Each value needs a partner, and the first is as good as any; a bag of none is part of every other.
+            # Each value needs a partner, so one value's partners suffice; an empty bag is a part of every other.
             if (counts > 0).all():
                 yield AccessPath(np.arange(len(counts)), given.values.value[start[:-1]], [*columns])
             return
@@ -321,12 +310,12 @@ class AccessPath:
     columns: list[int]
 
     def of(self, first: int, last: int) -> AccessPath:
-        """Of some events alone."""
+        """The access path for some events alone."""
         some = (self.event >= first) & (self.event <= last)
         return AccessPath(self.event[some], self.value[some], self.columns)
 
     def cost(self, partners: Partners, postings: Postings) -> int:
-        """How many candidates this leaves at most."""
+        """An upper bound of the number of candidates."""
         return postings.cost(self.value, self.columns, partners)
 
 

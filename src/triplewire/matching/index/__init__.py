@@ -1,7 +1,4 @@
-"""The index: the fast tier of matching, which decides the common fragment by itself.
-
-Who only tells which matches concern a subscription needs no compiled code: `groups`, which does, is not imported here.
-"""
+"""The index: the fast tier of matching, which decides conjunctions of patterns and simple filters by itself."""
 
 from triplewire.matching.index.memberships import Guards, Membership, Memberships
 

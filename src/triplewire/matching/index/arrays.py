@@ -16,7 +16,7 @@ from triplewire.kernels.words import hash_texts
 from triplewire.model.terms import literal
 
 CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length", "i4"), ("kind", "i1")], align=True)
-"""A term that a program or a group names: its text in the pool, and the number or time that it is."""
+"""A term that a program or a group names: its text in the pool, and its numeric value or instant."""
 
 PROGRAM = np.dtype(
     [
@@ -38,20 +38,19 @@ PROGRAM = np.dtype(
     ],
     align=True,
 )
-"""`threshold` is the variable that is held against it, -1 where there is none; `direction` says how, and `timely` that
-it is a time. `shape` is the position at which its shape was registered, `widest` the keys that a group may have; and
-whom one that `guards` matches, somebody else decides about."""
+"""`threshold` is the variable that is compared with the threshold, -1 for none; `direction` is the comparison, and
+`timely` says that both are instants. `shape` is the position at which the shape was registered, `widest` the number
+of keys that a group may have. The matches of a program that `guards` are candidates for the residual matcher."""
 
 PATTERN_SLOT = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
-"""A slot of a row; there are three for each. The header is that of the row; `again` is the place of the row that has
-the same variable before, or -1."""
+"""A slot of a row, three for each row. `header` is that of the row; `again` is the earlier slot of the row with the
+same variable, or -1."""
 
 STEP = np.dtype([("variable", "i4"), ("number", "i4"), ("op", "i1"), ("slot", "i1")], align=True)
-"""A step of the machine; number and slot are of its constant."""
+"""An instruction of the filter machine; `number` and `slot` give its constant."""
 
 HINT = np.dtype([("number", "i4"), ("choice", "i4"), ("row", "i1"), ("way", "i1")], align=True)
-"""A parameter that the object of a row must be, or in which other way it is named by it. Of those with the same choice,
-one is enough."""
+"""A parameter that the object of a row equals, or relates to in this `way`. One hint of each `choice` must hold."""
 
 GROUP = np.dtype(
     [("signature", "u8"), ("first_constant", "i8"), ("bound", "f8"), ("program", "i4"), ("members", "i4")], align=True
@@ -76,25 +75,24 @@ TERM = np.dtype(
     ],
     align=True,
 )
-"""A term of the event at hand. What number and moment it is, and whether it is one, is read when somebody asks; -1 is
-for what was not."""
+"""A term of the current event. Its number and instant are parsed when they are first needed; until then `numeric`
+and `timely` are -1."""
 
 VARIABLE = np.dtype([("term", "i4"), ("depth", "i4")], align=True)
-"""The term that a variable has, and the depth at which it was bound: only what was bound above counts."""
+"""The term of a variable, and the depth at which it was bound. Only bindings of smaller depths count."""
 
 PROBE = np.dtype([("key", "u8"), ("quad", "i4")], align=True)
-"""An access key that the event at hand has, and the quad, or the header, that has it."""
+"""An access key of the current event, and the quad or the header that has it."""
 
 MATCH_ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
-"""A match."""
 
 PAIR = np.dtype([("event", "i4"), ("group", "i4")])
-"""What somebody slower decides."""
+"""A pair that the index leaves to the evaluator."""
 
 
 class IndexArrays(NamedTuple):
-    """All that a batch is matched against. `uses` says which kinds of key there are at all, the sieve which keys
-    surely are not."""
+    """The arrays that a batch is matched against. `uses` flags the kinds of key that exist; `sieve` is a Bloom
+    filter of the keys."""
 
     programs: Records
     places: Records
@@ -108,51 +106,51 @@ class IndexArrays(NamedTuple):
     sieve: UInt64
     uses: Int8
     sample: UInt32
-    """Counters of keys that events have."""
+    """Counters of keys in a sample of events."""
     sampled: Int64
-    """How many events were counted, and how many keys."""
+    """The number of events counted, and of keys."""
     relations: Any
-    """What ontologies say, as `Relations`."""
+    """The ontologies, as `OntologyRelations`."""
 
 
 class BatchArrays(NamedTuple):
-    """A batch: texts one after the other, and the headers of each event, as numbers of literals and as these."""
+    """A batch: concatenated texts, and the headers of each event as numbers of literals."""
 
     text: Bytes
     start: Int64
     header: Int32
-    """Three for each event: which literal its stream, source and application are; -1 for none."""
+    """Three for each event: the literals of its stream, source and application; -1 for none."""
     literal_hash: UInt64
     literal_start: Int64
     literal_text: Bytes
 
 
 class MatchScratch(NamedTuple):
-    """What is known of the event at hand, and of the solution that is tried."""
+    """Working memory for the current event and the solution that is tried."""
 
     terms: Records
     halves: UInt64
-    """Of each quad the key of predicate and object, and that of subject and predicate."""
+    """Two keys for each quad: predicate with object, and subject with predicate."""
     probes: Records
     variables: Records
     cursor: Int32
-    """Of each depth the quad that its row has."""
+    """The quad of the row at each depth."""
     stack: Int8
     seen: Int32
-    """Of each group the last row that it gave."""
+    """The last row that each group wrote."""
     spent: Int64
-    """Of each group the last event, from 1 on, on which it took many steps, and how many: the lower half."""
+    """For each group, the last event (counted from 1) on which it took many steps, in the upper half, and their
+    number in the lower."""
 
 
 class MatchBuffer(NamedTuple):
-    """Rows of what matched, with room for more; there are as many `quads` for each."""
+    """Buffers for match rows, with the same number of `quads` for each row, and for pairs that are left to the
+    evaluator."""
 
     rows: Records
     quads: Int32
     slow: Records
 
-
-# Batches: entries as the arrays that the kernel reads, without a copy of their text.
 
 _HEADERS = ("stream", "source", "application")
 
@@ -181,7 +179,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def text_buffers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each text begins, with the end of the last, and their bytes."""
+    """The offset of each text, with the end of the last, and the bytes of all."""
     texts = _array(column)
     kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
     _, offsets, data = texts.buffers()
@@ -190,7 +188,7 @@ def text_buffers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _number_headers(column: pa.ChunkedArray, literals: dict[str, int]) -> Int32:
-    """For each event which of the literals its header is; new ones are added."""
+    """The number of each event's header among the literals; new literals are added."""
     found = pc.dictionary_encode(_array(column))
     numbers = [
         -1 if value is None else literals.setdefault(literal(value), len(literals))

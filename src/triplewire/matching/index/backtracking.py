@@ -25,15 +25,15 @@ HEADER_COUNT = 3
 
 _VARIABLE = int(SlotKind.VARIABLE)
 _STEPS = 500_000
-"""Quads that are looked at for one group and event, some milliseconds, before somebody takes over who is better at
-many."""
+"""Quads that are tried for one group and event, some milliseconds, before the evaluator takes over."""
 _FEW = 1_000
-"""Quads that are looked at for one access row without asking what others took: most groups are done then."""
+"""Quads that are tried for one access row before the steps of other access rows are added; most groups are done by
+then."""
 
 
 @inlined
 def _row_at(depth: int, access: int) -> int:
-    """Rows are tried in their order, but for the access row, which comes first."""
+    """The row that is tried at a depth: the access row first, then the others in order."""
     if depth == 0:
         return access
     return depth - 1 if depth <= access else depth
@@ -52,8 +52,11 @@ def solve_group(
     found: MatchBuffer,
     rows: int,
 ) -> tuple[int, int]:
-    """Write a row for each solution of a group that has its access row at a quad: one for all, where solutions are not
-    asked for. Rows -1 where there is no room."""
+    """Write a row for each solution of a group whose access row is at a quad, or one row for all where solutions are
+    not asked for. Return the number of rows, or -1 if the buffer is full, and the verdict.
+
+    Compiled functions take their values one by one; therefore some have more than seven parameters.
+    """
     program = index.groups[group].program
     count = index.programs[program].rows
     once = index.programs[program].solutions == 0
@@ -100,14 +103,14 @@ def solve_group(
 
 @inlined
 def _steps_spent(group: int, event: int, scratch: MatchScratch) -> int:
-    """The steps that the group took on the event, where they were many."""
+    """The steps that the group took on the event, if they were many."""
     known = scratch.spent[group]
     return known & 0xFFFFFFFF if known >> 32 == event + 1 else 0
 
 
 @inlined
 def _find_row(group: int, event: int, scratch: MatchScratch, found: MatchBuffer, rows: int) -> int:
-    """The row that the group has for this event; -1 for none."""
+    """The row that the group has for this event, or -1."""
     row = scratch.seen[group]
     return row if row < rows and found.rows[row].group == group and found.rows[row].event == event else -1
 
@@ -124,8 +127,7 @@ def _advance(
     index: IndexArrays,
     scratch: MatchScratch,
 ) -> bool:
-    """Move the row at a depth on to the next quad that fits what is bound, of those before a stop; whether there is
-    one."""
+    """Move the row at a depth to its next quad before `stop` that fits the bindings. Return False if there is none."""
     row = index.programs[program].first_row + _row_at(depth, access)
     if index.places[3 * row].header < 0:
         first = scratch.cursor[depth] == -1
@@ -140,7 +142,7 @@ def _advance(
 
 @compiled
 def _header_fits(row: int, event: int, program: int, group: int, events: BatchArrays, index: IndexArrays) -> bool:
-    """Has the event the header that a row asks for, by hashes?"""
+    """Does the header of the event have the hash of the constant of a row?"""
     literal = events.header[event * HEADER_COUNT - index.places[3 * row].header - 1]
     slot, name = index.places[3 * row + 2].slot, index.places[3 * row + 2].number
     constant = constant_index(index, program, group, slot, name)
@@ -151,10 +153,11 @@ def _header_fits(row: int, event: int, program: int, group: int, events: BatchAr
 def _bind_row(
     row: int, quad: int, depth: int, program: int, group: int, index: IndexArrays, scratch: MatchScratch
 ) -> bool:
-    """Does a quad fit a row, by hashes? Its variables are then bound.
+    """Bind the variables of a row to a quad if the hashes fit.
 
-    What was bound at this depth or below it, by a quad that was tried before, counts for nothing: whoever comes to a
-    depth has bound all above it anew."""
+    Bindings of this depth or below are left from earlier quads and are overwritten: whenever a depth is reached, all
+    depths above it are bound.
+    """
     for place in range(3):
         there = index.places[3 * row + place]
         term = 3 * quad + place
@@ -177,7 +180,7 @@ def _bind_row(
 def _judge(
     event: int, program: int, group: int, access: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
 ) -> tuple[int, float]:
-    """Is the solution at hand one, by texts and filters, and with which value for the threshold?"""
+    """Decide by texts and filters whether the bindings are a solution. Return its value for the threshold, too."""
     state, value = test_threshold(events, program, group, index, scratch)
     if state == FAIL:
         return FAIL, value
@@ -193,7 +196,7 @@ def _judge(
 def _verify_texts(
     event: int, program: int, group: int, access: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
 ) -> bool:
-    """Are the terms the same that have the same hashes?"""
+    """Are terms with the same hash really the same?"""
     for depth in range(index.programs[program].rows):
         row = _row_at(depth, access)
         number = index.programs[program].first_row + row
@@ -235,7 +238,7 @@ def _write_row(
     found: MatchBuffer,
     rows: int,
 ) -> int:
-    """Write a row for the solution at hand, or let it better the one that there is; how many rows there are then."""
+    """Write a row for the current solution, or improve the value of the group's row. Return the number of rows."""
     once = index.programs[program].solutions == 0
     known = _find_row(group, event, scratch, found, rows) if once else -1
     if known >= 0:

@@ -43,17 +43,15 @@ from triplewire.matching.index.numbers import DECIDED, parse_instant, parse_numb
 from triplewire.matching.index.programs import HINT_EQUAL, HINT_NUMBER, HINT_PREFIX, SlotKind
 from triplewire.matching.index.programs import HINT_RELATED as RELATIONS
 
-# Entering: groups into the table of access keys, and what it costs to be found there. Compiled.
-
 _CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
 _CLASSES = np.uint64(hash_bytes(_CLASS, 0, len(_CLASS)))
 _ENOUGH = 256
-"""Events of which a sample tells more than the kind of a key."""
+"""Sampled events from which on key frequencies are taken from the sample."""
 
 
 @compiled
 def add_posting(index: IndexArrays, kind: int, key: np.uint64, group: int, row: int, posted: int) -> int:
-    """Put a group in front of those that have its key; how many postings there are then."""
+    """Put a group in front of the postings of its key. Return the number of postings."""
     place = index.keys[find_key(index, key)]
     posting = index.postings[posted]
     posting.group = group
@@ -70,7 +68,7 @@ def add_posting(index: IndexArrays, kind: int, key: np.uint64, group: int, row: 
 
 @compiled
 def mark_key(index: IndexArrays, kind: int, key: np.uint64, group: int, posted: int) -> int:
-    """Have a key in the table, if only for its own sake."""
+    """Add a key to the table if it is not there, only to mark that it exists."""
     if index.keys[find_key(index, key)].head >= 0:
         return posted
     return add_posting(index, kind, key, group, 0, posted)
@@ -78,14 +76,14 @@ def mark_key(index: IndexArrays, kind: int, key: np.uint64, group: int, posted: 
 
 @compiled
 def has_posting(index: IndexArrays, group: int, key: np.uint64) -> bool:
-    """Is the group, the last that came, under the key already? An IN may name one constant twice."""
+    """Does the key's first posting belong to the group? An IN may name one constant twice."""
     place = index.keys[find_key(index, key)]
     return place.head >= 0 and index.postings[place.head].group == group
 
 
 @compiled
 def key_cost(index: IndexArrays, kind: int, key: np.uint64, one: np.uint64) -> int:
-    """What it costs to be found under a key: how often events have it, and who is there already."""
+    """The cost of a posting under a key: the frequency of the key in events times the postings that it has."""
     place = index.keys[find_key(index, key)]
     crowd = int(place.count) if place.head >= 0 else 0
     if kind <= SUBJECT and index.sampled[0] >= _ENOUGH:
@@ -112,7 +110,7 @@ def slot_hash(index: IndexArrays, program: int, group: int, row: int, place: int
 
 @compiled
 def rehash(index: IndexArrays, old: Records) -> None:
-    """Put the keys of an old table into a new one."""
+    """Move the keys of an old table to a new one."""
     for place in range(len(old)):
         if old[place].head >= 0:
             key = old[place].key
@@ -123,14 +121,12 @@ def rehash(index: IndexArrays, old: Records) -> None:
             add_to_filter(index, key)
 
 
-# Hinting: the access keys that filters make. Compiled.
-
 _ESCAPE = 92
 
 
 @compiled
 def add_hint_postings(index: IndexArrays, program: int, group: int, choice: int, posted: int) -> int:
-    """Put a group under all keys of a choice; how many postings there are then."""
+    """Post a group under all keys of a choice. Return the number of postings."""
     first = index.programs[program].first_hint
     for hint in range(first, first + index.programs[program].hints):
         kind, key = hint_key(index, program, group, hint)
@@ -142,7 +138,7 @@ def add_hint_postings(index: IndexArrays, program: int, group: int, choice: int,
 
 @compiled
 def choice_cost(index: IndexArrays, program: int, group: int, choice: int) -> int:
-    """What it costs to be found under all keys of a choice."""
+    """The cost of postings under all keys of a choice."""
     total = 0
     first = index.programs[program].first_hint
     for hint in range(first, first + index.programs[program].hints):
@@ -154,8 +150,8 @@ def choice_cost(index: IndexArrays, program: int, group: int, choice: int) -> in
 
 @compiled
 def hint_key(index: IndexArrays, program: int, group: int, hint: int) -> tuple[int, np.uint64]:
-    """The key that a hint makes; that of the predicate alone where it makes none: its text is too short, has escapes,
-    or is a number that is not read here."""
+    """The access key of a hint. It is that of the predicate alone if the text of the hint is too short, has escapes,
+    or is a number that is not parsed here."""
     row = index.programs[program].first_row + index.hints[hint].row
     predicate = slot_hash(index, program, group, row, 1)
     constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
@@ -176,7 +172,8 @@ def hint_key(index: IndexArrays, program: int, group: int, hint: int) -> tuple[i
 
 @compiled
 def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int, posted: int) -> int:
-    """Mark the predicate of a hint, for those who look keys up: only then is more than hashes of terms made."""
+    """Mark the predicate of a hint, because prefixes, numbers and relations of objects are only looked up for marked
+    ones."""
     row = index.programs[program].first_row + index.hints[hint].row
     predicate = slot_hash(index, program, group, row, 1)
     if kind == PREFIX:
@@ -184,7 +181,7 @@ def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int
         index.uses[KINDS + min(LONGEST_PREFIX, constant.length - 2)] = 1
         return mark_key(index, HAS_PREFIX, key_of(HAS_PREFIX, predicate, predicate), group, posted)
     if kind == VALUE:
-        # Numbers of events that are not read here may be any.
+        # A number of an event that is not parsed may equal any constant.
         unclear = key_of(VALUE, predicate, UNREAD_NUMBER)
         if not has_posting(index, group, unclear):
             posted = add_posting(index, VALUE, unclear, group, index.hints[hint].row, posted)
@@ -196,7 +193,6 @@ def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int
 
 @compiled
 def has_no_escapes(data: Bytes, start: int, length: int) -> bool:
-    """Are there no escapes in these bytes?"""
     for place in range(start, start + length):  # noqa: SIM110 (numba knows no generators)
         if data[place] == _ESCAPE:
             return False
@@ -205,13 +201,13 @@ def has_no_escapes(data: Bytes, start: int, length: int) -> bool:
 
 _VARIABLE = int(SlotKind.VARIABLE)
 _CROWD = 1
-"""Groups that a key of one quad has at most, before others are put under keys of two."""
-_QUOTE, _ANGLE, _BACKSLASH = 34, 60, 92
+"""Groups under a key of one quad from which on further groups get keys of two quads."""
+_QUOTE, _ANGLE = 34, 60
 
 
 @compiled
 def describe_constants(pool: Bytes, constants: Records, first: int, stop: int) -> None:
-    """Fill in what follows from the texts of constants."""
+    """Fill in the hash, kind and value of constants from their texts."""
     for each in range(first, stop):
         start = constants[each].start
         end = start + constants[each].length
@@ -237,8 +233,8 @@ def describe_constants(pool: Bytes, constants: Records, first: int, stop: int) -
 
 @compiled
 def link_groups(index: IndexArrays, first: int, stop: int, posted: int) -> int:
-    """Put groups under the access key that is cheapest, or under all of a choice of keys, and let their signatures say
-    what they need. There are so many postings, and then as many as it says."""
+    """Post groups under their cheapest access key, or under all keys of a choice, and set their signatures. Return
+    the number of postings."""
     for group in range(first, stop):
         program = index.groups[group].program
         signature = np.uint64(0)
@@ -287,7 +283,7 @@ def _is_crowded(index: IndexArrays, key: np.uint64) -> bool:
 
 @compiled
 def _row_key(index: IndexArrays, program: int, group: int, row: int) -> tuple[int, np.uint64, np.uint64]:
-    """The kind of key that the constants of a row make, and their hashes."""
+    """The kind of the access key of a row, and the hashes that make it."""
     number_ = index.programs[program].first_row + row
     header = index.places[3 * number_].header
     if header < 0:
@@ -314,12 +310,9 @@ def _row_key(index: IndexArrays, program: int, group: int, row: int) -> tuple[in
     return EVERYTHING, np.uint64(0), np.uint64(0)
 
 
-# Rolls: how many members a group has, and what is easiest to pass of their thresholds.
-
-
 @compiled
 def add_members(groups: Records, numbers: Int32, bounds: np.ndarray, above: bool) -> None:
-    """One member more for each number; a threshold that is easier to pass than the others counts for all."""
+    """Add a member for each group number, and lower the group's bound to the easiest threshold."""
     for each in range(len(numbers)):
         group = groups[numbers[each]]
         group.bound = min(group.bound, bounds[each]) if above else max(group.bound, bounds[each])
@@ -328,6 +321,6 @@ def add_members(groups: Records, numbers: Int32, bounds: np.ndarray, above: bool
 
 @compiled
 def remove_members(groups: Records, ended: Records) -> None:
-    """One member less for each that has ended."""
+    """Remove a member of the group of each ended subscription."""
     for each in range(len(ended)):
         groups[ended[each].group].members -= 1

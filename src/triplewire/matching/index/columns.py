@@ -21,32 +21,27 @@ from triplewire.kernels.compiler import Int8, Int32, Int64, Records, compiled
 from triplewire.model.errors import StorageFull
 
 INDEX_FILE_BYTES: Final = 16 * 1024**3
-"""Each file of the index of subscriptions. It is mapped at this length and reserved as it grows; a hundred bytes and
-more are in the largest for each subscription, so that they hold some 80 million."""
+"""The longest file of the index, which is mapped at this length and reserved as it grows. The largest file takes a
+hundred bytes and more for a subscription, so there may be some 80 million."""
 
-
-# A file is mapped as long as it may ever get, so that a mapping never has to grow while somebody reads it. The file
-# itself is only as long as the blocks that are reserved for it: who copies a directory must not copy gigabytes of
-# nothing. They are reserved before anything is written to them, because a full disk that is first noticed through a
-# mapping kills the process.
 
 Allocate = Callable[[int, int, int], None]
-"""Reserves blocks for a file that is open: from a place on, so many bytes. Raises OSError where there are none."""
+"""Reserve blocks for an open file: descriptor, start, length in bytes. Raises OSError if the disk is full."""
 
 _STEP = 1 << 16
-"""Bytes that are reserved at least."""
+"""The fewest bytes that are reserved at once."""
 
 _SHORT = sys.platform == "linux"
-"""Whether memory behind the end of a file is there as soon as the file is longer. Elsewhere that is not said, and the
-files are holes."""
+"""Linux lets a mapping reach behind the end of a file and gives it memory when the file grows. Elsewhere that is not
+guaranteed, so files are as long as their mappings, with holes."""
 
 
 class StaleIndex(Exception):
-    """A file is not what it should be. All of them are made anew, from the registry."""
+    """A file of the index is missing or inconsistent: the index is built anew from the registry."""
 
 
 def allocate(file: int, start: int, length: int) -> None:
-    """Reserve blocks; where the system cannot, zeros take their place."""
+    """Reserve blocks, by writing zeros where the system has no call for it."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, start, length)
         return
@@ -56,8 +51,8 @@ def allocate(file: int, start: int, length: int) -> None:
 
 
 def map_file(path: Path, length: int, least: int) -> mmap.mmap:
-    """A file as memory that is shared with all who map it. Where it is shorter than `length`, the rest is not to be
-    touched before it is reserved; then under the lock. Raises Torn where there is no file, or none of `least` bytes."""
+    """Map a file as shared memory. The part behind the end of the file may be touched only after it was reserved,
+    under the lock. Raises StaleIndex if the file is missing or shorter than `least` bytes."""
     try:
         with path.open("r+b") as file:
             size = os.fstat(file.fileno()).st_size
@@ -76,7 +71,7 @@ def map_file(path: Path, length: int, least: int) -> mmap.mmap:
 
 
 def reserve_blocks(path: Path, start: int, stop: int, allocate: Allocate) -> None:
-    """Have blocks for a part of a file. Raises StorageFull."""
+    """Reserve blocks for a part of a file. Raises StorageFull."""
     try:
         with path.open("r+b") as file:
             allocate(file.fileno(), start, stop - start)
@@ -85,25 +80,25 @@ def reserve_blocks(path: Path, start: int, stop: int, allocate: Allocate) -> Non
 
 
 class MappedColumn:
-    """Records of one kind, one after the other. Who writes knows how many there are; who reads is told."""
+    """A growing array of records in a file. `size` is the writer's count; readers take theirs from the file header."""
 
     def __init__(self, path: Path, kind: np.dtype[Any], reserved: int, allocate: Allocate) -> None:
-        """Raises Torn."""
+        """Raises StaleIndex."""
         self.size = 0
         self.reserved = reserved
-        """Bytes, from the beginning on."""
+        """Bytes from the start of the file."""
         self._path = path
         self._allocate = allocate
         memory = map_file(path, INDEX_FILE_BYTES, reserved)
         self.data: Records = np.frombuffer(memory, kind, INDEX_FILE_BYTES // kind.itemsize)
 
     def extend(self, more: Records) -> None:
-        """There is room for them."""
+        """Append records, for which room was reserved."""
         self.data[self.size : self.size + len(more)] = more
         self.size += len(more)
 
     def reserve(self, count: int) -> None:
-        """Have room for so many more. Raises StorageFull; then nothing has changed."""
+        """Reserve room for `count` more records. Raises StorageFull and leaves all as it was."""
         wanted = (self.size + count) * self.data.itemsize
         if wanted <= self.reserved:
             return
@@ -114,45 +109,42 @@ class MappedColumn:
         self.reserved = upto
 
 
-# Tables: from a hash to a record, in a file of its own. One that is full gives way to a longer one in a new file: who
-# still reads the old one goes on with it as it was.
-
 SMALLEST = 1 << 10
 
 NAME_SLOT = np.dtype([("name", "i8"), ("number", "i4")], align=True)
-"""A group by its name; the number is one more than it is, so that 0 is for nobody."""
+"""A group by its name. The number is one more than the group's, so that 0 is a free slot."""
 
 MEMBER = np.dtype([("high", "u8"), ("low", "u8"), ("since", "i8"), ("group", "i4"), ("state", "i1")], align=True)
-"""A subscription, by a hash of its id: the position at which it was made, and its group, or -1."""
+"""A subscription by a hash of its id: the position at which it was made, and its group, or -1."""
 
 FREE, DECIDED, UNDECIDED, GONE = range(4)
-"""States of a member; the index decides about the second, and the evaluator about the third."""
+"""States of a member: the index decides DECIDED ones, the evaluator UNDECIDED ones."""
 
 ENDED = np.dtype([("until", "i8"), ("since", "i8"), ("group", "i4")], align=True)
-"""A subscription with a group that has ended."""
+"""A subscription that had a group and has ended."""
 
 CALL = np.dtype([("high", "u8"), ("low", "u8"), ("at", "i8"), ("group", "i4"), ("state", "i1")], align=True)
-"""What becomes of a subscription at a position: it is decided from there on, or undecided, or gone."""
+"""A change of a subscription at a position: from there on it is decided, undecided or gone."""
 
 
 class MappedTable:
-    """The records of one table, in the file that holds now."""
+    """A hash table in a file; a longer table is a new file."""
 
     def __init__(self, directory: Path, name: str, kind: np.dtype[Any], allocate: Allocate) -> None:
         self.number = 0
-        """Of the file. There is none at first."""
+        """The number of the file; 0 before there is one."""
         self.data: Records = np.zeros(0, kind)
         self._directory = directory
         self._name = name
         self._allocate = allocate
 
     def follow(self, number: int) -> None:
-        """Read from that file from now on. Raises Torn if it is no longer there."""
+        """Read from another file from now on. Raises StaleIndex if it is missing."""
         if number != self.number:
             self.data, self.number = self._opened(number), number
 
     def begin(self, size: int) -> Records:
-        """The records of a file that comes next, all zeros. Raises StorageFull; then there is no such file."""
+        """Make the next file, all zeros, and return its records. Raises StorageFull; then there is no such file."""
         path = self._path(self.number + 1)
         path.unlink(missing_ok=True)
         path.touch()
@@ -164,7 +156,7 @@ class MappedTable:
         return self._opened(self.number + 1)
 
     def change(self, data: Records) -> None:
-        """Go on with the file that was begun. Whoever has the old one keeps it."""
+        """Switch to the file that was begun. Mappings of the old one stay valid."""
         old, self.number, self.data = self._path(self.number), self.number + 1, data
         old.unlink(missing_ok=True)
 
@@ -185,7 +177,8 @@ class MappedTable:
 
 @compiled
 def number_names(table: Records, names: Int64, following: int, numbers: Int32, fresh: Int8) -> None:
-    """Say the number of each name, and whether it is new: then it is the following one."""
+    """Write the number of each name into `numbers`; new names are numbered from `following` on and flagged in
+    `fresh`."""
     for each in range(len(names)):
         place = _find_name(table, names[each])
         if table[place].number == 0:
@@ -207,7 +200,7 @@ def move_names(old: Records, new: Records) -> None:
 
 @compiled
 def _find_name(table: Records, name: int) -> int:
-    """Names are hashes already."""
+    """The slot of a name, which is a hash already."""
     place = name & (len(table) - 1)
     while table[place].number != 0 and table[place].name != name:
         place = (place + 1) & (len(table) - 1)
@@ -216,8 +209,8 @@ def _find_name(table: Records, name: int) -> int:
 
 @compiled
 def update_members(table: Records, calls: Records, ended: Records, before: Int8) -> tuple[int, int]:
-    """Let each subscription become what is called for, in order. Who had a group and leaves it is told in `ended`, and
-    what each was before in `before`. How many have ended, and how many places of the table were taken."""
+    """Apply changes of subscriptions, in order. Write those that leave a group to `ended`, and the former state of
+    each to `before`. Return the numbers of ended ones and of slots that were taken."""
     ends, taken = 0, 0
     for each in range(len(calls)):
         place = _find_member(table, calls[each].high, calls[each].low)
@@ -242,7 +235,7 @@ def update_members(table: Records, calls: Records, ended: Records, before: Int8)
 
 @compiled
 def move_members(old: Records, new: Records) -> int:
-    """All but those that are gone; how many."""
+    """Copy all members but those that are gone. Return their number."""
     moved = 0
     for each in range(len(old)):
         if old[each].state == DECIDED or old[each].state == UNDECIDED:

@@ -74,20 +74,21 @@ FILE_HEADER = np.dtype(
     ],
     align=True,
 )
-"""`version` is the position up to which it speaks, `last` that of the last change in it and `told` its hash; those who
-ended before the `horizon` are forgotten, which are so many as `left`; `taken` are places of the table of members. The
-inode is the header's own: a copy of a directory, which may have been made at any moment, does not have it."""
+"""`version` is the position up to which the index is complete, `last` that of the last change in it and
+`fingerprint` its hash. The first `forgotten` records of `ended` are forgotten: all before the position `horizon`.
+`taken` counts used slots of the member table. `inode` is that of the header file itself, so that a copy of the
+directory, which may be inconsistent, is recognized."""
 
 _BITS_PER_KEY = 8
-"""Of the sieve for each place of the table, at most half of which are taken: one key in sixteen that is not there
-passes it."""
+"""Bits of the Bloom filter for each slot of the key table, which is at most half full: one absent key in sixteen
+passes."""
 
 
 class IndexFiles:
     """The files of one generation, as arrays."""
 
     def __init__(self, directory: Path, allocate: Allocate) -> None:
-        """Raises Torn where they cannot be read, or somebody left while writing."""
+        """Raises StaleIndex if the files cannot be read, or a writer died while writing."""
         path = directory / "header"
         self._header = np.frombuffer(map_file(path, FILE_HEADER.itemsize, FILE_HEADER.itemsize), FILE_HEADER)
         self.header = self._header[0]
@@ -100,12 +101,12 @@ class IndexFiles:
         }
         self.tables = {name: MappedTable(directory, name, kind, allocate) for name, kind in TABLES.items()}
         self.relations = build_relations(())
-        """What ontologies say. That is each worker's own: it holds for the events that it is at."""
+        """The ontologies at the events that this worker matches; not shared."""
         self.load()
 
     @classmethod
     def fresh(cls, directory: Path, allocate: Allocate) -> IndexFiles:
-        """Of an index that knows nothing. Raises StorageFull."""
+        """Make the files of an empty index. Raises StorageFull."""
         directory.mkdir(parents=True)
         for name in COLUMNS:
             (directory / name).touch()
@@ -150,15 +151,15 @@ class IndexFiles:
         )
 
     def size(self, name: str) -> int:
-        """How many records of a column hold, for who does not write."""
+        """The published number of records of a column."""
         return int(self.header["sizes"][[*COLUMNS].index(name)])
 
     def filled(self, name: str) -> Records:
-        """Those records."""
+        """The published records of a column."""
         return self.columns[name].data[: self.size(name)]
 
     def follow(self) -> None:
-        """Have the tables of keys that hold now. Raises Torn if they are gone."""
+        """Switch to the current key tables. Raises StaleIndex if they are missing."""
         while True:
             numbers = self.header["tables"].copy()
             try:
@@ -171,7 +172,7 @@ class IndexFiles:
                 return
 
     def load(self) -> None:
-        """Under the lock: know what others have written."""
+        """Load the sizes that other processes have published. The caller holds the lock."""
         for column, size, reserved in zip(
             self.columns.values(), self.header["sizes"], self.header["reserved"], strict=True
         ):
@@ -181,7 +182,8 @@ class IndexFiles:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Under the lock: what is written in this block holds once it has ended. Where it fails the mark stays."""
+        """A block of writes, published at its end. If it fails, the mark in the header stays. The caller holds the
+        lock."""
         self.header["writing"] = 1
         memory_fence()
         yield
@@ -189,7 +191,7 @@ class IndexFiles:
         self.header["writing"] = 0
 
     def publish(self) -> None:
-        """Let others know how much there is, and where."""
+        """Publish sizes and table numbers."""
         memory_fence()
         self.header["reserved"] = [each.reserved for each in self.columns.values()]
         self.header["sizes"] = [each.size for each in self.columns.values()]
@@ -197,7 +199,7 @@ class IndexFiles:
         memory_fence()
 
     def begin_keys(self, size: int) -> tuple[Records, Records]:
-        """Tables of keys with so many places, which nobody has yet. Raises StorageFull."""
+        """Make new key tables with `size` slots, which no reader has yet. Raises StorageFull."""
         sieve = self.tables["sieve"].begin(size // _BITS_PER_KEY)
         keys = self.tables["keys"].begin(size)
         keys["head"] = -1

@@ -41,21 +41,21 @@ from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
 _TERMS = 3 << 8
-"""Of an event, for which there is room at first."""
+"""Terms of an event for which there is room at first."""
 _NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What guards let through: events, by their places in the batch, with the name of a group and its program. Each
-    pair is there once."""
+    """Pairs of event (its index in the batch) and guard group that the guards let through, each once, with the
+    program of the guard."""
 
     event: Int32
     group: Int64
     program: Int32
 
     def of(self, program: int) -> Candidates:
-        """Those of one guard."""
+        """The candidates of one guard."""
         its = self.program == program
         return Candidates(self.event[its], self.group[its], self.program[its])
 
@@ -65,7 +65,7 @@ _NOBODY = Candidates(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, n
 
 @dataclass(frozen=True)
 class VisibilityMask:
-    """Before some events, for the groups of some programs: what the index finds there may be out of their sight."""
+    """Events in which groups of some programs may match something that is hidden from their subscribers."""
 
     programs: Sequence[int]
     events: Flags
@@ -73,8 +73,8 @@ class VisibilityMask:
 
 @dataclass(frozen=True)
 class IndexResult:
-    """What a batch matched, as `MATCHES`, and the pairs of event (its place in the batch) and group about which the
-    index does not decide."""
+    """The matches of a batch as `MATCHES`, the undecided pairs of event (its index in the batch) and group, and the
+    candidates of guards."""
 
     matches: pa.Table
     slow: Records
@@ -83,7 +83,7 @@ class IndexResult:
 
 @cache
 def warm_up() -> None:
-    """Have the compiled code at hand: it is read from the disk, or made, which takes half a minute and is kept."""
+    """Load the compiled code from its cache, or compile it, which takes half a minute."""
     query = parse_query("SELECT * { ?s <urn:p> ?o FILTER(?o > 0 && ?o != 7) }")
     lifted = lift(query, solutions=True)
     memberships = Memberships(lifted.shape)
@@ -106,7 +106,7 @@ def warm_up() -> None:
 
 
 class GroupIndex:
-    """One worker's look at the files of a generation. What others write while it matches a batch is for the next."""
+    """One worker's view of the files of a generation. A batch does not see what other processes write meanwhile."""
 
     def __init__(self, files: IndexFiles) -> None:
         self._files = files
@@ -114,12 +114,11 @@ class GroupIndex:
         self._terms = _TERMS
 
     def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
-        """Ontologies say this from now on: relation, lower and upper name."""
+        """Replace the ontologies: rows of relation, lower and upper name."""
         self._files.relations = build_relations(rows)
 
     def match(self, entries: pa.Table, veils: Sequence[VisibilityMask] = ()) -> IndexResult:
-        """What of a batch of `ENTRIES` matches, in order of position. Where there are veils before it, somebody else
-        decides."""
+        """The matches of a batch of `ENTRIES`, in order of position. Matches behind a mask are left undecided."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
             return IndexResult(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
@@ -150,14 +149,14 @@ class GroupIndex:
             cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
             stack=np.zeros(1 + self._files.size("steps"), np.int8),
             seen=self._seen[:groups],
-            # Mostly not touched, so that it takes no memory.
+            # Mostly untouched, so that it takes no memory.
             spent=np.zeros(groups, np.int64),
         )
 
     def _result(
         self, entries: pa.Table, parts: list[tuple[MatchBuffer, int, int]], veils: Sequence[VisibilityMask]
     ) -> IndexResult:
-        """The rows as matches, without those about which somebody else decides."""
+        """Turn the rows into matches, without those that are left to the evaluator."""
         made = np.concatenate([found.rows[:rows] for found, rows, _ in parts])
         width = len(parts[0][0].quads) // len(parts[0][0].rows)
         quads = np.concatenate([found.quads[: rows * width] for found, rows, _ in parts]).reshape(-1, width)
@@ -178,7 +177,7 @@ class GroupIndex:
         return Candidates((both >> 32).astype(np.int32), self._files.columns["names"].data[group], program)
 
     def _programs(self, groups: Int32) -> tuple[Int32, np.ndarray]:
-        """Of each group: its program, and whether that is a guard."""
+        """The program of each group, and whether that is a guard."""
         program: Int32 = self._files.columns["groups"].data["program"][groups]
         return program, self._files.columns["programs"].data["guards"][program] == 1
 
@@ -201,7 +200,7 @@ class GroupIndex:
 
 
 def _find_excess(made: Records) -> Records:
-    """The pairs of event and group that have more solutions than are told. The evaluator counts them for each
+    """The pairs of event and group with more than `SOLUTIONS` solutions. The evaluator counts them for each
     subscription."""
     counts = np.bincount(made["event"], minlength=1)
     among = np.flatnonzero(counts[made["event"]] > SOLUTIONS) if counts.max() > SOLUTIONS else _NO_ROWS
@@ -210,7 +209,6 @@ def _find_excess(made: Records) -> Records:
 
 
 def _masked_rows(event: Int32, program: Int32, veils: Sequence[VisibilityMask]) -> Flags:
-    """Which rows are behind a veil."""
     found = np.zeros(len(event), np.bool_)
     for each in veils:
         found |= each.events[event] & np.isin(program, each.programs)
@@ -229,7 +227,7 @@ def _pair_numbers(pairs: Records) -> Int64:
 
 
 def _lists(quads: np.ndarray, lengths: Int64) -> pa.ListArray:
-    """The first numbers of each row as a list; null where no number is wanted."""
+    """The first numbers of each row as a list; null for length 0."""
     wanted = np.arange(quads.shape[1])[None, :] < lengths[:, None]
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

@@ -55,8 +55,6 @@ from triplewire.matching.index.machine import UNKNOWN, parse_term
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED
 from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_span
 
-# Cutting: an event's text into terms, each with its hash, in one pass over the words of the text.
-
 _ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _TABS, _LINES = np.uint64(0x0909090909090909), np.uint64(0x0A0A0A0A0A0A0A0A)
 _HIGH, _EIGHT = np.uint64(0x80), np.uint64(8)
@@ -64,13 +62,14 @@ _HIGH, _EIGHT = np.uint64(0x80), np.uint64(8)
 
 @unfolded
 def split_terms(text: Bytes, start: int, stop: int, terms: Records) -> int:
-    """Fill in the terms between two places; how many there are, or -1 where there is no room for them."""
+    """Split a text into terms, each with its hash, in one pass over its words. Return their number, or -1 if there
+    is no room."""
     count, begin, place, found = 0, start, start, SEED
     while begin < stop:
         word = read_word(text, place)
         marks = _find_separators(word)
         if stop - place < WIDTH:
-            # The end of the text ends a term as well.
+            # The end of the text also ends a term.
             marks |= _HIGH << (np.uint64(stop - place) * _EIGHT)
         if marks == 0:
             found = mix_word(found, word)
@@ -95,15 +94,10 @@ def split_terms(text: Bytes, start: int, stop: int, terms: Records) -> int:
 
 @inlined
 def _find_separators(word: np.uint64) -> np.uint64:
-    """The highest bit of each byte that is a tab or ends a line. Above the first of them there may be more."""
+    """The highest bit of each byte that is a tab or a newline. Bits above the first of them may be wrong."""
     tabs, lines = word ^ _TABS, word ^ _LINES
     return (((tabs - _ONES) & ~tabs) | ((lines - _ONES) & ~lines)) & _HIGHS
 
-
-# Probing: the access keys that an event has and under which there may be groups. Compiled.
-#
-# Most keys of most quads are nobody's: that must be told quickly, so only kinds that are in use are made, and a sieve
-# is asked before the table.
 
 _REFLEXIVE = np.array(REFLEXIVE)
 
@@ -112,7 +106,12 @@ _REFLEXIVE = np.array(REFLEXIVE)
 def probe_event(
     event: int, quads: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
 ) -> tuple[int, np.uint64]:
-    """Fill in the probes of an event, as far as there is room; how many there are, and its signature."""
+    """Find the access keys of an event under which there may be groups. Return their number, which may exceed the room
+    for them, and the signature of the event.
+
+    Most keys of most quads have no group. To tell that quickly, only kinds that are in use are made, and a Bloom filter
+    is asked before the table.
+    """
     count, signature = 0, np.uint64(0)
     uses, terms, halves = index.uses, scratch.terms, scratch.halves
     for quad in range(quads):
@@ -150,7 +149,7 @@ def probe_event(
 
 @inlined
 def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """With one probe more, if the key may be there. Those for which there is no room are counted all the same."""
+    """Add a probe if the table may have its key. Probes without room are counted, too."""
     if not may_contain(index, key):
         return count
     if count < len(scratch.probes):
@@ -161,7 +160,7 @@ def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScra
 
 @compiled
 def _probe_prefixes(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Keys of how the object of a quad begins."""
+    """Probe prefixes of the object of a quad."""
     object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
     first = object_.start + 1
     for length in range(1, min(LONGEST_PREFIX + 1, object_.stop - first)):
@@ -173,7 +172,7 @@ def _probe_prefixes(quad: int, events: BatchArrays, index: IndexArrays, scratch:
 
 @compiled
 def _probe_value(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """The key of the number that the object of a quad is."""
+    """Probe the number that the object of a quad is."""
     predicate = scratch.terms[3 * quad + 1].hash
     state, value = parse_term(events.text, 3 * quad + 2, 0, scratch)
     if state == DECIDED:
@@ -185,7 +184,7 @@ def _probe_value(quad: int, events: BatchArrays, index: IndexArrays, scratch: Ma
 
 @compiled
 def _probe_relations(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Keys of what is in a relation with the object of a quad."""
+    """Probe names that the object of a quad is related to."""
     object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
     name = -2
     for relation in range(len(REFLEXIVE)):
@@ -206,7 +205,7 @@ def _probe_relations(quad: int, events: BatchArrays, index: IndexArrays, scratch
 
 @compiled
 def _probe_headers(event: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Keys of stream, source and application."""
+    """Probe stream, source and application."""
     for header in range(-HEADER_COUNT, 0):
         literal = events.header[event * HEADER_COUNT - header - 1]
         named = events.literal_hash[literal] if literal >= 0 else np.uint64(0)
@@ -216,7 +215,7 @@ def _probe_headers(event: int, events: BatchArrays, index: IndexArrays, scratch:
 
 @compiled
 def _probe_pairs(quads: int, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Keys of two quads; where there are many quads, of those that may be the first of two."""
+    """Probe keys of two quads; if there are many quads, keys of first halves alone."""
     halves = scratch.halves
     for one in range(2 * quads):
         key = key_of(FIRST, halves[one], halves[one])
@@ -236,24 +235,19 @@ def _probe_pairs(quads: int, index: IndexArrays, scratch: MatchScratch, count: i
 
 @compiled
 def _occurs_before(halves: UInt64, place: int) -> bool:
-    """Has an earlier quad the same half? What it led to is tried for that."""
+    """Does an earlier quad have the same half? Its groups are tried there."""
     for other in range(place & 1, place, 2):  # noqa: SIM110 (numba knows no generators)
         if halves[other] == halves[place]:
             return True
     return False
 
 
-# Each event is cut into terms and hashed; the access keys that it has are looked up; a group that is found this way,
-# and whose signature the event covers, is tried by backtracking over the event's few quads. Texts decide in the end,
-# not hashes.
-
-
 @compiled
 def match_events(
     events: BatchArrays, first: int, index: IndexArrays, scratch: MatchScratch, found: MatchBuffer
 ) -> tuple[int, int, int]:
-    """Match events from the first on, as long as there is room for their terms, their keys and what is found; the
-    event to go on with, how many rows were found, and how many pairs of event and group are for somebody slower."""
+    """Match events from the given one on, while there is room for terms, keys and results. Return the next event,
+    the number of rows, and the number of pairs of event and group that are left to the evaluator."""
     rows, slow = 0, 0
     for event in range(first, len(events.start) - 1):
         before, slow_before = rows, slow
@@ -286,12 +280,13 @@ def _try_groups(
     rows: int,
     slow: int,
 ) -> tuple[int, int]:
-    """Try the groups of an access key that a quad, or a header, has; rows -1 where there is no room for more."""
+    """Try the groups of an access key of a quad or a header. Return the numbers of rows, -1 if there is no room, and
+    of pairs."""
     quad = scratch.probes[probe].quad
     posting = index.keys[find_key(index, scratch.probes[probe].key)].head
     while posting >= 0:
         group = index.postings[posting].group
-        # a group that came after the batch had begun is for the next one
+        # A group that was added after the batch had begun is for the next batch.
         there = group < len(scratch.seen) and index.groups[group].members > 0
         if there and index.groups[group].signature & ~signature == 0:
             access = index.postings[posting].row

@@ -15,30 +15,27 @@ from triplewire.matching.index.arrays import IndexArrays, MatchScratch
 from triplewire.matching.index.relations import RELATIONS
 
 PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, PREFIX = range(8)
-"""Kinds of key: what of a quad they are of; or of a header; or of anything; or of a predicate and how the object
-begins."""
+"""Kinds of key: parts of a quad; a header; any event; a predicate with a prefix of the object."""
 
 PAIRS = 8
-"""The first of four kinds of key that are of two quads: one half and the other are each `PREDICATE_OBJECT` or
-`SUBJECT_PREDICATE`."""
+"""The first of four kinds of key of two quads, whose halves are each `PREDICATE_OBJECT` or `SUBJECT_PREDICATE`."""
 FIRST, SECOND = 12, 13
-"""Kinds of the halves of such a pair: only what is a first and what is a second half is paired at all. Where an event
-has too many quads for that, groups are found by the first alone."""
+"""Kinds of key that mark halves of such pairs: only marked ones are paired. If an event has too many quads to pair,
+groups are looked up by the first half alone."""
 VALUE = 14
 """The kind of key of a predicate and the number that the object is."""
 HAS_PREFIX, HAS_RELATION, HAS_VALUE = 15, 16, 17
-"""Kinds of keys that mark predicates: how their objects begin is a key, what is in a relation with them, or which
-number they are."""
+"""Kinds of key that mark predicates: those of whose objects prefixes, related names, or numbers are keys."""
 RELATED = 18
-"""The first of the kinds of key of a predicate and what is in a relation with the object, one for each relation."""
+"""The first of the kinds of key of a predicate and a name related to the object, one for each relation."""
 KINDS = RELATED + len(RELATIONS)
 PAIRED_QUADS = 32
-"""Quads of an event up to which all pairs are tried."""
+"""The most quads of an event of which all pairs are tried."""
 LONGEST_PREFIX = 32
-"""Bytes of a beginning that count. Which lengths there are is told behind the kinds that are in use."""
+"""The most bytes of a prefix that a key covers. The lengths in use are flagged in `uses` behind the kinds."""
 
 UNREAD_NUMBER = np.uint64(1)
-"""In place of a number that is not read here: the bits of one that no event and no subscription is likely to hold."""
+"""The bits that stand for all numbers that are not parsed here; no event and no subscription is likely to have them."""
 
 _BITS = np.uint64(63)
 _ONE = np.uint64(1)
@@ -47,19 +44,17 @@ _SHIFT, _SIEVED = np.uint64(7), np.uint64(20)
 
 @inlined
 def key_of(kind: int, one: np.uint64, other: np.uint64) -> np.uint64:
-    """The access key of two hashes."""
     return hash_pair(one, other, np.uint64(kind + 1))
 
 
 @inlined
 def value_key(predicate: np.uint64, value: float) -> np.uint64:
-    """The access key of a number, in whichever way it is written."""
+    """The access key of a number, whatever its lexical form."""
     return key_of(VALUE, predicate, double_bits(value + 0.0))  # type: ignore[call-arg]
 
 
 @inlined
 def pair_kind(one: int, other: int) -> int:
-    """The kind of key for two halves of these kinds."""
     return PAIRS + 2 * one + other
 
 
@@ -71,7 +66,7 @@ def bit_of(key: np.uint64) -> np.uint64:
 
 @inlined
 def find_key(index: IndexArrays, key: np.uint64) -> int:
-    """Where a key is in the table, or where it would be."""
+    """The slot of a key in the table, or the free slot where it would be."""
     mask = len(index.keys) - 1
     place = int(np.int64(key >> _SHIFT)) & mask
     while index.keys[place].head >= 0 and index.keys[place].key != key:
@@ -81,34 +76,32 @@ def find_key(index: IndexArrays, key: np.uint64) -> int:
 
 @inlined
 def may_contain(index: IndexArrays, key: np.uint64) -> bool:
-    """May the key be there?"""
+    """May the table have the key?"""
     word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
     return (index.sieve[word] >> (key & _BITS)) & _ONE == _ONE
 
 
 @inlined
 def add_to_filter(index: IndexArrays, key: np.uint64) -> None:
-    """Let the sieve know a key."""
+    """Add a key to the Bloom filter."""
     word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
     index.sieve[word] |= _ONE << (key & _BITS)
 
 
-# Samples: how often events have a key, counted for one event in some, in a sketch of fixed size. Compiled.
-
 COUNTERS = 1 << 14
 SAMPLE_EVERY = 32
-"""Of so many events one is counted."""
+"""One event of so many is counted."""
 _OLD = 1 << 20
-"""Events after which what was counted counts half, so that old habits are forgotten."""
+"""Events after which the counters are halved, so that old frequencies fade."""
 _KEYS = 5
-"""Of a quad."""
+"""Keys of each quad that are counted."""
 _MASK = np.uint64(COUNTERS - 1)
 _MILLION = 1_000_000
 
 
 @compiled
 def count_keys(quads: int, index: IndexArrays, scratch: MatchScratch) -> None:
-    """Count the keys of the event at hand. Others may count at the same time: it need not be exact."""
+    """Count the keys of the current event. Other processes may count at the same time: counts need not be exact."""
     index.sampled[0] += 1
     index.sampled[1] += _KEYS * quads
     for quad in range(quads):
@@ -123,14 +116,14 @@ def count_keys(quads: int, index: IndexArrays, scratch: MatchScratch) -> None:
 
 @compiled
 def estimate_frequency(index: IndexArrays, key: np.uint64) -> int:
-    """How many events of a million have a key, or a little more. Keys share counters: what each of these has on the
-    average is not counted, twice over."""
+    """The number of events in a million that have a key, or a little more. Keys share counters, so twice the average
+    counter is subtracted."""
     count = int(index.sample[key & _MASK]) - 2 * (index.sampled[1] // COUNTERS)
     return 1 + max(0, count) * _MILLION // max(1, index.sampled[0])
 
 
 def age_counters(index: IndexArrays) -> None:
-    """Let what was counted long ago count less."""
+    """Halve the counters when many events were counted."""
     if index.sampled[0] > _OLD:
         index.sample[:] //= 2
         index.sampled[:] //= 2

@@ -17,7 +17,7 @@ from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_h
 
 FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 
-# What a constant is, to the machine.
+# Kinds of constants.
 OTHER, IRI, STRING, NUMBER, INSTANT = range(5)
 
 _EQUAL, _NOT_EQUAL, _LESS, _LESS_EQUAL, _GREATER = (
@@ -39,7 +39,7 @@ _QUOTE, _ANGLE, _CLOSE, _UNDERSCORE, _BACKSLASH, _AT, _DASH = 34, 60, 62, 95, 92
 
 @compiled
 def has_prefix(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> int:
-    """Do the bytes begin like those? Not told where either has escapes."""
+    """Compare a prefix. UNKNOWN if either text has escapes."""
     for offset in range(length):
         if pool[first + offset] == _BACKSLASH:
             return UNKNOWN
@@ -53,7 +53,7 @@ def has_prefix(text: Bytes, start: int, stop: int, pool: Bytes, first: int, leng
 
 @inlined
 def constant_index(index: IndexArrays, program: int, group: int, slot: int, name: int) -> int:
-    """Where the constant lies that a slot or a step names."""
+    """The index of the constant that a slot or an instruction names."""
     if slot == _PARAMETER:
         return index.groups[group].first_constant + name
     return index.programs[program].first_fixed + name
@@ -61,7 +61,7 @@ def constant_index(index: IndexArrays, program: int, group: int, slot: int, name
 
 @compiled
 def parse_term(text: Bytes, place: int, timely: int, scratch: MatchScratch) -> tuple[int, float]:
-    """The number, or the time, that a term is; read once for each term."""
+    """The number or the instant of a term, parsed once for each term."""
     term = scratch.terms[place]
     if timely:
         if term.timely < 0:
@@ -91,7 +91,7 @@ def compare_values(op: int, left: float, right: float) -> bool:
 
 @unfolded
 def run_filters(events: BatchArrays, program: int, group: int, index: IndexArrays, scratch: MatchScratch) -> int:
-    """What the filters of a program say of the solution at hand."""
+    """Evaluate the filters of a program on the current solution."""
     first = index.programs[program].first_step
     height = 0
     stack = scratch.stack
@@ -158,7 +158,7 @@ def _run_test(
 def _test_relation(
     relation: int, place: int, constant: int, iri: bool, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
 ) -> int:
-    """Do ontologies say this of a term? Of what is no IRI they say nothing, nor its opposite."""
+    """Test an ontology relation. It is an error for terms that are not IRIs."""
     if not iri:
         return ERROR
     term, other = scratch.terms[place], index.constants[constant]
@@ -173,7 +173,7 @@ def _test_relation(
 
 @compiled
 def _body_end(text: Bytes, start: int, stop: int) -> int:
-    """Where the body of a literal ends."""
+    """The closing quotation mark of a literal."""
     place = stop - 1
     while place > start and text[place] != _QUOTE:
         place -= 1
@@ -182,7 +182,7 @@ def _body_end(text: Bytes, start: int, stop: int) -> int:
 
 @compiled
 def _test_language(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> int:
-    """Is this the language of a literal? Tags are told apart as they are written."""
+    """Test the language tag of a literal, case-sensitively."""
     if text[start] != _QUOTE:
         return ERROR if text[start] == _ANGLE and text[start + 1] != _ANGLE else UNKNOWN
     end = _body_end(text, start, stop)
@@ -196,7 +196,7 @@ def _test_language(text: Bytes, start: int, stop: int, pool: Bytes, first: int, 
 
 @compiled
 def _test_datatype(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> int:
-    """Is this the datatype of a literal? That of strings is not written."""
+    """Test the datatype of a literal. Plain strings do not carry theirs."""
     if text[start] != _QUOTE:
         return ERROR if text[start] == _ANGLE and text[start + 1] != _ANGLE else UNKNOWN
     end = _body_end(text, start, stop)
@@ -230,7 +230,7 @@ def _test_comparison(
 
 @compiled
 def _compare_unlike(op: int, text: Bytes, start: int, stop: int, iri: bool) -> int:
-    """A number or a time against what is neither. Of literals there is more to tell than this knows."""
+    """Compare a number or an instant with a term that is neither. Literals are UNKNOWN here."""
     if not iri:
         return UNKNOWN
     if op in (_EQUAL, _NOT_EQUAL):
@@ -242,7 +242,7 @@ def _compare_unlike(op: int, text: Bytes, start: int, stop: int, iri: bool) -> i
 def test_threshold(
     events: BatchArrays, program: int, group: int, index: IndexArrays, scratch: MatchScratch
 ) -> tuple[int, float]:
-    """Does the solution at hand pass the easiest threshold of a group, and with which value?"""
+    """Test the current solution against the easiest threshold of a group. Return its value, too."""
     variable = index.programs[program].threshold
     if variable < 0:
         return PASS, 0.0

@@ -46,21 +46,19 @@ from triplewire.sparql.compiler.subscriptions import required_patterns
 from triplewire.sparql.constants import INTEGERS
 from triplewire.sparql.traversal import iterate_parts
 
-# Guards: programs for what every match of a shape surely has, for shapes that are more than the index decides.
-
 
 @dataclass(frozen=True)
 class Guard:
-    """What lets events through. One that is not `sure` speaks of what is counted: a subscription may match an event of
-    which nothing is."""
+    """A program for a necessary condition of a match. If it is not `sure`, it is about what the query counts, and a
+    subscription may match an event that has nothing to count."""
 
     program: IndexProgram
     sure: bool = True
 
 
 def build_guard(shape: Shape) -> Guard | None:
-    """None where there is nothing to tell. Of the shape's filters it takes those that name an object, so that there
-    are access keys."""
+    """The guard of a shape, or None if there is no necessary condition with a constant. It uses those filters that
+    give access keys."""
     query = shape.query
     if isinstance(query, Conjunction):
         return _make_guard(query.patterns, (), query.filters)
@@ -72,13 +70,13 @@ def build_guard(shape: Shape) -> Guard | None:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What all branches of a union have: a predicate, and its constants in them, where it has one in each."""
+    """A predicate that all branches of a union have, with its constants if there is one in each branch."""
 
     predicate: Const
     objects: tuple[Param, ...] = ()
 
     def pattern(self, number: int) -> Pattern:
-        """With variables of its own."""
+        """The choice as a pattern with a variable of its own."""
         return Pattern(Var(f".of{number}"), self.predicate, Var(f".among{number}"))
 
     def conditions(self, number: int) -> tuple[Expression, ...]:
@@ -99,7 +97,7 @@ def _make_guard(
 
 
 def _selected_from(query: Query) -> Operator:
-    """What a query selects from."""
+    """The part of a query below its solution modifiers."""
     return query.where.inner if isinstance(query.where, Select) else query.where
 
 
@@ -108,7 +106,8 @@ def _has_constant(pattern: Pattern) -> bool:
 
 
 def _counted_group(query: Query) -> Group | None:
-    """What a query counts as a whole, if that is all that its solution depends on: there is one even of nothing."""
+    """The group of an aggregation without GROUP BY, if the solution depends on that alone. It has a solution even of
+    an empty group."""
     operator: Operator = query.where
     while isinstance(operator, Select | Filter | Extend):
         if any(isinstance(each, Exists) for each in _own_expressions(operator)):
@@ -118,14 +117,14 @@ def _counted_group(query: Query) -> Group | None:
 
 
 def _own_expressions(operator: Select | Filter | Extend) -> Iterator[object]:
-    """The expressions of an operator, without those inside it, with all their parts."""
+    """The expressions of an operator, with all their parts, but without those of inner operators."""
     for each in fields(operator):
         if each.name != "inner":
             yield from iterate_parts(getattr(operator, each.name))
 
 
 def _conditions(operator: Operator) -> Iterator[Expression]:
-    """Those without which there is no solution, of variables in patterns that are required."""
+    """The filters that every solution passes, if their variables are in required patterns."""
     match operator:
         case Filter(inner, conditions):
             yield from conditions
@@ -140,7 +139,7 @@ def _conditions(operator: Operator) -> Iterator[Expression]:
 
 
 def _alternatives(operator: Operator) -> Iterator[_Choice]:
-    """For unions without which there is no solution."""
+    """The choices of unions that every solution needs."""
     match operator:
         case Union():
             yield from _common_choice([[*required_patterns(each)] for each in _branches(operator)])
@@ -162,7 +161,7 @@ def _branches(operator: Operator) -> Iterator[Operator]:
 
 
 def _common_choice(branches: Sequence[Sequence[Pattern]]) -> Iterator[_Choice]:
-    """The first predicate with a constant in every branch; else, the first that is in all of them."""
+    """The first predicate with a constant in every branch, else the first that is in all of them."""
     stored = [[each for each in branch if header_number(each) is None] for branch in branches]
     predicates = [each.predicate for each in stored[0] if isinstance(each.predicate, Const)]
     shared = [each for each in predicates if all(any(its.predicate == each for its in branch) for branch in stored)]
@@ -175,16 +174,14 @@ def _common_choice(branches: Sequence[Sequence[Pattern]]) -> Iterator[_Choice]:
 
 
 def _object(branch: Sequence[Pattern], predicate: Const) -> Param | None:
-    """A constant that a predicate has in a branch."""
+    """A constant object of a predicate in a branch."""
     named = (each.object for each in branch if each.predicate == predicate)
     return next((each for each in named if isinstance(each, Param)), None)
 
 
-# They follow from shape and constants alone, so that whoever knows a subscription knows what its matches are called.
-
 _ABOVE = (Opcode.GREATER, Opcode.GREATER_EQUAL)
 _DIGITS = 15
-"""What a float tells apart of any numbers."""
+"""Digits that a double holds exactly."""
 _DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _EXACT = re.compile(rf'"({_DECIMAL})"\^\^<{re.escape(XSD)}(?:decimal|integer|{"|".join(INTEGERS)})>')
 _DOUBLE = re.compile(rf'"({_DECIMAL}(?:[eE][+-]?[0-9]+)?)"\^\^<{re.escape(XSD)}double>')
@@ -196,7 +193,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Membership:
-    """`group` names the group in every process. A match of it concerns a member if its value passes the threshold."""
+    """A subscription's place in a group, whose name is the same in every process. A match of the group concerns the
+    subscription if the match's value passes the threshold."""
 
     group: int
     constants: tuple[str, ...]
@@ -208,7 +206,7 @@ class Membership:
         return self.op in _ABOVE
 
     def concerns(self, values: np.ndarray) -> np.ndarray:
-        """For each value, whether it passes."""
+        """For each value, whether it passes the threshold."""
         match self.op:
             case None:
                 return np.ones(len(values), bool)
@@ -222,14 +220,15 @@ class Membership:
 
 
 class Memberships:
-    """Of the subscriptions of one shape. There are none where the index does not decide the shape."""
+    """The groups of the subscriptions of a shape. There are none if the index does not decide the shape."""
 
     def __init__(self, shape: Shape) -> None:
         self.program = compile_program(shape)
         self._key = shape.key
 
     def of(self, constants: Sequence[str]) -> Membership | None:
-        """None for a threshold that is more than the index decides: a long number, a time without a zone."""
+        """The membership of a subscription, or None if the index does not decide its threshold: a long number, a
+        time without a zone."""
         if self.program is None:
             return None
         limit = self.program.threshold
@@ -244,14 +243,14 @@ class Memberships:
 
 
 class Guards:
-    """Of the subscriptions of a shape that the index does not decide: an event that a group of theirs does not match is
-    none of theirs. There are none where nothing is surely required."""
+    """The guard groups of the subscriptions of a shape that the index does not decide. An event that matches no
+    guard group of a subscription does not match the subscription. There are none if no necessary condition is known."""
 
     def __init__(self, shape: Shape) -> None:
         made = build_guard(shape)
         self.program = None if made is None else made.program
         self.sure = made is None or made.sure
-        """Whether nobody of the shape matches an event that it does not let through."""
+        """Whether no subscription of the shape matches an event that the guard does not let through."""
         self._key = "guard " + shape.key
         self._read = set[int]() if self.program is None else self.program.parameters
 

@@ -14,7 +14,7 @@ from triplewire.model.terms import XSD
 from triplewire.sparql.constants import INTEGERS
 
 NONE, DECIDED, UNDECIDED = 0, 1, 2
-"""It is no number (no time); it is this one; it may be one."""
+"""Results of parsing: not a number (or instant); this value; perhaps one."""
 
 _MARK = np.frombuffer(f'"^^<{XSD}'.encode(), np.uint8)
 _INTEGERS = np.array([hash_text(name) for name in ("integer", *INTEGERS)], np.uint64)
@@ -28,7 +28,8 @@ _DAYS = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 @compiled
 def closing_quote(data: Bytes, start: int, stop: int) -> int:
-    """Where the quotation mark of a typed literal of XML Schema is that ends its body; -1 if it is none."""
+    """The offset of the quotation mark that closes the body of a literal with an XML Schema datatype; -1 for other
+    terms."""
     if stop - start < len(_MARK) + 3 or data[start] != _QUOTE or data[stop - 1] != 62:
         return -1
     place = stop - 2
@@ -55,7 +56,6 @@ def is_digit(byte: int) -> bool:
 
 @compiled
 def parse_number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
-    """The number that a term is."""
     end = closing_quote(data, start, stop)
     if end < 0:
         return NONE, 0.0
@@ -74,7 +74,7 @@ def parse_number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
 
 @compiled
 def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
-    """Digits, with a point and an exponent if they are allowed."""
+    """Parse digits, with a point and an exponent if they are allowed."""
     negative = place < stop and data[place] == _MINUS
     if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
         place += 1
@@ -95,7 +95,7 @@ def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent:
         place += 1
     power = 0
     if place < stop and exponent:
-        # with an exponent, INF and NaN: somebody else looks whether it is well formed
+        # Exponents, INF and NaN: the evaluator decides whether they are well formed.
         if not seen or (data[place] | 32) != 101 or stop - place > 4:
             return UNDECIDED, 0.0
         place += 1
@@ -121,7 +121,7 @@ def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent:
 
 @compiled
 def parse_instant(data: Bytes, start: int, stop: int) -> tuple[int, float]:
-    """The instant that a term is, in microseconds since 1970 UTC, if it is a dateTime with a zone."""
+    """Parse a dateTime with a zone into microseconds since 1970 UTC."""
     end = closing_quote(data, start, stop)
     if end < 0 or datatype_hash(data, end, stop) != _DATETIME:
         return NONE, 0.0
@@ -168,7 +168,7 @@ def _parse_digits(data: Bytes, place: int, count: int) -> int:
 
 @compiled
 def _parse_fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
-    """What stands behind a point, in microseconds, and the place behind it; place 0 for more digits than six."""
+    """Parse a fraction into microseconds. Return the offset behind it, or 0 if it has more than six digits."""
     if data[place] != _POINT:
         return place, 0
     micros, count, place = 0, 0, place + 1
@@ -185,7 +185,7 @@ def _parse_fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _parse_zone(data: Bytes, place: int, end: int) -> int:
-    """Minutes east of Greenwich; -10000 where there is no zone or a strange one."""
+    """Minutes east of Greenwich; -10000 if there is no zone, or an invalid one."""
     if end - place == 1 and data[place] == 90:
         return 0
     if end - place != 6 or data[place + 3] != 58 or (data[place] != _PLUS and data[place] != _MINUS):

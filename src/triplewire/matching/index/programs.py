@@ -16,19 +16,15 @@ from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import HEADER_PREDICATES, Family
 
-# A program is the patterns of a conjunction, slot by slot, and its filters as code for a small machine that works on
-# true, false, error and not decided. One comparison with a constant may be left out of the code: it becomes the
-# threshold, by which the subscriptions of one group differ.
-
 MOST_PATTERNS = 16
-"""Patterns of a shape that the index takes."""
+"""The most patterns of a shape that the index takes."""
 
 HINT_EQUAL, HINT_PREFIX, HINT_NUMBER, HINT_RELATED = 0, 1, 2, 3
-"""Ways in which a hint names an object; relations, by their numbers, are the last and those after it."""
+"""Relations between a hint and an object; ontology relations are numbered from the last on."""
 
 
 class SlotKind(IntEnum):
-    """What stands in one place of a pattern."""
+    """The content of a slot of a pattern."""
 
     VARIABLE = 0
     FIXED = 1
@@ -39,7 +35,7 @@ class SlotKind(IntEnum):
 
 
 class Opcode(IntEnum):
-    """What the machine does. Tests take a variable and push; the last three take what was pushed."""
+    """Instructions of the filter machine. Tests read a variable and push a result; AND, OR and NOT combine results."""
 
     EQUAL = 0
     NOT_EQUAL = 1
@@ -48,23 +44,23 @@ class Opcode(IntEnum):
     GREATER = 4
     GREATER_EQUAL = 5
     PREFIX = 6
-    """Of the text of a string."""
+    """Compare the text of a string."""
     STR_PREFIX = 7
-    """Of what STR() gives."""
+    """Compare the result of STR()."""
     IS_IRI = 8
     IS_BLANK = 9
     IS_LITERAL = 10
     LANG = 11
     DATATYPE = 12
     SAME = 13
-    """The very same term."""
+    """Compare terms, not values."""
     TRUE = 14
     FALSE = 15
     AND = 16
     OR = 17
     NOT = 18
     RELATED = 19
-    """What ontologies say of two names. This one and those after it are the relations, by their numbers."""
+    """Test an ontology relation. The relations are numbered from here on."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +89,14 @@ class ProgramRow:
     header: int = 0
 
     def again(self, place: int) -> int:
-        """The place before that has the same variable; -1 for none."""
+        """The earlier slot with the same variable, or -1."""
         there = self.places[place]
         return self.places.index(there) if there.slot is SlotKind.VARIABLE and there in self.places[:place] else -1
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One step of the machine: a test of a variable against a constant, or a connective."""
+    """A test of a variable against a constant, or a connective."""
 
     op: int
     variable: int = -1
@@ -109,8 +105,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class KeyHint:
-    """What a filter says of the object of a row: it is one of these parameters; or it begins with the only one, or is
-    in a relation with it."""
+    """A filter on the object of a row: it equals one of these parameters, or it starts with the only one, or is
+    related to it."""
 
     row: int
     parameters: tuple[int, ...]
@@ -119,7 +115,8 @@ class KeyHint:
 
 @dataclass(frozen=True)
 class IndexProgram:
-    """What the index does for a shape. `fixed` are the constants that its slots and steps number."""
+    """The patterns and filters of a shape for the index. `fixed` are the constants that slots and steps refer to by
+    number."""
 
     rows: tuple[ProgramRow, ...]
     variables: int
@@ -131,12 +128,10 @@ class IndexProgram:
 
     @property
     def parameters(self) -> set[int]:
-        """Those that its rows and steps name."""
+        """The parameters in its rows and steps."""
         named = (*(place for row in self.rows for place in row.places), *(step.constant for step in self.steps))
         return {place.number for place in named if place.slot is SlotKind.PARAMETER}
 
-
-# Writing programs: from a shape to what the index does for it.
 
 _COMPARISONS = {
     "=": Opcode.EQUAL,
@@ -152,16 +147,16 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
 _NUMBERS = frozenset({Family.EXACT, Family.DOUBLE})
 _NAMED = frozenset({Family.IRI, Family.STRING})
-"""Constants that equal only themselves."""
+"""Families of constants that equal only themselves."""
 _COMPARED = _ORDERED | {Family.IRI, Family.STRING}
 
 
 class NotIndexable(Exception):
-    """The index does not decide this."""
+    """The index cannot decide this query."""
 
 
 def compile_program(shape: Shape) -> IndexProgram | None:
-    """The program of a shape; None for what the index does not decide."""
+    """The program of a shape, or None if the index cannot decide it."""
     query = shape.query
     if not isinstance(query, Conjunction) or query.limit is not None or query.offset:
         return None
@@ -174,12 +169,13 @@ def compile_program(shape: Shape) -> IndexProgram | None:
 
 
 def compile_conjunction(query: Conjunction) -> IndexProgram:
-    """The program that tells whether a conjunction has a solution. Raises Beyond."""
+    """The program that decides whether a conjunction has a solution. Raises NotIndexable."""
     return _ProgramCompiler(query).program(False)
 
 
 def select_key_conditions(patterns: Sequence[Pattern], conditions: Sequence[Expression]) -> Iterator[Expression]:
-    """Those of the conditions that name the object of a pattern, or what it begins with, or is in a relation with."""
+    """The conditions that give an access key: on the object of a pattern, its prefix, or an ontology relation with
+    it."""
     writer = _ProgramCompiler(Conjunction("ask", tuple(patterns)))
     return (part for each in conditions for part in _conjuncts(each) if writer.hint(part) is not None)
 
@@ -202,8 +198,8 @@ class _ProgramCompiler:
         return IndexProgram(rows, len(self.names), tuple(steps), tuple(self.fixed), threshold, solutions, hints)
 
     def _number(self) -> None:
-        """Variables that hold terms of quads. The event itself, as the name of its graph or in front of a header, may
-        have a name only if that is all that the name is for."""
+        """Number the variables that hold terms of quads. A variable for the event itself (its graph, or the subject
+        of a header) may occur nowhere else."""
         events = {
             node.name for pattern in self.query.patterns for node in _event_nodes(pattern) if isinstance(node, Var)
         }
@@ -270,7 +266,7 @@ class _ProgramCompiler:
         return None
 
     def _row_of(self, name: str) -> int | None:
-        """A stored row that has a variable as its object, and a constant as its predicate."""
+        """A stored row with this variable as object and a constant predicate."""
         for number, pattern in enumerate(self.query.patterns):
             if (
                 pattern.object == Var(name)
@@ -340,7 +336,7 @@ class _ProgramCompiler:
 
 
 def _same_term_parameters(name: str, conditions: Sequence[Expression]) -> Iterator[int]:
-    """The parameters of those conditions that say that a variable is one."""
+    """The parameters that `sameTerm` conditions compare the variable with."""
     for each in conditions:
         match each:
             case Apply("sameterm", (Var(found), Param(index))) if found == name:
@@ -356,7 +352,7 @@ def _conjuncts(condition: Expression) -> Iterator[Expression]:
 
 
 def header_number(pattern: Pattern) -> int | None:
-    """The number of the virtual quad that a pattern is about."""
+    """The number of the virtual quad that a pattern is about, or None."""
     if pattern.graph is not None or not isinstance(pattern.predicate, Const):
         return None
     found = HEADER_PREDICATES.get(pattern.predicate.term)

@@ -16,7 +16,7 @@ from triplewire.kernels.compiler import Bytes, Int32, Int64, Records, compiled
 from triplewire.kernels.words import hash_texts, same_bytes
 
 RELATION_NAME = np.dtype([("hash", "u8"), ("start", "i8"), ("length", "i8")])
-"""A name that an ontology has something to say of; its text is in the pool."""
+"""A name in an ontology, with its text in the pool."""
 
 RELATIONS: Sequence[tuple[str, bool]] = (
     ("below", False),
@@ -26,26 +26,26 @@ RELATIONS: Sequence[tuple[str, bool]] = (
     ("below", True),
     ("strictly", True),
 )
-"""Functions of the algebra, by number, and whether the value of the event is their second argument."""
+"""Functions of the algebra, by number, and whether their second argument is the value of the event."""
 RELATION_NUMBERS: Mapping[tuple[str, bool], int] = {each: number for number, each in enumerate(RELATIONS)}
 REFLEXIVE = (True, False, True, False, True, False)
-"""Is a name in the relation with itself?"""
+"""Whether each relation is reflexive."""
 
 
 class OntologyRelations(NamedTuple):
-    """Of the ontologies at one position. The names in a relation with a name are `others[first[i]:first[i + 1]]`, where
-    `i` is the number of the relation times one more than there are names, plus that of the name."""
+    """The ontologies at one position. The names that a name is related to are `others[first[i]:first[i + 1]]`, where
+    `i` is `relation * (len(names) + 1) + name`."""
 
     names: Records
     pool: Bytes
     slots: Int32
-    """By hash: the number of a name, or -1; as many as a power of two."""
+    """A hash table of name numbers, -1 where free; its length is a power of two."""
     first: Int64
     others: Int32
 
 
 def build_relations(rows: Sequence[tuple[str, str, str]]) -> OntologyRelations:
-    """Of the rows of a closure: relation, lower, upper."""
+    """Build the arrays from the rows of a closure: relation, lower, upper."""
     told = pa.table(
         dict(zip("rlu", zip(*rows, strict=True), strict=True)) if rows else {"r": [""], "l": [""], "u": [""]}
     )
@@ -64,7 +64,7 @@ def build_relations(rows: Sequence[tuple[str, str, str]]) -> OntologyRelations:
 
 
 def _pairs(relation: np.ndarray, lower: Int32, upper: Int32) -> Iterator[tuple[Int32, Int32]]:
-    """By relation: the names that events have, and the others."""
+    """For each relation, the names of events and the names that they are related to."""
     for name, turned in RELATIONS:
         rows = relation == name
         yield (upper[rows], lower[rows]) if turned else (lower[rows], upper[rows])
@@ -98,7 +98,7 @@ def _fill(names: Records, slots: Int32) -> None:
 
 @compiled
 def find_name(relations: OntologyRelations, hash_: np.uint64, text: Bytes, start: int, stop: int) -> int:
-    """The number of the name that a text is; -1 for one of which nothing is said."""
+    """The number of a name, or -1 if no ontology has it."""
     names, slots = relations.names, relations.slots
     mask = len(slots) - 1
     place = np.int64(hash_) & mask
@@ -112,7 +112,7 @@ def find_name(relations: OntologyRelations, hash_: np.uint64, text: Bytes, start
 
 @compiled
 def relation_span(relations: OntologyRelations, relation: int, name: int) -> tuple[int, int]:
-    """Where the names are, from one place to another, that are in a relation with a name."""
+    """The range in `others` of the names that a name is related to."""
     place = relation * (len(relations.names) + 1) + name
     return relations.first[place], relations.first[place + 1]
 
@@ -121,7 +121,7 @@ def relation_span(relations: OntologyRelations, relation: int, name: int) -> tup
 def relation_holds(
     relations: OntologyRelations, relation: int, name: int, pool: Bytes, start: int, stop: int, hash_: np.uint64
 ) -> bool:
-    """Is a name in a relation with the one that a text is?"""
+    """Is a name related to the name in a text?"""
     begin, end = relation_span(relations, relation, name)
     for place in range(begin, end):
         other = relations.names[relations.others[place]]

@@ -51,21 +51,21 @@ from triplewire.sparql.algebra import Family
 
 @dataclass(frozen=True)
 class ProgramAddition:
-    """A program that is to come; what one that `guards` matches are candidates for somebody else."""
+    """A program to be added. Matches of a program that `guards` are candidates for the residual matcher."""
 
     program: IndexProgram
     shape: int
-    """The position at which its shape was registered."""
+    """The position at which the shape was registered."""
     guards: bool
 
     @property
     def widest(self) -> int:
-        """The keys that a group of it may have."""
+        """The most keys that a group of the program may have."""
         return max([3, *(2 + len(each.parameters) for each in self.program.hints)])
 
 
 class IndexStore:
-    """Grows behind what there is, after room was reserved for it."""
+    """The writer of the index files. It appends after room was reserved."""
 
     def __init__(self, files: IndexFiles) -> None:
         self.files = files
@@ -77,7 +77,8 @@ class IndexStore:
         self._numbers, self._members = tables["numbers"], tables["members"]
 
     def reserve(self, additions: Sequence[ProgramAddition], memberships: Sequence[Membership], postings: int) -> None:
-        """Have room for programs and groups, were each of these new. Raises StorageFull; then all is as it was."""
+        """Reserve room for programs and groups, assuming that all are new. Raises StorageFull and leaves all as it
+        was."""
         programs = [each.program for each in additions]
         texts = [text for each in programs for text in each.fixed]
         texts += [text for each in memberships for text in each.constants]
@@ -88,19 +89,19 @@ class IndexStore:
         self._groups.reserve(len(memberships))
         self._names.reserve(len(memberships))
         self._constants.reserve(len(texts))
-        # texts are read by whole words, also the last of them
+        # Texts are read word by word, the last word, too.
         self._pool.reserve(len("".join(texts).encode()) + WIDTH)
         self._postings.reserve(postings)
         self._widen_keys(self._postings.size + postings)
         self._widen_numbers(self._groups.size + len(memberships))
 
     def reserve_members(self, count: int) -> None:
-        """Have room for what becomes of so many subscriptions. Raises StorageFull; then all is as it was."""
+        """Reserve room for `count` changes of subscriptions. Raises StorageFull and leaves all as it was."""
         self._ended.reserve(count)
         self._journal.reserve(count)
         members, header = self._members.data, self.files.header
         if 3 * (int(header["taken"]) + count) > 2 * len(members):
-            # those that are gone stay behind, so it may be that the new table is no longer than the old
+            # Members that are gone are not copied, so the new table may be no longer than the old.
             living = int(np.isin(members["state"], (DECIDED, UNDECIDED)).sum())
             made = self._members.begin(_next_power_of_two(2 * (living + count)))
             taken = move_members(members, made)
@@ -108,7 +109,7 @@ class IndexStore:
             header["taken"] = taken
 
     def add_program(self, addition: ProgramAddition) -> int:
-        """The number of the program that is added."""
+        """Add a program and return its number."""
         program = addition.program
         limit = program.threshold
         made = np.zeros(1, PROGRAM)
@@ -140,7 +141,7 @@ class IndexStore:
         return self._programs.size - 1
 
     def join(self, program: int, memberships: Sequence[Membership]) -> Int32:
-        """Subscriptions of one program come; the number of the group of each."""
+        """Add subscriptions of one program to their groups, and return the number of the group of each."""
         names = np.fromiter((each.group for each in memberships), np.int64, len(memberships))
         bounds = np.fromiter((each.threshold for each in memberships), np.float64, len(memberships))
         numbers, fresh = np.zeros(len(names), np.int32), np.zeros(len(names), np.int8)
@@ -153,7 +154,7 @@ class IndexStore:
         return numbers
 
     def enroll(self, calls: Records) -> Int8:
-        """Let each subscription become what is called for; what each was before."""
+        """Apply changes of subscriptions, and return the former state of each."""
         ended, before = np.zeros(len(calls), ENDED), np.zeros(len(calls), np.int8)
         ends, taken = update_members(self._members.data, calls, ended, before)
         self._ended.extend(ended[:ends])
@@ -161,18 +162,18 @@ class IndexStore:
         return before
 
     def note(self, entries: Int64) -> None:
-        """More for the journal."""
+        """Append to the journal."""
         self._journal.extend(entries)
 
     def know(self, upto: int, last: int, told: int) -> None:
-        """Speak for positions up to that one; the last change was at `last`."""
+        """Publish that the index is complete up to a position; the last change was at `last`."""
         header = self.files.header
         header["last"], header["told"] = last, told
         self.files.publish()
         header["version"] = upto
 
     def forget(self, before: int) -> None:
-        """Drop subscriptions that ended below a position."""
+        """Drop subscriptions that ended before a position."""
         header = self.files.header
         left = int(header["left"])
         gone = int(np.searchsorted(self._ended.data["until"][left : self._ended.size], before))
@@ -184,7 +185,8 @@ class IndexStore:
                 header["left"] = left + gone
 
     def members_of(self, groups: Int32) -> tuple[Int64, Int32]:
-        """The subscriptions of groups that are not forgotten: where they were made, and the group of each."""
+        """The subscriptions of groups that are not forgotten: the positions at which they were made, and the group
+        of each."""
         members, ended = self._members.data, self._ended.data[int(self.files.header["left"]) : self._ended.size]
         living = members[(members["state"] == DECIDED) & np.isin(members["group"], groups)]
         dying = ended[np.isin(ended["group"], groups)]
@@ -204,7 +206,7 @@ class IndexStore:
         self._postings.size = link_groups(self.files.index, first, self._groups.size, self._postings.size)
 
     def _add_constants(self, texts: Sequence[str]) -> int:
-        """Put texts into the pool; the number of the first."""
+        """Add texts to the pool, and return the number of the first."""
         joined = "".join(texts)
         terms: Sequence[str | bytes] = texts if joined.isascii() else [text.encode() for text in texts]
         made = np.zeros(len(texts), CONSTANT)
@@ -218,7 +220,7 @@ class IndexStore:
         return first
 
     def _widen_keys(self, most: int) -> None:
-        """Room in the table for twice as many keys as there can be."""
+        """Keep the key table at most half full."""
         old = self.files.tables["keys"].data
         if 2 * most > len(old):
             keys, sieve = self.files.begin_keys(_next_power_of_two(2 * most))
@@ -233,7 +235,7 @@ class IndexStore:
             self._change("numbers", made)
 
     def _change(self, name: str, made: Records) -> None:
-        """Go on with another file of a table: others are told before the old one goes."""
+        """Switch to the new file of a table: other processes are told before the old file goes."""
         table = self.files.tables[name]
         memory_fence()
         self.files.header["tables"][[*TABLES].index(name)] = table.number + 1
@@ -241,26 +243,14 @@ class IndexStore:
 
 
 def _next_power_of_two(size: int) -> int:
-    """The power of two that is no less."""
     return 1 << (size - 1).bit_length()
 
-
-# Generations: the directory of the index on this machine, and who may write there.
-#
-# ```
-# <directory>/<sources>-<boot>/lock      who has it writes
-# <directory>/<sources>-<boot>/7/        the files of the seventh generation
-# ```
-#
-# The index follows from the registry, so nothing of it has to last: what other sources wrote, or what was written
-# before the machine was started, is not looked at but removed; what was left half written gives way to a new
-# generation. The directory may be deleted at any time.
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class IndexGenerations:
-    """One worker's access to the index of its machine. Not safe for threads."""
+    """One worker's access to the index of its machine. Not thread-safe."""
 
     def __init__(self, directory: Path, allocate: Allocate = allocate) -> None:
         """Raises StorageFull."""
@@ -277,12 +267,12 @@ class IndexGenerations:
 
     @property
     def files(self) -> IndexFiles:
-        """Of the generation that this worker knows."""
+        """The files of the generation that this worker has open."""
         return self.store.files
 
     @contextmanager
     def locked(self) -> Iterator[IndexStore]:
-        """Alone, with the store of the newest generation, whether or not it was known before. Raises StorageFull."""
+        """Hold the lock, with the store of the newest generation open. Raises StorageFull."""
         lock = self._held()
         try:
             self._follow()
@@ -291,7 +281,7 @@ class IndexGenerations:
             fcntl.flock(lock, fcntl.LOCK_UN)
 
     def renew(self) -> IndexStore:
-        """Under the lock: a generation that knows nothing. Who has the old one keeps it for as long as it is enough."""
+        """Start an empty generation. Readers of the old one keep their mappings. The caller holds the lock."""
         old = self._newest()
         directory = self._root / str(old + 1)
         try:
@@ -304,7 +294,7 @@ class IndexGenerations:
         return self.store
 
     def _held(self) -> int:
-        """The lock, which is waited for; that of the directory as it is now, should somebody have removed it."""
+        """Wait for the lock, of the directory as it is now, if it was removed meanwhile."""
         path = self._root / "lock"
         while True:
             if self._lock is None:
@@ -329,7 +319,7 @@ class IndexGenerations:
             self.renew()
 
     def _known(self, number: int) -> bool:
-        """Is this the generation that the worker has?"""
+        """Is this the generation that the worker has open?"""
         path = self._root / str(number) / "header"
         return hasattr(self, "store") and path.exists() and path.stat().st_ino == self.files.inode
 
@@ -339,7 +329,7 @@ class IndexGenerations:
 
 @cache
 def source_fingerprint() -> str:
-    """A name that follows from our sources and from when the machine was started."""
+    """A name for the sources of the package and the boot of the machine."""
     sources = hashlib.sha256()
     for path in sorted(Path(triplewire.__file__).parent.rglob("*.py")):
         sources.update(path.read_bytes())
@@ -348,7 +338,7 @@ def source_fingerprint() -> str:
 
 
 def _remove_stale(directory: Path, kept: str) -> None:
-    """Remove what others wrote that nobody writes now."""
+    """Remove directories of other sources and earlier boots."""
     if not directory.is_dir():
         return
     for each in directory.iterdir():

@@ -19,10 +19,10 @@ NUMERIC = frozenset({Family.EXACT, Family.DOUBLE})
 
 _EXACTLY = Context(prec=60)
 _PLACES = 18
-"""Digits behind the point that the evaluator's decimals hold."""
+"""Fraction digits of the evaluator's decimals."""
 _MOST = Decimal(10) ** 15
 _CLOSE = 1e-9
-"""Relatively: numbers whose doubles may be off are told apart only if they lie further apart."""
+"""The relative distance from which on numbers with inexact doubles are told apart."""
 _SAFE = 2.0**53
 _DATATYPES = {WHOLE: XSD + "integer", DECIMAL: XSD + "decimal", DOUBLE: XSD + "double"}
 
@@ -37,7 +37,7 @@ ORDERS: Mapping[str, Comparison] = {
 
 
 def compare_numbers(test: Comparison, left: TermValue, right: TermValue) -> bool:
-    """Of two numbers."""
+    """Test two numbers. Undecided if the rounding of their doubles may make a difference."""
     one, other = left.number, right.number
     if (left.rough or right.rough) and abs(one - other) <= _CLOSE * max(abs(one), abs(other)):
         raise Undecided
@@ -45,7 +45,7 @@ def compare_numbers(test: Comparison, left: TermValue, right: TermValue) -> bool
 
 
 def exact_number(value: Decimal, rank: int) -> TermValue:
-    """An integer or decimal that was computed."""
+    """A computed integer or decimal."""
     exponent = value.as_tuple().exponent
     if abs(value) >= _MOST or not isinstance(exponent, int) or exponent < -_PLACES:
         raise Undecided
@@ -61,7 +61,7 @@ def exact_number(value: Decimal, rank: int) -> TermValue:
 
 
 def double_number(value: float, *, rough: bool = False) -> TermValue:
-    """A double that was computed."""
+    """A computed double."""
     if not math.isfinite(value):
         raise Undecided
     return TermValue(Family.DOUBLE, number=value, rank=DOUBLE, rough=rough, datatype=_DATATYPES[DOUBLE])
@@ -72,7 +72,7 @@ def integer_number(value: int) -> TermValue:
 
 
 def as_number(given: TermValue | None) -> TermValue | None:
-    """The fact where it is a number; None, which is an error, where it is not."""
+    """The value if it is a number, else None, which is an error."""
     if given is None or given.family in NUMERIC:
         return given
     if given.family is None:
@@ -102,7 +102,7 @@ def negate(given: TermValue | None) -> TermValue | None:
 
 
 def unary_plus(given: TermValue | None) -> TermValue | None:
-    """Unary plus: the same number, as it is written when it was computed."""
+    """Unary plus: the same number, in the form of computed ones."""
     found = as_number(given)
     if found is None:
         return None
@@ -114,7 +114,7 @@ def unary_plus(given: TermValue | None) -> TermValue | None:
 
 
 def round_number(way: str, given: TermValue | None) -> TermValue | None:
-    """ABS, CEIL, FLOOR and ROUND, which keep the type of a number; a half goes up."""
+    """ABS, CEIL, FLOOR and ROUND, which keep the type of a number; a half is rounded up."""
     found = as_number(given)
     if found is None:
         return None
@@ -139,7 +139,6 @@ _ROUNDINGS: Mapping[str, Callable[[Any], float | Decimal]] = {
 
 
 def sum_numbers(given: list[TermValue]) -> TermValue:
-    """SUM of numbers."""
     rank = max((each.rank for each in given), default=WHOLE)
     if rank <= DECIMAL:
         return exact_number(_sum(given), rank)
@@ -148,7 +147,7 @@ def sum_numbers(given: list[TermValue]) -> TermValue:
 
 
 def average_numbers(given: list[TermValue]) -> TermValue:
-    """AVG of numbers: of none it is 0; of decimals it is cut, not rounded, behind the last digit that is held."""
+    """The average; 0 for no numbers. For decimals it is truncated, not rounded, at the last digit that is held."""
     if not given:
         return integer_number(0)
     if max(each.rank for each in given) > DECIMAL:
@@ -177,7 +176,7 @@ def _calculate_decimals(op: str, left: TermValue, right: TermValue) -> TermValue
 
 
 def _divide(left: TermValue, right: TermValue) -> TermValue | None:
-    """How the evaluator rounds its last digit is not known, so nobody may ask for it."""
+    """Divide exactly. A result whose last digit depends on the evaluator's rounding is undecided."""
     if not _exact_decimal(right):
         return None
     value = left.number / right.number
@@ -197,10 +196,6 @@ _IN_DOUBLES: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
-# Comparisons: `=` and `<` over terms, what is true, and the order in which terms are sorted.
-#
-# True, False, or None for an error.
-
 _EQUAL = ORDERS["="]
 _STRINGS = frozenset({Family.STRING, Family.TAGGED})
 _TIMES = frozenset({Family.DATETIME, Family.DATE})
@@ -208,7 +203,7 @@ _NODES = frozenset({Family.IRI, Family.BLANK})
 
 
 def equals(left: TermValue | None, right: TermValue | None) -> bool | None:
-    """By value where the datatype is known, the same term otherwise, else an error."""
+    """Compare by value if the datatypes are known; identical terms are equal; anything else is an error."""
     if left is None or right is None:
         return None
     one, other = left.family, right.family
@@ -235,7 +230,7 @@ def _values_equal(left: TermValue, right: TermValue) -> bool | None:
 
 
 def compare_order(op: str, left: TermValue | None, right: TermValue | None) -> bool | None:
-    """`<`, `<=`, `>`, `>=`: an error for terms that have no order between them."""
+    """`<`, `<=`, `>`, `>=`: an error for terms without an order between them."""
     if left is None or right is None:
         return None
     one, other = left.family, right.family
@@ -266,7 +261,7 @@ def same_term(left: TermValue | None, right: TermValue | None) -> bool | None:
 
 
 def effective_boolean(given: TermValue | None) -> bool | None:
-    """The effective boolean value of a term."""
+    """The effective boolean value of a term; None is an error."""
     if given is None:
         return None
     family = given.family
@@ -288,7 +283,7 @@ _UNBOUND: SortKey = (-1, 0.0, "")
 
 
 def order_key(given: TermValue | None) -> SortKey:
-    """What terms are sorted by, ascending: equal ones have equal keys."""
+    """An ascending sort key; equal terms have equal keys."""
     if given is None:
         return _UNBOUND
     family = given.family
@@ -304,7 +299,7 @@ def order_key(given: TermValue | None) -> SortKey:
 
 
 def _sorts_plainly(lexical: str) -> bool:
-    """Nothing in it sorts before a quote, which may follow it where the evaluator compares terms."""
+    """Does nothing in the text sort before a quotation mark, which follows it where the evaluator compares terms?"""
     return not lexical or (min(lexical) > '"' and "\\" not in lexical)
 
 

@@ -27,16 +27,14 @@ from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, 
 from triplewire.sparql.compiler.functions import ONTOLOGY_FUNCTIONS, REFLEXIVE
 from triplewire.sparql.entailment.owl_rl import ClosureRow as Said
 
-# Logic: `&&` and `||` with the errors that SPARQL wants. None is an error.
-
 
 def and_tests(tests: Sequence[TestFunction]) -> TestFunction:
-    """One that is false decides, whatever the others are."""
+    """`&&`: false if one is false, whatever the others are; None is an error."""
     return _combine_tests(tests, deciding=False)
 
 
 def or_tests(tests: Sequence[TestFunction]) -> TestFunction:
-    """One that is true decides."""
+    """`||`: true if one is true, whatever the others are; None is an error."""
     return _combine_tests(tests, deciding=True)
 
 
@@ -63,16 +61,9 @@ def _combine_tests(tests: Sequence[TestFunction], *, deciding: bool) -> TestFunc
     return found
 
 
-# Ontologies: what they say of names, looked up for one term at a time.
-#
-# What stands in the rows is told in `sparql.compile.ontologies`. None is an error: what is no IRI is neither in a
-# relation nor not.
-
-
 class OntologyRows:
-    """All that is loaded, as rows of relation, lower and upper term. To look things up they are made into a set when
-    something is first sought: 40 MB for as many rows as there may be, which whoever asks for no ontology does without.
-    """
+    """All loaded ontologies, as rows of relation, lower and upper term (see `sparql.compiler.ontologies`). The set
+    for look-ups, 40 MB at the most, is made on first use."""
 
     def __init__(self, rows: Sequence[Said] = ()) -> None:
         self._rows = rows
@@ -86,7 +77,7 @@ class OntologyRows:
 
 
 def relation_test(relation: str, lower: ExpressionFunction, upper: ExpressionFunction) -> TestFunction:
-    """Whether two names are in a relation."""
+    """A test whether two names are related. Terms that are not IRIs are errors."""
     reflexive = REFLEXIVE[relation]
 
     def found(run: InterpreterRun, row: Row) -> bool | None:
@@ -101,7 +92,7 @@ def relation_test(relation: str, lower: ExpressionFunction, upper: ExpressionFun
 def property_test(
     subject: ExpressionFunction, property_: ExpressionFunction, object_: ExpressionFunction
 ) -> TestFunction:
-    """Whether a subject has an object for a property."""
+    """A test whether a subject has an object for a property, by the ontologies."""
 
     def found(run: InterpreterRun, row: Row) -> bool | None:
         one, name, other = _iri_text(subject(run, row)), _iri_text(property_(run, row)), object_(run, row)
@@ -115,7 +106,7 @@ def property_test(
 
 
 def _iri_text(given: TermValue | None) -> str | None:
-    """The term of an IRI."""
+    """The term of an IRI; None is an error."""
     if given is None:
         return None
     if given.family is None and (given.text or "").startswith("<"):
@@ -128,11 +119,11 @@ _NUMERIC = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 
 @dataclass(frozen=True)
 class ExpressionCompiler:
-    """Makes the functions. Raises Unknown for what it does not know."""
+    """Compiles expressions. Raises NotInterpretable."""
 
     slots: RowLayout
     exists: Callable[[Operator], OperatorFunction]
-    """What finds the solutions of a pattern in EXISTS."""
+    """Compiles the pattern of an EXISTS."""
 
     def value(self, expression: Expression) -> ExpressionFunction:
         match expression:
@@ -184,7 +175,7 @@ class ExpressionCompiler:
         return _unary_test(effective_boolean, self.value(expression))
 
     def _among(self, left: Expression, members: list[Expression]) -> TestFunction:
-        """An error on the left is one, even where there is nothing to compare it with."""
+        """IN: an error on the left is an error, even if the list is empty."""
         value = self.value(left)
         if not members:
             return _unary_test(lambda given: None if given is None else False, value)
@@ -270,7 +261,7 @@ def _call(function: Callable[..., TermValue | None], values: list[ExpressionFunc
 
 
 def _is(*families: Family) -> Callable[[TermValue | None], bool | None]:
-    """For IRIs and blank nodes, which all terms surely are or are not."""
+    """Tests for IRIs and blank nodes, which are decided for every term."""
     return lambda given: None if given is None else given.family in families
 
 

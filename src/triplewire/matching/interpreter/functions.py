@@ -39,14 +39,12 @@ from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex
 
-# None is an error. Where characters are counted or changed, only those of ASCII are known.
-
 _STRINGS = frozenset({Family.STRING, Family.TAGGED})
 TaggedString = tuple[str, str | None]
 
 
 def string_and_tag(given: TermValue | None) -> TaggedString | None:
-    """The text and the tag of a string; None for anything else."""
+    """The text and the language tag of a string; None for anything else."""
     if given is None or given.family not in _STRINGS:
         if given is not None and given.family is None and not (given.text or "").endswith(">"):
             raise Undecided
@@ -83,7 +81,7 @@ def datatype(given: TermValue | None) -> TermValue | None:
 
 
 def test_strings(test: Callable[[str, str], bool], left: TermValue | None, right: TermValue | None) -> bool | None:
-    """A test of two strings whose tags, if there are any, are compatible."""
+    """A test of two strings with compatible tags."""
     one, other = string_and_tag(left), string_and_tag(right)
     if one is None or other is None or (other[1] is not None and one[1] != other[1]):
         return None
@@ -99,7 +97,7 @@ def str_after(given: TermValue | None, part: TermValue | None) -> TermValue | No
 
 
 def _split_string(given: TermValue | None, part: TermValue | None, cut: Callable[[str, str], str]) -> TermValue | None:
-    """With the tag where the part was found; the empty string without it where not."""
+    """STRBEFORE and STRAFTER: with the tag if the separator occurs, else the empty string without it."""
     one, other = string_and_tag(given), string_and_tag(part)
     if one is None or other is None or (other[1] is not None and one[1] != other[1]):
         return None
@@ -117,7 +115,7 @@ def map_string(change: Callable[[str], str], given: TermValue | None) -> TermVal
 
 
 def concat(given: list[TermValue | None]) -> TermValue | None:
-    """In the language of all of them, if they share one."""
+    """Concatenate; the result has the tag that all share, if any."""
     found = [string_and_tag(each) for each in given]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -129,7 +127,7 @@ def concat(given: list[TermValue | None]) -> TermValue | None:
 def substr(
     given: TermValue | None, start: TermValue | None, count: TermValue | None, *, counting: bool
 ) -> TermValue | None:
-    """By whole positions; what lies outside of the string is not there."""
+    """A substring by whole positions; those outside the string are empty."""
     found = string_and_tag(given)
     first = _whole_number(start)
     length = _whole_number(count) if counting else 0
@@ -141,7 +139,7 @@ def substr(
 
 
 def lang_matches(given: TermValue | None, wanted: TermValue | None) -> bool | None:
-    """By basic filtering: the range is the tag or starts it, at a hyphen; `*` is any tag."""
+    """Basic filtering (RFC 4647): the range is the tag or a prefix of it up to a hyphen; `*` is any tag."""
     tag, span = plain_string(given), plain_string(wanted)
     if tag is None or span is None:
         return None
@@ -166,8 +164,6 @@ def _require_ascii(text: str) -> str:
     return text
 
 
-# Dates: the parts of a time or date, in its own time zone.
-
 _PLACES = {
     "year": slice(0, 4),
     "month": slice(5, 7),
@@ -180,7 +176,7 @@ _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}")
 
 
 def date_part(name: str, given: TermValue | None) -> TermValue | None:
-    """YEAR to SECONDS. The parts of the day are those of times only; seconds are decimals."""
+    """YEAR to SECONDS, in the time zone of the value. Dates have no parts of the day; seconds are decimals."""
     if given is None:
         return None
     if given.family is None:
@@ -192,8 +188,6 @@ def date_part(name: str, given: TermValue | None) -> TermValue | None:
         return exact_number(Decimal(_ZONE.split(lexical[17:])[0]), DECIMAL)
     return exact_number(Decimal(lexical[_PLACES[name]]), WHOLE)
 
-
-# Casts: the constructors of XML Schema's types. None is an error.
 
 _TRUTHS = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
 _NEAR = (1e-4, 1e15)
@@ -220,7 +214,7 @@ def to_boolean(given: TermValue) -> TermValue | None:
 
 
 def to_integer(given: TermValue) -> TermValue | None:
-    """What is behind the point is cut off."""
+    """An integer; fractions are truncated."""
     if given.family is Family.EXACT and given.exact is not None:
         return exact_number(Decimal(math.trunc(given.exact)), WHOLE)
     if given.family is Family.DOUBLE and not given.rough:
@@ -260,7 +254,7 @@ def _read_digits(given: TermValue, fits: Callable[[str], object]) -> str | None:
 
 
 def _trim(given: TermValue) -> str | None:
-    """The text of a string, without the blanks around it, which XML Schema does not see."""
+    """The text of a string without surrounding white space, which XML Schema ignores."""
     found = plain_string(given)
     if found is None and given.family is None:
         raise Undecided
@@ -283,10 +277,8 @@ def _propagate_error(cast: Callable[[TermValue], TermValue | None]) -> Callable[
 CASTS: Mapping[str, Callable[[TermValue | None], TermValue | None]] = {
     f"<{XSD}{name}>": _propagate_error(cast) for name, cast in _CASTS.items()
 }
-"""By the name that the algebra gives them."""
+"""Casts by their names in the algebra."""
 
-
-# Patterns: regular expressions that mean the same to Python and to RE2, on text on which they cannot take long.
 
 _LITERALS = r"[A-Za-z0-9 _\-,:;/=@#%&!~<>'\"]"
 _PART = re.compile(
@@ -295,17 +287,17 @@ _PART = re.compile(
     r"|\[\^?(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9 _.,:;/=@])+\]"
 )
 _STEPS = 20_000
-"""Ways to try a pattern on a text, but for what follows."""
+"""The most ways to try a regular expression on a text, without optional parts."""
 _OPTIONAL = 6
-"""Parts that may be left out, or have an alternative: each doubles the ways. With them it is some 10 ms at worst."""
+"""The most optional parts and alternatives: each doubles the ways. A test then takes some 10 ms at worst."""
 
 RegexTest = Callable[[str], bool]
 
 
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str, flags: str) -> RegexTest | None:
-    """The test whether a text has a match; None for a pattern that is not surely known. The test is `Undecided` on
-    text that is."""
+    """A test whether a text has a match; None for an expression that may mean something else to RE2. The test raises
+    Undecided if the text is too long, or not ASCII."""
     try:
         translate_regex(pattern, flags, "re2")
     except InvalidPattern:
@@ -323,8 +315,8 @@ def compile_regex(pattern: str, flags: str) -> RegexTest | None:
 
 
 def _degree(pattern: str) -> int | None:
-    """With texts of length n it takes about n to the power of this; None where a part is not known. What is repeated
-    is one character: to repeat a group may take for ever."""
+    """The degree of the polynomial that bounds the steps by the text's length; None if a part is not known. Only
+    single characters may be repeated: a repeated group may take exponential time."""
     at, often, optional = 0, 0, 0
     while at < len(pattern):
         part = _PART.match(pattern, at)
@@ -339,5 +331,5 @@ def _degree(pattern: str) -> int | None:
 
 
 def _anchor_end(pattern: str) -> str:
-    """With `$` as the very end, which Python also finds before a last line break."""
+    """Make `$` the very end, because Python's also matches before a last line break."""
     return re.sub(r"(\\.|\[[^\]]*\])|\$", lambda found: found[1] or r"\Z", pattern)

@@ -38,16 +38,12 @@ from triplewire.sparql.parameters import find_parameters
 from triplewire.sparql.queries import ensure_recursion_limit
 
 SINGLE_STEPS: Final = 20_000
-"""Quads and pairs of solutions that are looked at for one subscription on one event where no query is planned for it:
-about 10 ms, which is what planning would take. What is not decided then is for the evaluator."""
-
-
-# What is not known of a shape shows when it is made (`single_of` gives None), what is not known of a pair when that is
-# looked at (`solve` gives None). Nothing is guessed: both are then for the evaluator.
+"""Quads and pairs of solutions that are tried for one subscription on one event: about 10 ms, as long as planning an
+SQL query takes. Undecided pairs are left to the evaluator."""
 
 
 class PairResult(NamedTuple):
-    """What a row of `MATCHES` says of a pair. One that does not match has none of it."""
+    """The content of a row of `MATCHES` for a pair; empty if it does not match."""
 
     matched: bool
     solutions: list[int] | None = None
@@ -63,18 +59,18 @@ Solving: TypeAlias = Callable[[InterpreterRun, Row], PairResult]
 
 @dataclass(frozen=True)
 class InterpretedQuery:
-    """The query of a shape as a function. Safe for threads as long as events are not shared between them."""
+    """The query of a shape as a function. Thread-safe as long as threads do not share events."""
 
     solving: Solving
     seeds: InitialRows
     stream: int | None
-    """The constant that names the stream of the event, if one does."""
+    """The number of the constant that names the stream, if there is one."""
 
     def solve(
         self, event: ParsedEvent, constants: Sequence[str], ontologies: OntologyFacts | None = None
     ) -> PairResult | None:
-        """What the evaluator would say of the event and the subscription with these constants; None where that is not
-        surely known, or too much work, or needs ontologies that are not given."""
+        """The evaluator's result for an event and a subscription with these constants; None if it is not certain,
+        too much work, or needs ontologies that are not given."""
         try:
             if not event.whole:
                 return None
@@ -86,7 +82,7 @@ class InterpretedQuery:
 
 
 def interpret_shape(shape: Shape) -> InterpretedQuery | None:
-    """The query of a shape, made ready; None for one that has parts which are not known here."""
+    """Compile the query of a shape; None if it has parts that the interpreter does not know."""
     ensure_recursion_limit()
     slots = RowLayout.of(shape.query)
     try:
@@ -136,27 +132,25 @@ def _compile_query(slots: RowLayout, shape: Shape, query: Query) -> Solving:
 
 
 def _check_count(found: list[Found]) -> list[Found]:
-    """The evaluator knows what to tell of more."""
+    """Leave results with too many solutions to the evaluator, which reports the limit."""
     if len(found) > SOLUTIONS:
         raise Undecided
     return found
 
 
 def _nothing_last(terms: Terms) -> list[tuple[bool, str]]:
-    """As DuckDB sorts lists."""
+    """The order in which DuckDB sorts lists."""
     return [(term is None, term or "") for term in terms]
 
 
-# Batches: the pairs of event and subscription that are few enough to be looked at one by one.
-
 Pair: TypeAlias = tuple[int, Subscription]
-"""The place of an event in its batch, and a subscription."""
+"""The index of an event in its batch, and a subscription."""
 NO_MATCHES: pa.Table = MATCHES.empty_table()
 
 
 class InterpreterBatch:
-    """A batch of `ENTRIES`, with the ontologies that hold for all of them, or what is in sight of it. Events are taken
-    apart when they are first asked for, once for all shapes."""
+    """A batch of `ENTRIES`, with the ontologies at its events, and the visibility that restricts it. Events are
+    parsed on first use, once for all shapes."""
 
     def __init__(
         self, entries: pa.Table, ontologies: OntologyFacts | None = None, sight: Visibility | None = None
@@ -167,9 +161,9 @@ class InterpreterBatch:
         self._events = dict[int, ParsedEvent | None]()
 
     def decide(self, pairs: Sequence[Pair], single: InterpretedQuery | None) -> tuple[pa.Table, list[Pair]]:
-        """The matches among some pairs, all of one shape, as a `MATCHES` table sorted by position and subscription; and
-        the pairs that are left to the evaluator: all, where the shape has no `Single`. Whether a subscription holds at
-        the position of an event is not looked at."""
+        """The matches among some pairs, all of one shape, as a `MATCHES` table sorted by position and subscription;
+        and the pairs that are left to the evaluator, which are all if the shape has no interpreted query. Whether a
+        subscription exists at the position of an event is not checked."""
         if single is None or not pairs:
             return NO_MATCHES, [*pairs]
         found, left = list[tuple[int, int, PairResult]](), list[Pair]()
@@ -185,7 +179,7 @@ class InterpreterBatch:
         return _table(found), left
 
     def _event(self, place: int) -> ParsedEvent | None:
-        """None for one that is out of sight."""
+        """The parsed event, or None if it is hidden."""
         if place not in self._events:
             entry = {name: column[place].as_py() for name, column in self._columns}
             if self._sight is not None:

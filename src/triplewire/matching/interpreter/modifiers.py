@@ -35,7 +35,7 @@ Terms = tuple[str | None, ...]
 def select_solutions(
     slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> OperatorFunction:
-    """The solutions of a SELECT inside of a query, with nothing but what it projects."""
+    """The solutions of a subquery, with nothing but the variables that it projects."""
     places = [slots.variable(name) for name in select.projection]
     tabulate = tabulate_solutions(slots, select, operate, value)
 
@@ -54,7 +54,7 @@ def select_solutions(
 def tabulate_solutions(
     slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> Callable[[InterpreterRun, Row], list[tuple[str, Terms]]]:
-    """For each solution its rank, which is empty where there is no order, and the terms of the projection."""
+    """For each solution its rank, empty without an order, and the projected terms."""
     places = [slots.variable(name) for name in select.projection]
     ways = _SortKeys([(value(each.expression), each.descending) for each in select.order])
     if select.distinct and not all(
@@ -81,12 +81,12 @@ def tabulate_solutions(
 
 @dataclass(frozen=True)
 class _SortKeys:
-    """What solutions are ordered by, each with whether it is the other way round."""
+    """The sort keys of solutions, each with whether it is descending."""
 
     given: Sequence[tuple[ExpressionFunction, bool]]
 
     def ranked(self, run: InterpreterRun, rows: Sequence[tuple[Row, Terms]], sliced: bool) -> list[tuple[Row, Terms]]:
-        """What is equal stands by its text. Where that leaves open what a slice takes, so do we."""
+        """Sort solutions; equal ones by their text. Undecided if a slice would depend on the order of equal ones."""
         values = [[value(run, row) for value, _ in self.given] for row, _ in rows]
         order = sorted(range(len(rows)), key=lambda at: [_text(run, each) for each in values[at]])
         for number in reversed(range(len(self.given))):
@@ -114,18 +114,16 @@ def _nothing_first(terms: Terms) -> list[tuple[bool, str]]:
     return [(term is not None, term or "") for term in terms]
 
 
-# Aggregates: the set functions of SPARQL over the values of a group. None among them, or as a result, is an error.
-
 GroupValues = Sequence[TermValue | None]
 
 
 def count_values(given: GroupValues) -> TermValue | None:
-    """Errors are passed over."""
+    """COUNT; errors are skipped."""
     return integer_number(sum(each is not None for each in given))
 
 
 def _numeric(function: Callable[[list[TermValue]], TermValue]) -> Callable[[GroupValues], TermValue | None]:
-    """SUM and AVG: an error if one of the group is no number."""
+    """SUM and AVG: an error if one value is not a number."""
 
     def made(given: GroupValues) -> TermValue | None:
         found = [each for value in given if (each := as_number(value)) is not None]
@@ -135,7 +133,7 @@ def _numeric(function: Callable[[list[TermValue]], TermValue]) -> Callable[[Grou
 
 
 def _extreme(choose: Callable[..., tuple[object, str, TermValue]]) -> Callable[[GroupValues], TermValue | None]:
-    """MIN and MAX: one of the terms, as it is; of equal ones by their text."""
+    """MIN and MAX: one of the terms; of equal ones the least text."""
 
     def made(given: GroupValues) -> TermValue | None:
         known = [each for each in given if each is not None]
@@ -150,12 +148,12 @@ def _extreme(choose: Callable[..., tuple[object, str, TermValue]]) -> Callable[[
 
 
 def _sample(given: GroupValues) -> TermValue | None:
-    """The least by its text."""
+    """SAMPLE: the least by text."""
     return min((each for each in given if each is not None), key=term_text, default=None)
 
 
 def group_concat(given: GroupValues, separator: str) -> TermValue | None:
-    """The order of a group is nowhere said, so that only what is the same in any is known."""
+    """GROUP_CONCAT. The order of a group is not defined, so only results that are the same in any order are decided."""
     if any(each is None or each.family is Family.BLANK for each in given):
         return None
     found = [lexical_form(each) for each in given if each is not None]
@@ -179,16 +177,14 @@ def distinct_values(given: GroupValues) -> GroupValues:
     return [*{None if each is None else term_text(each): each for each in given}.values()]
 
 
-# Groups: GROUP BY and the set functions over each group.
-
 AggregateFunction: TypeAlias = Callable[[InterpreterRun, Sequence[Row]], TermValue | None]
-"""The value of a set function over the solutions of a group."""
+"""The value of an aggregate over the solutions of a group."""
 
 
 def group_solutions(
     slots: RowLayout, group: Group, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> OperatorFunction:
-    """One solution for each group, or, without keys, for all."""
+    """One solution for each group, or, without keys, one for all."""
     keys = [(slots.variable(name), value(each)) for name, each in group.keys]
     names = [*bound_variables(group.inner), *(name for name, _ in group.keys)]
     whole = [slots.variable(name) for name in names if not name.startswith(("_:", "."))]

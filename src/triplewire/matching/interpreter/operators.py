@@ -48,13 +48,12 @@ from triplewire.sparql.algebra import (
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
 
-# Joins of two lists of solutions, where neither side can go on from the other.
-
 
 def join_solutions(
     left: OperatorFunction, right: OperatorFunction, shared: Sequence[int], places: Sequence[int]
 ) -> OperatorFunction:
-    """All pairs of compatible solutions. `shared` are the places that both may bind, `places` all of the right."""
+    """All pairs of compatible solutions. `shared` are the slots that both sides may bind, `places` all slots of the
+    right side."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         ones = left(run, row)
@@ -74,7 +73,7 @@ def left_join_solutions(
     places: Sequence[int],
     tests: Sequence[TestFunction],
 ) -> OperatorFunction:
-    """Every solution of the left, with each compatible one of the right for which the tests hold, or alone."""
+    """Each solution of the left side, with each compatible one of the right side that passes the tests, or alone."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         ones = left(run, row)
@@ -90,7 +89,8 @@ def left_join_solutions(
 
 
 def subtract_solutions(left: OperatorFunction, right: OperatorFunction, shared: Sequence[int]) -> OperatorFunction:
-    """The solutions of the left with which none of the right is compatible and has a variable in common."""
+    """The solutions of the left side without those that are compatible and share a variable with one of the right
+    side."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         ones = left(run, row)
@@ -102,7 +102,7 @@ def subtract_solutions(left: OperatorFunction, right: OperatorFunction, shared: 
 
 
 def are_compatible(one: Row, other: Row, shared: Sequence[int]) -> bool:
-    """Do they agree on what both bind?"""
+    """Do they agree on the slots that both bind?"""
     for place in shared:
         here, there = one[place], other[place]
         if here is not None and there is not None and here != there:
@@ -128,11 +128,9 @@ _SERIALS = count()
 
 @dataclass(frozen=True)
 class OperatorCompiler:
-    """Makes the functions. Raises Unknown for what it does not know.
-
-    `stored` is said inside of GRAPH. Inside of EXISTS, what is `substituted` are the values of a solution; operators on
-    which it would make a difference when these are put in are not known there.
-    """
+    """Compiles operators. Raises NotInterpretable. `stored` is set inside GRAPH. Inside EXISTS, `substituted` are
+    the variables with values of the outer solution; operators for which substitution would make a difference are not
+    known there."""
 
     slots: RowLayout
     stored: bool = False
@@ -167,7 +165,7 @@ class OperatorCompiler:
         return self._alone(operator)
 
     def _alone(self, operator: Operator) -> OperatorFunction:
-        """What knows nothing of the values around it."""
+        """An operator that does not see the values around it."""
         if self.substituted:
             raise NotInterpretable(operator)
         match operator:
@@ -185,7 +183,7 @@ class OperatorCompiler:
         raise NotInterpretable(operator)
 
     def _join(self, left: Operator, right: Operator) -> OperatorFunction:
-        """One side goes on from each solution of the other where it may; otherwise both are held together."""
+        """Chain one side to each solution of the other if that is allowed, else join both."""
         if _can_chain(right):
             return _chain([self.made(left), self.made(right)])
         if _can_chain(left):
@@ -200,14 +198,14 @@ class OperatorCompiler:
         return left_join_solutions(first, second, *self._places(left, right), tests)
 
     def _places(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
-        """The variables that both may bind, and all of the right."""
+        """The variables that both sides may bind, and all of the right side."""
         names = bound_variables(right)
         shared = sorted(map(self.slots.variable, bound_variables(left) & names))
         return shared, sorted(map(self.slots.variable, names))
 
 
 def _can_chain(operator: Operator) -> bool:
-    """Is it the same whether a solution is put in before or held against it after?"""
+    """Is it the same to put a solution in before as to join with it after?"""
     match operator:
         case Basic() | Values() | Reach() | Bag():
             return True
@@ -223,7 +221,7 @@ def _can_chain(operator: Operator) -> bool:
 
 
 def _fresh_variable() -> Var:
-    """A variable that is nowhere else."""
+    """A variable that occurs nowhere else."""
     return Var(f".path{next(_SERIALS)}")
 
 
@@ -240,7 +238,7 @@ def _expand_negated(given: Reach, path: Negated) -> Operator:
 
 
 def _chain(operates: Sequence[OperatorFunction]) -> OperatorFunction:
-    """Each goes on from the solutions of the one before it."""
+    """Chain each operator to the solutions of the one before it."""
     if len(operates) == 1:
         return operates[0]
 
@@ -273,7 +271,7 @@ def _filter_by(operate: OperatorFunction, test: TestFunction) -> OperatorFunctio
 
 
 def _optional(left: OperatorFunction, right: OperatorFunction, tests: Sequence[TestFunction]) -> OperatorFunction:
-    """OPTIONAL, where the right goes on from each solution of the left."""
+    """OPTIONAL, with the right side chained to each solution of the left."""
     more = _filter_all(right, tests)
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
@@ -313,7 +311,7 @@ def _values(places: Sequence[int], stated: Sequence[Sequence[str | None]]) -> Op
 
 
 def _graph(operate: OperatorFunction, place: int) -> OperatorFunction:
-    """GRAPH: there is one, the event's own."""
+    """GRAPH: the event's own graph is the only one."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         rows, graph = [], run.event.graph

@@ -29,11 +29,11 @@ from triplewire.sparql.paths import evaluate_path
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
 Source: TypeAlias = Callable[[ParsedEvent], Sequence[Quad]]
-"""The quads that a pattern may take, by its predicate."""
+"""The quads that a pattern may match, by its predicate."""
 
 
 def quad_source(pattern: Pattern, *, stored: bool) -> Source:
-    """Where all triples are `stored` ones no header is among them."""
+    """The source of a pattern's quads; without headers if all triples must be `stored`."""
     if not isinstance(pattern.predicate, Const):
         return lambda event: event.quads
     term = pattern.predicate.term
@@ -67,7 +67,7 @@ def match_pattern(slots: RowLayout, pattern: Pattern, *, stored: bool) -> Operat
 
 
 def _match_any(source: Source, places: Sequence[int]) -> OperatorFunction:
-    """For predicates that are no constants, and for variables that come twice."""
+    """The general case: a predicate that is no constant, or a variable that occurs twice."""
 
     def scanned(run: InterpreterRun, row: Row) -> list[Row]:
         quads = source(run.event)
@@ -78,7 +78,7 @@ def _match_any(source: Source, places: Sequence[int]) -> OperatorFunction:
 
 
 def bind_terms(row: Row, places: Sequence[int], terms: Sequence[str | int]) -> Row | None:
-    """The solution with terms in these places; None where it has others there."""
+    """The solution with terms in these slots; None if it has others there."""
     made = row.copy()
     for place, term in zip(places, terms, strict=False):
         assert isinstance(term, str)
@@ -90,7 +90,7 @@ def bind_terms(row: Row, places: Sequence[int], terms: Sequence[str | int]) -> R
 
 
 def match_path(slots: RowLayout, given: Reach) -> OperatorFunction:
-    """Pairs of nodes between which a path leads, each once, for a path that repeats."""
+    """Pairs of nodes that a repeating path connects, each once."""
     path = given.path
     if not isinstance(path, Repeat) or given.graph is not None:
         raise NotInterpretable(given)
@@ -107,17 +107,15 @@ def match_path(slots: RowLayout, given: Reach) -> OperatorFunction:
     return reached
 
 
-# Conjunctions: patterns and filters, whose solutions are numbers of quads.
-
 Numbers: TypeAlias = tuple[int, ...]
 NumberedRows: TypeAlias = list[tuple[Row, Numbers]]
-"""Solutions, each with the numbers of the quads that its patterns took."""
+"""Solutions, each with the numbers of the quads that its patterns matched."""
 ConjunctionStep: TypeAlias = Callable[[InterpreterRun, NumberedRows], NumberedRows]
 
 
 def match_conjunction(slots: RowLayout, query: Conjunction) -> Callable[[InterpreterRun, Row], list[Numbers]]:
-    """The numbers of the quads of each solution, in ascending order. A filter is tried as soon as all that it speaks of
-    has a value."""
+    """The quad numbers of each solution, in ascending order. A filter is tested as soon as all its variables are
+    bound."""
     expressions = ExpressionCompiler(slots, _refuse)
     left = [(mentioned_variables(each), expressions.test(each)) for each in query.filters]
     steps, known = list[ConjunctionStep](), frozenset[str]()
@@ -185,14 +183,12 @@ def _graph_step(source: Source, places: Sequence[int], graph: int) -> Conjunctio
     return taking
 
 
-# Bags: all values of a predicate in one event together, paired one to one with the elements that are asked for.
-
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 Cells: TypeAlias = Mapping[str, Sequence[str]]
 
 
 def match_bag(slots: RowLayout, bag: Bag, tests: Sequence[TestFunction]) -> OperatorFunction:
-    """The solution that is given, if the bag is as it must be. `tests` are the conditions of its elements."""
+    """The given solution, if the bag fits. `tests` are the conditions of its elements."""
     if bag.predicate.term in HEADER_PREDICATES or mentioned_variables(bag):
         raise NotInterpretable(bag)
     predicate, place, size = bag.predicate.term, slots.variable(bag.member), len(tests)
@@ -213,7 +209,7 @@ def match_bag(slots: RowLayout, bag: Bag, tests: Sequence[TestFunction]) -> Oper
 
 
 def bag_members(run: InterpreterRun, predicate: str) -> list[str]:
-    """The objects of a predicate, once for each triple, with the members of those that are lists in their places."""
+    """The objects of a predicate, once for each triple, with the members of lists in place of the lists."""
     objects = [quad[2] for quad in run.event.by.get(predicate, ())]
     if _FIRST not in run.event.by:
         return [each for each in objects if each != _NIL]
@@ -222,7 +218,7 @@ def bag_members(run: InterpreterRun, predicate: str) -> list[str]:
 
 
 def _cells(run: InterpreterRun, predicate: str) -> dict[str, list[str]]:
-    """What each cell holds, or is followed by."""
+    """The first or rest of each list cell."""
     quads = run.event.by.get(predicate, ())
     run.spend(len(quads))
     found = dict[str, list[str]]()
@@ -232,7 +228,8 @@ def _cells(run: InterpreterRun, predicate: str) -> dict[str, list[str]]:
 
 
 def _list_members(run: InterpreterRun, start: str, holds: Cells, leads: Cells) -> list[str]:
-    """What a cell holds, and all those to which it leads, each of these once; what is no cell by itself."""
+    """The members of a list and of all cells that it leads to, each cell once; a term that is no cell stands for
+    itself."""
     cells, edge = dict[str, None](), [start]
     while edge:
         onward = [each for cell in edge for each in leads.get(cell, ())]
@@ -247,7 +244,7 @@ def _list_members(run: InterpreterRun, start: str, holds: Cells, leads: Cells) -
 def _masks(
     run: InterpreterRun, row: Row, place: int, values: Sequence[str], tests: Sequence[TestFunction]
 ) -> list[int]:
-    """For each value a bit for each element that it may be paired with."""
+    """For each value, a bit for each element that it can be paired with."""
     bits, made, known = [(1 << at, test) for at, test in enumerate(tests)], row.copy(), dict[str, int]()
     for value in values:
         if value not in known:
@@ -257,17 +254,18 @@ def _masks(
 
 
 def _transpose(masks: Sequence[int], size: int) -> list[int]:
-    """For each element a bit for each value."""
+    """For each element, a bit for each value."""
     return [sum([1 << at for at, mask in enumerate(masks) if mask >> element & 1]) for element in range(size)]
 
 
 def has_pairing(masks: Sequence[int]) -> bool:
-    """Whether each can have a bit of its own, by augmenting paths. There are as many at most as a filter has elements,
-    so that paths are short."""
+    """Can each mask have a bit of its own? By augmenting paths, which are short: there are at most as many masks as
+    a filter has elements."""
     owners = dict[int, int]()
 
     def placed(at: int, free: int) -> int:
-        """Place one, and what has to give way, on bits that are still free to try; which of them are left, or -1."""
+        """Give one mask a bit of those still free to try, moving others if needed. Return the bits left to try, or
+        -1."""
         while wanted := masks[at] & free:
             bit = wanted & -wanted
             free ^= bit

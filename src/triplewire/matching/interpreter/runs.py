@@ -17,8 +17,6 @@ from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import HEADER_PREDICATES, Const, Expression, Extend, Group, Node, Param, Var
 from triplewire.sparql.traversal import iterate_parts
 
-# Events as they are looked at one by one: taken apart once, for all subscriptions.
-
 Quad: TypeAlias = tuple[str, str, str, int]
 """Subject, predicate, object, and its number."""
 
@@ -26,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ParsedEvent:
-    """One event, given as a row of an `ENTRIES` table. Not safe for threads: what is asked for is kept."""
+    """One event, given as a row of an `ENTRIES` table, parsed on demand and cached. Not thread-safe."""
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self._entry = entry
@@ -35,13 +33,13 @@ class ParsedEvent:
         lines = entry["text"].split("\n")
         self.quads: list[Quad] = [(*_triple(line), number) for number, line in enumerate(lines)]
         self.whole = len(set(lines)) == len(lines)
-        """Whether no triple comes twice: otherwise solutions would be counted in another way."""
+        """Whether no triple occurs twice; duplicates would change the number of solutions."""
         self.by: dict[str, list[Quad]] = {}
         for quad in self.quads:
             self.by.setdefault(quad[1], []).append(quad)
 
     def header(self, predicate: str) -> Sequence[Quad]:
-        """The triple that is made of a header, if the event has it."""
+        """The triple of a header, if the event has it."""
         if predicate not in self._headers:
             self._headers[predicate] = self._headed(predicate)
         return self._headers[predicate]
@@ -71,7 +69,7 @@ def _name(value: str) -> str:
 
 
 def _moment(microseconds: int) -> str:
-    """As DuckDB writes it: a fraction without zeros at its end."""
+    """The form in which DuckDB writes an instant: a fraction without trailing zeros."""
     try:
         at = _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError as error:
@@ -80,22 +78,18 @@ def _moment(microseconds: int) -> str:
     return f'"{written.rstrip("0") if "." in written else written}Z"^^<{XSD}dateTime>'
 
 
-# A solution is a list of terms: one place for each variable, None where it has no value, and one for each constant, so
-# that patterns and expressions need not tell them apart. Lists are never changed once they are handed on.
-
 Row: TypeAlias = list[str | None]
 
 
 class OntologyFacts(Protocol):
-    """What ontologies say."""
+    """Look-up of ontology facts."""
 
     def say(self, relation: str, lower: str, upper: str) -> bool:
-        """Whether two terms are in a relation, or in that of a property."""
+        """Are two terms in a relation, or in that of a property?"""
 
 
 class InterpreterRun:
-    """The event, the steps that are left, what ontologies say if that is known, and the numbers that were computed and
-    written, by their text."""
+    """One event, the steps that are left, the ontologies if they are known, and the computed numbers by their text."""
 
     __slots__ = ("event", "left", "made", "ontologies")
 
@@ -127,23 +121,23 @@ class InterpreterRun:
 
 
 OperatorFunction: TypeAlias = Callable[[InterpreterRun, Row], list[Row]]
-"""The solutions of an operator that are compatible with one that is given, each with what that binds."""
+"""The solutions of an operator that are compatible with a given one, each with its bindings."""
 ExpressionFunction: TypeAlias = Callable[[InterpreterRun, Row], TermValue | None]
 """The value of an expression; None is an error."""
 TestFunction: TypeAlias = Callable[[InterpreterRun, Row], bool | None]
 
 
 class NotInterpretable(Exception):
-    """A query that has parts which are not known here."""
+    """The query has parts that the interpreter does not know."""
 
 
 @dataclass
 class RowLayout:
-    """Where variables and constants lie in a solution."""
+    """The slots of variables and constants in a solution."""
 
     places: dict[Var | Const | Param, int] = field(default_factory=dict)
     made: frozenset[str] = frozenset()
-    """Variables that may hold what was computed."""
+    """Variables that may hold computed values."""
 
     @classmethod
     def of(cls, query: object) -> RowLayout:
@@ -156,7 +150,7 @@ class RowLayout:
         return cls(made=frozenset(names))
 
     def place(self, node: Node) -> int:
-        """A parameter is the same whatever family it is known to be of."""
+        """The slot of a node. A parameter has the same slot whatever its family."""
         key = Param(node.index) if isinstance(node, Param) else node
         return self.places.setdefault(key, len(self.places))
 
@@ -170,7 +164,7 @@ class RowLayout:
 
 
 class InitialRows:
-    """The empty solution, with the constants in their places. Made when all places are known."""
+    """The empty solution with the constants in their slots. Made when all slots are known."""
 
     def __init__(self, slots: RowLayout) -> None:
         self._empty: Row = [each.term if isinstance(each, Const) else None for each in slots.places]

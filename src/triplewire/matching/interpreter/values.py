@@ -1,6 +1,6 @@
 """Term values: a term, or a computed value, as the interpreter sees it.
 
-Only terms of plain form are parsed, those that Python and DuckDB read in the same way. Of any other only the kind is
+Only terms of plain form are parsed, those that Python and DuckDB read in the same way. Only the kind of any other is
 known, and an operation that needs more raises `Undecided`.
 """
 
@@ -20,12 +20,12 @@ WHOLE, DECIMAL, DOUBLE = 1, 2, 4
 """The ranks of numbers: integer, decimal, double."""
 
 _KNOWN_TERMS = 16_384
-"""Terms whose facts are kept, some 10 MB: they are the constants of subscriptions more than the terms of events."""
+"""Terms whose values are cached, some 10 MB: constants of subscriptions rather than terms of events."""
 _SHORT = 200
-"""Characters of a term whose facts are kept."""
+"""The longest term whose value is cached, in characters."""
 
 _DIGITS = 15
-"""Exact numbers of no more digits are told apart by doubles."""
+"""Exact numbers with at most so many digits are told apart by doubles."""
 INTEGER = re.compile(r"-?[0-9]{1,15}")
 FRACTION = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 FLOATING = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
@@ -39,27 +39,27 @@ _EPOCH, _EPOCH_THERE = datetime(1970, 1, 1), datetime.fromisoformat("1970-01-01T
 
 
 class Undecided(Exception):
-    """It takes more than is surely known here."""
+    """The interpreter cannot decide this with certainty."""
 
 
 class TermValue(NamedTuple):
-    """`family` is None for a literal of which no more is known. `lexical` is what STR gives, None where that is not
-    known."""
+    """The value of a term. `family` is None for a literal that is not interpreted. `lexical` is the result of STR,
+    None if that is not known."""
 
     family: Family | None
     text: str | None = None
-    """The term; None for a value that was computed."""
+    """The term; None for a computed value."""
     lexical: str | None = None
     tag: str | None = None
-    """The language of a tagged literal."""
+    """The language tag."""
     number: float = 0.0
     exact: Decimal | None = None
     rank: int = 0
     rough: bool = False
-    """The double of a number may be off in its last digits."""
+    """Whether the double of a number may be off in its last digits."""
     truth: bool = False
-    """Of a boolean its value; of a date or time whether it names its zone; of any other literal whether it claims to be
-    a number or a boolean and is none."""
+    """For a boolean, its value; for a date or time, whether it has a zone; for another literal, whether its datatype
+    is a number or a boolean and its text is not."""
     time: int = 0
     datatype: str | None = None
 
@@ -69,7 +69,7 @@ FALSE = TermValue(Family.BOOLEAN, f'"false"^^<{XSD}boolean>', "false", datatype=
 
 
 def parse_term(term: str) -> TermValue:
-    """What is known of a term in canonical text."""
+    """Parse a term in canonical text."""
     return _cached_term(term) if len(term) <= _SHORT else _parse_term(term)
 
 
@@ -99,7 +99,7 @@ def term_text(given: TermValue) -> str:
 
 
 def computed_text(given: TermValue) -> str:
-    """The text of a value that was computed, as the evaluator writes it."""
+    """The text of a computed value, as the evaluator writes it."""
     if given.family is Family.STRING or given.family is Family.TAGGED:
         return _quote(lexical_form(given), given.tag)
     if given.family is Family.EXACT:
@@ -111,7 +111,7 @@ def computed_text(given: TermValue) -> str:
 
 
 def lexical_form(given: TermValue) -> str:
-    """What STR gives of a literal or an IRI."""
+    """The result of STR for a literal or an IRI."""
     if given.lexical is not None:
         return given.lexical
     if given.text is None:
@@ -120,13 +120,13 @@ def lexical_form(given: TermValue) -> str:
 
 
 def string_value(lexical: str, tag: str | None = None) -> TermValue:
-    """A string that was computed."""
+    """A computed string."""
     family, datatype = (Family.STRING, XSD_STRING) if tag is None else (Family.TAGGED, RDF_LANG_STRING)
     return TermValue(family, None, lexical, tag, datatype=datatype)
 
 
 def boolean_value(value: bool | None) -> TermValue | None:
-    """None is an error."""
+    """A computed boolean; None is an error."""
     return None if value is None else TRUE if value else FALSE
 
 
@@ -159,7 +159,8 @@ def _parse_exact(term: str, lexical: str, datatype: str, rank: int) -> TermValue
 
 
 def _ill_typed(term: str, lexical: str, datatype: str) -> TermValue:
-    """Not of plain form; what has no digit at all is surely no number and no time, unless it is a word for one."""
+    """A literal that is not of plain form. Without any digit it is surely no number and no time, unless it is a word
+    for one."""
     if any(each.isdigit() for each in lexical) or lexical.strip("+-").lower() in ("inf", "infinity", "nan"):
         return TermValue(None, term, lexical, datatype=datatype)
     return _other(term, lexical, datatype)
@@ -184,7 +185,7 @@ def _parse_date(term: str, lexical: str, datatype: str) -> TermValue | None:
 
 
 def _parse_time(family: Family, term: str, lexical: str, datatype: str, zoned: bool) -> TermValue | None:
-    """Between the years 1 and 9999, at an hour that there is."""
+    """Parse a time between the years 1 and 9999, with a valid hour."""
     try:
         found = datetime.fromisoformat(
             lexical if family is Family.DATETIME else f"{lexical[:10]}T00:00:00{lexical[10:]}"
@@ -206,7 +207,7 @@ def _quote(lexical: str, tag: str | None) -> str:
 
 
 def _digits(exact: Decimal | None) -> str:
-    """Without zeros after the last digit, as many of them as there are before the point."""
+    """The number without exponent and trailing zeros. Undecided if it is not known exactly."""
     if exact is None:
         raise Undecided
     written = format(exact, "f")
