@@ -119,7 +119,7 @@ def test_answers_are_those_of_the_experiment_and_little_is_read(
     assert len(found) == count
     assert found == asked(oracle, PREFIXES + text)
     assert 0 < len(duck.scanned(compiled, lake).files) <= share * len(lake.files)
-    assert found == rows(duck, replace(compiled, readings=()), lake)
+    assert found == rows(duck, replace(compiled, scan_predicates=()), lake)
 
 
 def rows(duck: DuckDbEngine, compiled: CompiledQuery, lake: Snapshot) -> set[tuple[str, ...]]:

@@ -112,7 +112,7 @@ def test_files_that_hold_nothing_for_it_are_not_read(
     read = {number for numbers in duck.scanned(compiled, lake).scans.values() for number in numbers}
     if known or "GRAPH ?e" not in text:
         assert read == CASES[text]
-    assert rows(duck, compiled, lake) == rows(duck, replace(compiled, readings=()), lake)
+    assert rows(duck, compiled, lake) == rows(duck, replace(compiled, scan_predicates=()), lake)
 
 
 def rows(duck: DuckDbEngine, compiled: CompiledQuery, lake: Snapshot) -> list[str]:
@@ -137,7 +137,7 @@ def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path, monkeypatch: pyt
     duck = DuckDbEngine(tmp_path)
     text = "SELECT ?s { ?e tw:stream 'readings' . GRAPH ?e { ?s :v ?o } FILTER(?s = :a) }"
     compiled = compile_query(parse_query(PREFIXES + text), "duckdb", duck.statistics(snapshot))
-    assert rows(duck, compiled, snapshot) == rows(duck, replace(compiled, readings=()), snapshot)
+    assert rows(duck, compiled, snapshot) == rows(duck, replace(compiled, scan_predicates=()), snapshot)
     assert not duck.statistics(snapshot).single
 
 

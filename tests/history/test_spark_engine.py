@@ -79,7 +79,7 @@ def test_a_query_reads_the_files_that_it_needs(
     placed, scanned = query_engine.prune_query(session, compiled, lake)
     assert set(query_engine.run_query(session, placed).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
     assert len(scanned.files) == files
-    whole, _ = query_engine.prune_query(session, replace(compiled, readings=()), lake)
+    whole, _ = query_engine.prune_query(session, replace(compiled, scan_predicates=()), lake)
     assert set(query_engine.run_query(session, whole).column("v0").to_pylist()) == {f"<urn:{name}>" for name in found}
 
 

@@ -77,7 +77,7 @@ def test_what_is_known_of_the_lake_is_not_believed_of_windows() -> None:
 
 def test_scans_of_windows_are_no_readings_of_the_lake() -> None:
     registration = panes().registration(JOINED)
-    (reading,) = compile_windows(registration, "duckdb").readings
+    (reading,) = compile_windows(registration, "duckdb").scan_predicates
     assert reading.relation == "quads"
 
 

@@ -103,7 +103,7 @@ class ZoneMaps:
 
     def within(self, reading: ScanPredicate) -> frozenset[int]:
         """The numbers of the files that a scan has to read."""
-        return frozenset[int]().union(*map(self._within, reading.ways))
+        return frozenset[int]().union(*map(self._within, reading.alternatives))
 
     def spans(self, numbers: Set[int], column: str) -> ColumnSpans | None:
         """Where the values of a column lie in these files. None where that is not known of all of them."""
@@ -293,7 +293,7 @@ class ScanRewriter:
 
     def pruned(self, compiled: CompiledQuery) -> tuple[CompiledQuery, ScannedFiles]:
         """The same query, and what it reads."""
-        chosen = prune_joins(compiled.readings, self.ranges)
+        chosen = prune_joins(compiled.scan_predicates, self.ranges)
         steps = tuple(
             replace(step, sql=self._written(step.sql, chosen), following=self._written(step.following, chosen))
             for step in compiled.steps

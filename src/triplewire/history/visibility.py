@@ -73,12 +73,12 @@ class VisibleRelations:
 
 def narrow_to_visible(compiled: CompiledQuery, sight: Visibility) -> CompiledQuery:
     """The query, with what the sight says of the rows that its scans can use."""
-    return replace(compiled, readings=tuple(_narrow_scan(each, sight) for each in compiled.readings))
+    return replace(compiled, scan_predicates=tuple(_narrow_scan(each, sight) for each in compiled.scan_predicates))
 
 
 def _narrow_scan(reading: ScanPredicate, sight: Visibility) -> ScanPredicate:
     known = tuple(visibility_bounds(sight, reading.relation))
-    return replace(reading, ways=tuple((*way, *known) for way in reading.ways)) if known else reading
+    return replace(reading, alternatives=tuple((*way, *known) for way in reading.alternatives)) if known else reading
 
 
 def hidden_instances_query(sight: Visibility, dialect: Dialect) -> CompiledQuery | None:
@@ -86,7 +86,7 @@ def hidden_instances_query(sight: Visibility, dialect: Dialect) -> CompiledQuery
     found = hidden_instances(sight)
     if found is None:
         return None
-    return CompiledQuery("select", (), to_sql(found, dialect), readings=find_scan_predicates((found,)))
+    return CompiledQuery("select", (), to_sql(found, dialect), scan_predicates=find_scan_predicates((found,)))
 
 
 def visible_scan(sight: Visibility) -> ScanPredicate:

@@ -97,7 +97,7 @@ class FlatQuery:
     def then(self, *steps: RowStep) -> FlatQuery:
         return replace(self, steps=(*self.steps, *steps))
 
-    def renamed(self, old: str, new: str) -> FlatQuery:
+    def rename(self, old: str, new: str) -> FlatQuery:
         """Rename a variable that a step binds."""
         return replace(self, steps=tuple(_renamed(each, old, new) for each in self.steps))
 
@@ -108,17 +108,17 @@ class Flattener:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def expanded(self, reach: Reach) -> Operator:
+    def expand(self, reach: Reach) -> Operator:
         """Translate a sequence path into patterns."""
         return translate_path(reach, self._fresh)
 
-    def filtered(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
+    def filter(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
         return inner.then(*(Check(_scoped(each, inner.scope)) for each in conjuncts(*conditions)))
 
-    def extended(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
+    def extend(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
         return inner.then(Bind(name, _scoped(expression, inner.scope)))
 
-    def stated(self, values: Values) -> FlatQuery | None:
+    def values(self, values: Values) -> FlatQuery | None:
         """Flatten VALUES. One row is like a BIND of each variable. If there are several, at most one may agree with any
         solution: None if that is not certain, if there is no row, or if there are too many."""
         if len(values.rows) == 1:
@@ -127,7 +127,7 @@ class Flattener:
         distinct = len(set(values.rows)) == len(values.rows) and not any(None in row for row in values.rows)
         return FlatQuery(tables=(values,)) if distinct and 0 < len(values.rows) <= _MOST_VALUES_ROWS else None
 
-    def joined(self, left: FlatQuery, right: FlatQuery) -> FlatQuery:
+    def join(self, left: FlatQuery, right: FlatQuery) -> FlatQuery:
         """Join two groups on the variables that both bind."""
         compared: list[RowStep] = []
         for name in sorted((left.made & right.scope) | (right.made & left.scope)):
@@ -145,7 +145,7 @@ class Flattener:
         if name not in flat.made:
             return flat, name
         new = self._fresh().name
-        return flat.renamed(name, new), new
+        return flat.rename(name, new), new
 
     def _fresh(self) -> Var:
         return Var(f".u{next(self._numbers)}")
@@ -247,8 +247,8 @@ def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
 
     Raises Unsupported for anything but a conjunction, naming the construct, and, for a registration, its position.
     """
-    query, marks = (asked.query, asked.marks) if isinstance(asked, Registration) else (asked, ())
-    split = _Decomposer(marks)
+    query, spans = (asked.query, asked.spans) if isinstance(asked, Registration) else (asked, ())
+    split = _Decomposer(spans)
     form = _FORMS.get(query.form)
     if form is None:
         split.refuse(query.form.upper())
@@ -268,12 +268,12 @@ def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
 class _Decomposer:
     """A decomposition of one query; raises Unsupported for what it cannot decompose."""
 
-    def __init__(self, marks: Iterable[SourceSpan]) -> None:
-        self._marks = tuple(marks)
-        self._flattening = Flattener()
+    def __init__(self, spans: Iterable[SourceSpan]) -> None:
+        self._spans = tuple(spans)
+        self._flattener = Flattener()
 
     def refuse(self, construct: str) -> NoReturn:
-        raise unsupported(construct, self._marks, WINDOW_HINT)
+        raise unsupported(construct, self._spans, WINDOW_HINT)
 
     def check_modifiers(self, select: Select) -> None:
         for given, construct in (
@@ -290,15 +290,15 @@ class _Decomposer:
                 return FlatQuery(self._stored(patterns))
             case Reach():
                 self._check_path(operator.path)
-                return self.flat(self._flattening.expanded(operator))
+                return self.flat(self._flattener.expand(operator))
             case Join(left, right):
-                return self._flattening.joined(self.flat(left), self.flat(right))
+                return self._flattener.join(self.flat(left), self.flat(right))
             case Filter(inner, conditions):
-                return self._flattening.filtered(self.flat(inner), map(self._plain, conditions))
+                return self._flattener.filter(self.flat(inner), map(self._plain, conditions))
             case Extend(inner, name, expression):
-                return self._flattening.extended(self.flat(inner), name, self._plain(expression))
+                return self._flattener.extend(self.flat(inner), name, self._plain(expression))
             case Values():
-                found = self._flattening.stated(operator)
+                found = self._flattener.values(operator)
                 return self.refuse("VALUES") if found is None else found
             case Group(_, keys, aggregates):
                 self.refuse("GROUP BY" if keys else f"aggregate {_first(aggregates).op.upper()}")

@@ -68,7 +68,7 @@ class SqlTemplate:
 
     pieces: tuple[str, ...]
 
-    def filled(self, fillings: dict[str, str]) -> str:
+    def fill(self, fillings: dict[str, str]) -> str:
         filled = list(self.pieces)
         filled[1::2] = [f"'{fillings[name]}'" for name in self.pieces[1::2]]
         return "".join(filled)
@@ -192,7 +192,7 @@ class CompiledQuery:
     projection: tuple[str, ...]
     sql: str
     steps: tuple[PreparationStep, ...] = ()
-    readings: tuple[ScanPredicate, ...] = ()
+    scan_predicates: tuple[ScanPredicate, ...] = ()
     """The rows that each scan can use. A scan that is not listed can use any."""
 
 
@@ -217,8 +217,8 @@ def compile_query(
     found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady, windows)
     if sql is None:
         return compile_uncached(query, dialect, known, datetime.now(UTC), steady=steady, windows=windows)
-    read = tuple(each.filled(lifted.fillings) for each in found.readings)
-    return replace(found, sql=sql.filled(lifted.fillings), readings=read)
+    read = tuple(each.fill(lifted.fillings) for each in found.scan_predicates)
+    return replace(found, sql=sql.fill(lifted.fillings), scan_predicates=read)
 
 
 @lru_cache(maxsize=512)
@@ -246,7 +246,7 @@ def compile_uncached(
     read = find_scan_predicates((main, *named.values()), single=known.single)
     if dialect == "duckdb":
         return CompiledQuery(
-            query.form, query.projection, to_sql(with_definitions(main, named), dialect), readings=read
+            query.form, query.projection, to_sql(with_definitions(main, named), dialect), scan_predicates=read
         )
     steps, rest = _preparation_steps(build, named)
     return CompiledQuery(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps, read)

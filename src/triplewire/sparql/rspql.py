@@ -31,7 +31,7 @@ class Registration:
     windows: tuple[WindowClause, ...] = ()
     name: str | None = None
     report: ReportStrategy | None = None
-    marks: tuple[SourceSpan, ...] = field(default=(), compare=False, repr=False)
+    spans: tuple[SourceSpan, ...] = field(default=(), compare=False, repr=False)
     """The positions of its constructs, for refusals after parsing."""
 
 
@@ -61,10 +61,10 @@ def _parse(text: str) -> Registration:
     query = finish_query(cursor)
     found = _declared_windows(cursor, windows)
     if not found and report is not None:
-        raise cursor.wrong(_WINDOWED, start)
+        raise cursor.syntax_error(_WINDOWED, start)
     if found and query.form not in ("select", "construct"):
         raise _no_stream(cursor, form)
-    return Registration(query, found, name, report or (ReportStrategy.ALL if found else None), cursor.marks)
+    return Registration(query, found, name, report or (ReportStrategy.ALL if found else None), cursor.spans)
 
 
 def _head(cursor: Cursor) -> tuple[ReportStrategy, str]:
@@ -78,7 +78,7 @@ def _head(cursor: Cursor) -> tuple[ReportStrategy, str]:
 def _declared_windows(cursor: Cursor, windows: WindowDeclarations) -> tuple[WindowClause, ...]:
     for name, (token, _) in windows.declared.items():
         if name not in windows.used:
-            raise cursor.wrong(f"a window that is used, as in `WINDOW {token.text} {{ ... }}`", token)
+            raise cursor.syntax_error(f"a window that is used, as in `WINDOW {token.text} {{ ... }}`", token)
     return tuple(clause for _, clause in windows.declared.values())
 
 

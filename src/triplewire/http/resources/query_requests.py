@@ -257,7 +257,7 @@ def _unsupported_word(text: str, word: str, hint: str) -> Unsupported:
     known = (each for each in source.tokens() if each.text.lower().lstrip("?$") == word.lower().lstrip("?"))
     offset = next((each.offset for each in known), 0)
     construct = word.upper() if word.isalpha() else word
-    return Unsupported(construct, place=source.place(offset), hint=hint, excerpt=source.excerpt(offset))
+    return Unsupported(construct, place=source.position(offset), hint=hint, excerpt=source.excerpt(offset))
 
 
 # Windows: queries that have some, before they are registered.
@@ -272,7 +272,7 @@ def plan_registration(text: str, registration: Registration) -> WindowPlan:
     except Unsupported as error:
         if error.place is not None:
             raise
-        raise unsupported(f"function {error.construct}", registration.marks, str(error)) from None
+        raise unsupported(f"function {error.construct}", registration.spans, str(error)) from None
 
 
 def check_static_data(text: str, dataset: Dataset, registry: Registry, published: Callable[[str], bool]) -> None:
@@ -304,4 +304,4 @@ def error_at_word(text: str, message: str, is_it: Callable[[Token, Token], bool]
     offset = next((token.offset for before, token in pairwise(source.tokens()) if is_it(before, token)), None)
     if offset is None:
         return InvalidField("query", message)
-    return InvalidField("query", message, place=source.place(offset), excerpt=source.excerpt(offset))
+    return InvalidField("query", message, place=source.position(offset), excerpt=source.excerpt(offset))

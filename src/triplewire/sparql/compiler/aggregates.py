@@ -75,15 +75,15 @@ class _Rows:
     among: Sql
     steady: bool = False
 
-    def only(self, sql: Sql) -> Sql:
+    def keep(self, sql: Sql) -> Sql:
         return case((self.among, sql))
 
     def all(self) -> Sql:
-        return exp.Count(this=exp.Star() if is_true(self.among) else self.only(number(1)))
+        return exp.Count(this=exp.Star() if is_true(self.among) else self.keep(number(1)))
 
-    def of(self, sql: Sql) -> Sql:
+    def count_bound(self, sql: Sql) -> Sql:
         """Count the values that are not NULL."""
-        return number(0) if is_null(sql) else exp.Count(this=self.only(sql))
+        return number(0) if is_null(sql) else exp.Count(this=self.keep(sql))
 
     def count(self, value: Value) -> Sql:
         if is_true(value.bound()):
@@ -102,7 +102,7 @@ class SumValue(ComputedNumber):
     floating: Sql = field(default_factory=null)
 
     def _digits(self, name: str) -> Sql:
-        return ComputedNumber(self.made_rank, self.made_exact, self.floating, self.families)._digits(name)
+        return ComputedNumber(self.rank_sql, self.exact_sql, self.floating, self.families)._digits(name)
 
 
 def _numeric(op: str, value: Value, rows: _Rows) -> Value:
@@ -120,7 +120,7 @@ def _check_numeric(value: Value, rows: _Rows, made: Sql) -> Sql:
     """Make the result an error if a value of the group is no number."""
     if is_null(made) or (value.families <= NUMERIC and is_true(value.bound())):
         return made
-    return case((equal(rows.of(value.number()), rows.all()), made))
+    return case((equal(rows.count_bound(value.number()), rows.all()), made))
 
 
 def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
@@ -154,9 +154,9 @@ def _exact(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
     zero = cast(number(0), DECIMAL)
     if Family.EXACT not in value.families:
         return zero
-    total = call("TW_SUM", rows.only(_digits(value)))
+    total = call("TW_SUM", rows.keep(_digits(value)))
     # a number with more digits than are held makes no exact sum
-    complete = equal(rows.of(_digits(value)), count)
+    complete = equal(rows.count_bound(_digits(value)), count)
     made = call("TW_MEAN", total, count) if op == "avg" else total
     return case((equal(count, number(0)), zero), (complete, made))
 
@@ -167,7 +167,7 @@ def _digits(value: Value) -> Sql:
         return value.exact()
     names = [text(XSD + name) for name in ("double", "float")]
     floating = exp.In(this=value.facet("datatype"), expressions=names)
-    inner = value.narrowed(Family.EXACT).exact()
+    inner = value.narrow(Family.EXACT).exact()
     return case((every(present(value.number()), exp.Not(this=floating)), inner))
 
 
@@ -175,7 +175,7 @@ def _floating(op: str, value: Value, rows: _Rows, rank: Sql) -> Sql:
     if not value.families & _FLOATING:
         return null()
     name = op.upper()
-    made = call(f"TW_{name}_STEADY" if rows.steady else name, rows.only(value.number()))
+    made = call(f"TW_{name}_STEADY" if rows.steady else name, rows.keep(value.number()))
     if Family.FLOAT not in value.families:
         return made
     return case((equal(rank, number(3)), cast(try_cast(made, FLOAT), DOUBLE)), default=made)
@@ -186,8 +186,8 @@ def _group_concat(value: Value, separator: str, rows: _Rows) -> Value:
     if is_null(strings):
         return ComputedString(case((equal(rows.all(), number(0)), text(""))))
     name = "TW_JOINED_STEADY" if rows.steady else "TW_JOINED"
-    joined = coalesce(call(name, rows.only(strings), text(separator)), text(""))
-    return ComputedString(case((equal(rows.of(strings), rows.all()), joined)))
+    joined = coalesce(call(name, rows.keep(strings), text(separator)), text(""))
+    return ComputedString(case((equal(rows.count_bound(strings), rows.all()), joined)))
 
 
 def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
@@ -204,7 +204,7 @@ def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
         return sql if is_null(sql) else case((right, call(best, sql, taken)))
 
     return DerivedTerm(
-        families=value.families, made=made(value.text()), made_facet=lambda name: made(facet_of(value, name))
+        families=value.families, made=made(value.text()), facet_sql=lambda name: made(facet_of(value, name))
     )
 
 
@@ -220,7 +220,7 @@ def compile_group(context: Context, group: Group) -> Relation:
     counted = any(each.op not in _UNTOUCHED for _, each in group.aggregates)
     inner = replace(context, counted=counted).compile(group.inner)
     arguments = {name: f".a{name}" for name, each in group.aggregates if each.argument is not None}
-    relation = context.build.settled(inner)
+    relation = context.build.settle(inner)
     for name, key in group.keys:
         relation = extend_relation(context, relation, name, key)
     for name, each in group.aggregates:
@@ -228,7 +228,7 @@ def compile_group(context: Context, group: Group) -> Relation:
             relation = extend_relation(context, relation, arguments[name], each.argument)
     relation = relation if group.keys else _with_empty(context, relation)
     flags = _firsts(relation, group, arguments)
-    relation = context.build.closed(relation.having(**flags) if flags else relation)
+    relation = context.build.close(relation.with_values(**flags) if flags else relation)
     return _close_group(context, relation, group, arguments)
 
 
@@ -236,8 +236,8 @@ def _with_empty(context: Context, relation: Relation) -> Relation:
     """Add an empty row for each row of the frame: without keys there is a group even if there is no solution."""
     if not (context.frame or context.graph is not None):
         return relation
-    marked = relation.having(**{_ROW: ConstantValue(parse_constant('"1"'))})
-    return left_join(context, match_patterns(context, ()), context.build.closed(marked, constants=False), ())
+    marked = relation.with_values(**{_ROW: ConstantValue(parse_constant('"1"'))})
+    return left_join(context, match_patterns(context, ()), context.build.close(marked, constants=False), ())
 
 
 def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> dict[str, Value]:
@@ -284,7 +284,7 @@ def _close_group(context: Context, relation: Relation, group: Group, arguments: 
     texts = [value.text() for value in keys.values() if not isinstance(value, ConstantValue)]
     by = [*(each for each in texts if not is_null(each)), *relation.keys.values()]
 
-    found = context.build.closed(replace(relation, values=values, rows="set"), _grouping(by, bool(group.keys)))
+    found = context.build.close(replace(relation, values=values, rows="set"), _grouping(by, bool(group.keys)))
     return join_relations(context, context.start(), found) if context.frame else found
 
 

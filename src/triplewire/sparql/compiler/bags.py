@@ -147,9 +147,9 @@ def compile_bag(context: Context, bag: Bag) -> Relation:
     met = equal(column(alias, "position"), relation.keys["position"])
     name, member = define_members(context.build, bag.predicate.term, alias)
     relation = replace(relation, sources=(*relation.sources, JoinedSource(TableSource(name, alias)))).where(met)
-    relation = relation.having(**{bag.member: member})
-    masked = relation.having(**{_MASK: SqlValue(_mask(context, relation, bag))})
-    return _group_masks(context, context.build.closed(masked.only([_MASK])), bag)
+    relation = relation.with_values(**{bag.member: member})
+    masked = relation.with_values(**{_MASK: SqlValue(_mask(context, relation, bag))})
+    return _group_masks(context, context.build.close(masked.project([_MASK])), bag)
 
 
 def _mask(context: Context, relation: Relation, bag: Bag) -> Sql:
@@ -167,7 +167,7 @@ def _group_masks(context: Context, relation: Relation, bag: Bag) -> Relation:
     def grouping(grouped: Relation, columns: OutputColumns) -> exp.Query:
         return render_select(grouped, columns).group_by(*by, copy=False).having(condition, copy=False)
 
-    return context.build.closed(replace(relation, values={}, rows="set"), grouping)
+    return context.build.close(replace(relation, values={}, rows="set"), grouping)
 
 
 def _condition(bag: Bag, mask: Sql) -> Sql:

@@ -178,7 +178,7 @@ def _temporal(name: str, family: Family, value: Value, other: Family, converted:
 
 
 def _derived(made: Sql, families: frozenset[Family], bind: BindSql) -> Value:
-    return DerivedTerm(families=families, made=made, made_facet=lambda name: bind(facets_of(made, [name])[name]))
+    return DerivedTerm(families=families, made=made, facet_sql=lambda name: bind(facets_of(made, [name])[name]))
 
 
 def strdt(bind: BindSql, value: Value, datatype: Value) -> Value:
@@ -186,7 +186,7 @@ def strdt(bind: BindSql, value: Value, datatype: Value) -> Value:
     lexical = plain_string(value, bind)
     if Family.IRI not in datatype.families or is_null(lexical):
         return Value()
-    name = bind(case((datatype.among(Family.IRI), datatype.narrowed(Family.IRI).string())))
+    name = bind(case((datatype.among(Family.IRI), datatype.narrow(Family.IRI).string())))
     if isinstance(datatype, ConstantValue) and datatype.static.lexical == XSD_STRING:
         return ComputedString(lexical)
     quoted = concat(text('"'), call("TW_ESCAPE", lexical), text('"'))
@@ -261,7 +261,7 @@ def timezone(bind: BindSql, value: Value) -> Value:
     return DerivedTerm(
         families=frozenset({Family.OTHER}),
         made=made,
-        made_facet=lambda name: known if name == "datatype" else null(),
+        facet_sql=lambda name: known if name == "datatype" else null(),
     )
 
 
@@ -277,7 +277,7 @@ def _unit(digits: Sql, letter: str) -> Sql:
 def _extract_part(name: str, value: Value, families: tuple[Family, ...], bind: BindSql) -> Sql:
     if not value.families & set(families):
         return null()
-    kept = value.narrowed(*families)
+    kept = value.narrow(*families)
     lexical = bind(case((value.among(*families), _normalize_midnight(kept.string()))))
     return call("TW_EXTRACT", lexical, text(_FORM), number(_GROUPS[name]))
 

@@ -205,7 +205,7 @@ def holds_equal(left: Value, right: Value) -> Sql:
     if left.families <= NUMERIC or right.families <= NUMERIC:
         return compare_numbers("=", left, right)
     if left.families <= {Family.STRING} or right.families <= {Family.STRING}:
-        plain = [each.narrowed(Family.STRING).string() for each in (left, right)]
+        plain = [each.narrow(Family.STRING).string() for each in (left, right)]
         return every(left.among(Family.STRING), right.among(Family.STRING), equal(*plain))
     if left.families <= set(TIMES) or right.families <= set(TIMES):
         return every(equal(left.time(), right.time()), compare_equal(left, right))
@@ -246,7 +246,7 @@ def _branches(op: str, left: Value, right: Value, group: tuple[Family, ...]) -> 
     if not (left.families & set(group) and right.families & set(group)):
         return []
     both = every(left.among(*group), right.among(*group))
-    return [(both, _compare_family(op, left.narrowed(*group), right.narrowed(*group), group[0]))]
+    return [(both, _compare_family(op, left.narrow(*group), right.narrow(*group), group[0]))]
 
 
 def _compare_family(op: str, left: Value, right: Value, family: Family) -> Sql:

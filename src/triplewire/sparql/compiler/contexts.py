@@ -71,7 +71,7 @@ _NO_STATISTICS = Statistics()
 class QueryBuild:
     """The state that all operators of one query share: names, and relations that are read more than once."""
 
-    making: OperatorCompiler
+    compiler: OperatorCompiler
     statistics: Statistics = field(default_factory=Statistics)
     now: Value = field(default_factory=Value)
     names: dict[str, int] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class QueryBuild:
         self._count += 1
         return f"{prefix}{self._count}"
 
-    def closed(self, relation: Relation, rendering: Rendering = render_select, *, constants: bool = True) -> Relation:
+    def close(self, relation: Relation, rendering: Rendering = render_select, *, constants: bool = True) -> Relation:
         """The relation as a sub-query, with its constants as they are or as columns of it."""
         exports = Exports(relation, self.names, rendering)
         alias = self.alias("s")
@@ -98,13 +98,13 @@ class QueryBuild:
             rows="set" if rendering is render_distinct else relation.rows,
         )
 
-    def settled(self, relation: Relation) -> Relation:
+    def settle(self, relation: Relation) -> Relation:
         """The relation with every solution as often as it counts."""
-        return self.closed(relation, render_distinct) if relation.rows == "repeats" else relation
+        return self.close(relation, render_distinct) if relation.rows == "repeats" else relation
 
-    def simple(self, relation: Relation) -> Relation:
+    def without_lets(self, relation: Relation) -> Relation:
         """The relation without values that are computed under names of their own."""
-        return self.closed(relation) if relation.lets.values else relation
+        return self.close(relation) if relation.lets.values else relation
 
     def share(self, relation: Relation, rendering: Rendering = render_select) -> EvaluationFrame:
         """The relation under a name, to be read by many."""
@@ -152,18 +152,18 @@ class Context:
     """The number of the window that is asked; None for everything that was published."""
 
     def compile(self, operator: Operator) -> Relation:
-        return self.build.making(operator, self)
+        return self.build.compiler(operator, self)
 
     def uncounted(self) -> Context:
         return replace(self, counted=False)
 
-    def inside(self, graph: Node) -> Context:
+    def in_graph(self, graph: Node) -> Context:
         return replace(self, graph=graph)
 
-    def framed(self, frame: EvaluationFrame) -> Context:
+    def in_frame(self, frame: EvaluationFrame) -> Context:
         return replace(self, frame=frame)
 
-    def within(self, window: str) -> Context:
+    def in_window(self, window: str) -> Context:
         """All of a window, whatever graphs the query is asked of."""
         return replace(self, dataset=Dataset(), graph=None, window=self.build.windows.index(window))
 

@@ -39,7 +39,7 @@ class Choice:
 
     branches: Sequence[tuple[Sql, Value]]
 
-    def of(self, answer: Callable[[Value], Sql]) -> Sql:
+    def choose(self, answer: Callable[[Value], Sql]) -> Sql:
         return case(*((condition, answer(value)) for condition, value in self.branches))
 
     def value(self, bind: BindSql) -> Value:
@@ -50,20 +50,22 @@ class Choice:
         if not values:
             return Value()
         if families == {Family.BOOLEAN}:
-            return ComputedBoolean(bind(self.of(lambda each: each.boolean())))
+            return ComputedBoolean(bind(self.choose(lambda each: each.boolean())))
         if all(isinstance(value, ComputedString) for value in values):
-            return tagged_string(bind(self.of(lambda each: each.string())), bind(self.of(lambda each: each.language())))
+            return tagged_string(
+                bind(self.choose(lambda each: each.string())), bind(self.choose(lambda each: each.language()))
+            )
         if all(isinstance(value, ComputedNumber) for value in values):
             return self._number(bind, families)
-        made = bind(self.of(lambda each: each.text()))
+        made = bind(self.choose(lambda each: each.text()))
         return DerivedTerm(
-            families=families, made=made, made_facet=lambda name: bind(self.of(partial(facet_of, name=name)))
+            families=families, made=made, facet_sql=lambda name: bind(self.choose(partial(facet_of, name=name)))
         )
 
     def _number(self, bind: BindSql, families: frozenset[Family]) -> Value:
-        rank = bind(self.of(lambda each: each.rank()))
-        exact = bind(self.of(lambda each: each.exact()))
-        return ComputedNumber(rank, exact, bind(self.of(lambda each: each.number())), families)
+        rank = bind(self.choose(lambda each: each.rank()))
+        exact = bind(self.choose(lambda each: each.exact()))
+        return ComputedNumber(rank, exact, bind(self.choose(lambda each: each.number())), families)
 
 
 def if_else(condition: Sql, yes: Value, no: Value, bind: BindSql) -> Value:

@@ -42,11 +42,11 @@ FOUND_COLUMN = "found"
 
 def filter_exists(context: Context, relation: Relation, exists: Exists, *, wanted: bool) -> Relation:
     """The solutions for which the pattern has (or has not) a solution."""
-    relation = context.build.simple(relation)
+    relation = context.build.without_lets(relation)
     inner, conditions = _split(exists.inner)
     if not _separable(inner) or any(find_exists(each) for each in conditions):
         return _in_frame(context, relation, exists, wanted=wanted)
-    right = context.build.closed(context.uncounted().compile(inner))
+    right = context.build.close(context.uncounted().compile(inner))
     if not all(is_certain(value) for name, value in right.values.items() if name in relation.values):
         return _in_frame(context, relation, exists, wanted=wanted)
     values, compatible = unify_relations(context, relation, right)
@@ -58,12 +58,12 @@ def filter_exists(context: Context, relation: Relation, exists: Exists, *, wante
 def flag_exists(context: Context, relation: Relation, exists: Exists) -> tuple[Relation, str]:
     """The same solutions, and the name of a value of theirs: the condition that the pattern has a solution. It is a
     value, because the relation may be read again under another name before the condition is."""
-    relation, keys, right = _evaluate_in_frame(context, context.build.simple(relation), exists)
+    relation, keys, right = _evaluate_in_frame(context, context.build.without_lets(relation), exists)
     (source,) = right.sources
     joined = JoinedSource(source.source, "left", every(*same_keys(keys, right.keys)))
     name = context.build.alias(".exists")
     found = SqlValue(present(right.keys[FOUND_COLUMN]))
-    return replace(relation, sources=(*relation.sources, joined)).having(**{name: found}), name
+    return replace(relation, sources=(*relation.sources, joined)).with_values(**{name: found}), name
 
 
 def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:
@@ -111,14 +111,14 @@ def _evaluate_in_frame(
     """The relation, read again under a name; the keys of its solutions; and a relation of those keys for which the
     pattern has a solution."""
     build = context.build
-    whole = build.share(build.settled(relation))
+    whole = build.share(build.settle(relation))
     relation, asked = whole.read(build.alias("f")), whole.read(build.alias("f"))
     used = mentioned_variables(exists.inner)
     names = {build.alias("e"): name for name in relation.values if name in used or name in context.substituted}
-    frame = build.share(add_keys(asked.only([*names.values()]), names), render_distinct)
-    found = context.uncounted().framed(frame).compile(exists.inner)
+    frame = build.share(add_keys(asked.project([*names.values()]), names), render_distinct)
+    found = context.uncounted().in_frame(frame).compile(exists.inner)
     keys = {name: sql for name, sql in found.keys.items() if name in frame.exports.relation.keys}
-    right = build.closed(replace(found, values={}, keys={**keys, FOUND_COLUMN: number(1)}, rows="set"), render_distinct)
+    right = build.close(replace(found, values={}, keys={**keys, FOUND_COLUMN: number(1)}, rows="set"), render_distinct)
     return relation, dict(add_keys(relation, names).keys), right
 
 
@@ -155,10 +155,10 @@ def extend_relation(context: Context, relation: Relation, name: str, expression:
         return relation
     relation, scope = make_scope(context, relation, expression)
     if isinstance(expression, Var | Const):
-        return relation.having(**{name: scope.value(expression)})
+        return relation.with_values(**{name: scope.value(expression)})
     if is_volatile(expression):
-        return _extend_volatile(context, context.build.settled(relation), name, expression)
-    return context.build.closed(context.build.settled(relation.having(**{name: scope.value(expression)})))
+        return _extend_volatile(context, context.build.settle(relation), name, expression)
+    return context.build.close(context.build.settle(relation.with_values(**{name: scope.value(expression)})))
 
 
 def _extend_volatile(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
@@ -167,10 +167,10 @@ def _extend_volatile(context: Context, relation: Relation, name: str, expression
         # blank nodes of one label are one in a solution and others in others, so that solutions need a name
         relation = _extend_volatile(context, relation, SOLUTION_VARIABLE, Apply("struuid", ()))
     relation, scope = make_scope(context, relation, expression)
-    relation = context.build.closed(relation.having(**{name: scope.value(expression)}))
+    relation = context.build.close(relation.with_values(**{name: scope.value(expression)}))
     text = relation.values[name].text()
     assert isinstance(text, exp.Column)
-    return relation.having(**{name: BareTerm(text.table, text.name, ANY, certain=False)})
+    return relation.with_values(**{name: BareTerm(text.table, text.name, ANY, certain=False)})
 
 
 def make_scope(context: Context, relation: Relation, expression: Expression) -> tuple[Relation, ExpressionScope]:

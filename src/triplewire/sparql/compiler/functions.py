@@ -149,7 +149,7 @@ def _matching(name: str) -> Callable[[Value, Value], Value]:
     def made(left: Value, right: Value) -> Value:
         tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
         fits = every(left.among(*STRINGS), some(right.among(Family.STRING), tagged))
-        strings = [each.narrowed(*STRINGS).string() for each in (left, right)]
+        strings = [each.narrow(*STRINGS).string() for each in (left, right)]
         return ComputedBoolean(case((fits, call(name, *strings))))
 
     return made
@@ -249,8 +249,8 @@ def effective_boolean(value: Value) -> Sql:
     """The effective boolean value of a term."""
     zero = some(equal(value.number(), exp.Literal.number(0)), exp.IsNan(this=value.number()))
     return case(
-        (value.among(Family.BOOLEAN), value.narrowed(Family.BOOLEAN).boolean()),
+        (value.among(Family.BOOLEAN), value.narrow(Family.BOOLEAN).boolean()),
         (value.among(*NUMERIC), negate(zero)),
-        (value.among(*STRINGS), compare("!=", value.narrowed(*STRINGS).string(), text(""))),
+        (value.among(*STRINGS), compare("!=", value.narrow(*STRINGS).string(), text(""))),
         (value.ill_typed(), exp.false()),
     )

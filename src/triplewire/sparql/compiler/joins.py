@@ -34,7 +34,7 @@ from triplewire.sparql.sql import Sql, coalesce, column, equal, every, is_null, 
 
 def join_relations(context: Context, left: Relation, right: Relation) -> Relation:
     """All pairs of compatible solutions. The sources of both stand side by side in one SELECT."""
-    left, right = align_rows(context, context.build.simple(left), context.build.simple(right))
+    left, right = align_rows(context, context.build.without_lets(left), context.build.without_lets(right))
     values, conditions = unify_relations(context, left, right)
     return Relation(
         sources=(*left.sources, *right.sources),
@@ -122,8 +122,8 @@ class CoalescedTerm(StoredTerm):
 
 def left_join(context: Context, left: Relation, right: Relation, conditions: Sequence[Expression]) -> Relation:
     """Every solution of the left, with each compatible one of the right for which the conditions hold, or alone."""
-    left, right = align_rows(context, _rooted(context, context.build.simple(left)), right)
-    right = _single(right) or context.build.closed(right, constants=False)
+    left, right = align_rows(context, _rooted(context, context.build.without_lets(left)), right)
+    right = _single(right) or context.build.close(right, constants=False)
     values, compatible = unify_relations(context, left, right)
     scope = replace(context.scope(left), values=values, lets=InlineLets())
     on = every(*right.conditions, *compatible, *(scope.holds(each) for each in conditions))
@@ -144,7 +144,7 @@ def left_join(context: Context, left: Relation, right: Relation, conditions: Seq
 def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relation, Relation]:
     """Make both sides such that multiplicities of a join are right: a repeating side must not meet a bag."""
     if "bag" in (left.rows, right.rows) or not _natural(left, right):
-        return context.build.settled(left), context.build.settled(right)
+        return context.build.settle(left), context.build.settle(right)
     return left, right
 
 
@@ -204,8 +204,8 @@ def subtract_relation(context: Context, left: Relation, right: Relation) -> Rela
     shared = [name for name in left.values if name in right.values and name not in context.fixed]
     if not shared:
         return left
-    left = context.build.simple(left)
-    right = _single(right) or context.build.closed(right)
+    left = context.build.without_lets(left)
+    right = _single(right) or context.build.close(right)
     pairs = [(left.values[name], right.values[name]) for name in shared]
     conditions = [*same_keys(left.keys, right.keys), *(unify_values(one, other)[1] for one, other in pairs)]
     if not any(is_certain(one) and is_certain(other) for one, other in pairs):
@@ -244,7 +244,7 @@ class UnionExports(Exports):
 
 def union_relations(context: Context, union: Union) -> Relation:
     """The solutions of both sides; of many, where a side is a union again."""
-    branches = [context.build.settled(context.compile(each)) for each in _flat(union)]
+    branches = [context.build.settle(context.compile(each)) for each in _flat(union)]
     exports = UnionExports(branches, context.build.names)
     alias = context.build.alias("s")
     return Relation(

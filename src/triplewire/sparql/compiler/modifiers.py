@@ -55,7 +55,7 @@ def compile_select(context: Context, select: Select, *, last: bool = False) -> R
     if not sliced:
         return relation
     relation, keys = _settle_order(context, relation, keys)
-    return context.build.closed(relation, lambda inner, columns: _cut(render_select(inner, columns), keys, select))
+    return context.build.close(relation, lambda inner, columns: _cut(render_select(inner, columns), keys, select))
 
 
 def compile_final_select(context: Context, select: Select, columns: Callable[[Relation], OutputColumns]) -> exp.Query:
@@ -68,7 +68,7 @@ def _settle_order(context: Context, relation: Relation, keys: list[exp.Ordered])
     """Order solutions that the keys leave equal by their texts, if the result must be deterministic."""
     if not context.build.steady:
         return relation, keys
-    relation = relation if keys else context.build.simple(relation)
+    relation = relation if keys else context.build.without_lets(relation)
     texts = [_ordered(value.text(), False) for value in relation.values.values()]
     return relation, list(dict.fromkeys([*keys, *(each for each in texts if _orders(each.this))]))
 
@@ -81,17 +81,17 @@ def _arrange(context: Context, select: Select, order: Sequence[Order]) -> tuple[
     if select.distinct and not _order_is_projected(order, select.projection):
         return _ordered_first(context, relation, select, order)
     if select.distinct:
-        relation = context.build.closed(_project(context, relation, select), render_distinct)
+        relation = context.build.close(_project(context, relation, select), render_distinct)
         relation, keys = _keys(context, relation, order)
     else:
-        relation, keys = _keys(context, context.build.settled(relation), order)
+        relation, keys = _keys(context, context.build.settle(relation), order)
     relation = _project(context, relation, select)
     return replace(relation, rows="set" if select.distinct or not context.counted else "bag"), keys
 
 
 def _project(context: Context, relation: Relation, select: Select) -> Relation:
     missing = {name: Value() for name in select.projection if name not in relation.values}
-    return relation.having(**missing).only([*select.projection, *sorted(context.substituted)])
+    return relation.with_values(**missing).project([*select.projection, *sorted(context.substituted)])
 
 
 def _order_is_projected(order: Sequence[Order], projection: Sequence[str]) -> bool:
@@ -101,7 +101,7 @@ def _order_is_projected(order: Sequence[Order], projection: Sequence[str]) -> bo
 
 def _keys(context: Context, relation: Relation, order: Sequence[Order]) -> tuple[Relation, list[exp.Ordered]]:
     """Return the sort keys as plain expressions over the relation."""
-    relation = context.build.simple(relation) if order else relation
+    relation = context.build.without_lets(relation) if order else relation
     named = list[tuple[str, bool]]()
     for index, each in enumerate(order):
         name = each.expression.name if isinstance(each.expression, Var) else f".o{index}"
@@ -142,9 +142,9 @@ def _ordered_first(
     def rendering(relation: Relation, columns: OutputColumns) -> exp.Query:
         return render_select(relation, columns).group_by(*by, copy=False)
 
-    closed = context.build.closed(replace(projected.having(**least), rows="set"), rendering)
+    closed = context.build.close(replace(projected.with_values(**least), rows="set"), rendering)
     first = [_ordered(closed.values[name].text(), key.args["desc"]) for name, key in zip(least, keys, strict=True)]
-    return closed.only([*projected.values]), first
+    return closed.project([*projected.values]), first
 
 
 def _cut(query: exp.Select, keys: list[exp.Ordered], select: Select) -> exp.Select:
@@ -161,7 +161,7 @@ def _sliced_each(
     texts = [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
     by = [*keys, *texts] if context.build.steady else keys or texts
     numbered = row_number([*relation.keys.values()], by)
-    ranked = context.build.closed(replace(relation, keys={**relation.keys, RANK_KEY: numbered}))
+    ranked = context.build.close(replace(relation, keys={**relation.keys, RANK_KEY: numbered}))
     place = ranked.keys[RANK_KEY]
     bounds: list[Sql] = [exp.GT(this=place, expression=number(select.offset))] if select.offset else []
     if select.limit is not None:
@@ -204,8 +204,8 @@ def _construct(query: Query, context: Context) -> exp.Query:
     counted = fresh or query.where.limit is not None
     relation = compile_select(context if counted else context.uncounted(), query.where)
     if fresh:
-        settled = context.build.settled(relation)
-        relation = context.build.closed(replace(settled, keys={"row": _number_solutions(context, settled)}))
+        settled = context.build.settle(relation)
+        relation = context.build.close(replace(settled, keys={"row": _number_solutions(context, settled)}))
     if not query.template:
         return _triples(relation.where(exp.false()), [exp.Null() for _ in TRIPLE_COLUMNS])
     structs = [_struct(relation, pattern) for pattern in query.template]

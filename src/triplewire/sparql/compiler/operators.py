@@ -95,9 +95,9 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
     if not any(find_exists(each) for each in operator.conditions):
         return left_join(context, left, context.compile(operator.right), operator.conditions)
     build = context.build
-    whole = build.share(build.settled(left))
+    whole = build.share(build.settle(left))
     names = {build.alias("e"): name for name in left.values if name not in context.fixed}
-    once = build.closed(add_keys(whole.read(build.alias("f")), names), render_distinct)
+    once = build.close(add_keys(whole.read(build.alias("f")), names), render_distinct)
     pairs = join_relations(context, once, context.compile(operator.right))
     kept = filter_relation(context, pairs, operator.conditions)
     found = left_join(context, add_keys(whole.read(build.alias("f")), names), kept, ())
@@ -107,7 +107,7 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
 def _in_graph(context: Context, operator: Graph) -> Relation:
     """The inner operator on each graph, told apart by key; then the name of the graph is a value like others."""
     outer = replace(context, graph=None)
-    relation = outer.inside(operator.name).compile(operator.inner)
+    relation = outer.in_graph(operator.name).compile(operator.inner)
     name = relation.keys["name"]
     assert isinstance(name, exp.Column)
     keys = {each: sql for each, sql in relation.keys.items() if each not in ("graph", "name")}
@@ -121,7 +121,7 @@ def _in_graph(context: Context, operator: Graph) -> Relation:
 
 def _in_window(context: Context, operator: Window) -> Relation:
     """The inner operator on the window as a whole, also where that stands inside of GRAPH."""
-    relation = replace(context.within(operator.name).compile(operator.inner), headers={})
+    relation = replace(context.in_window(operator.name).compile(operator.inner), headers={})
     return relation if context.graph is None else join_relations(context, match_patterns(context, ()), relation)
 
 
@@ -143,7 +143,7 @@ def compile_rows(
     without a value. `families` may say what all terms of a variable are, which makes the plan simpler.
     """
     build = QueryBuild(compile_operator)
-    relation = build.closed(_rows_relation(names, families))
+    relation = build.close(_rows_relation(names, families))
     for step in steps:
         relation = _apply_step(Context(build), relation, step)
     terms = [text_column(relation.values.get(name, Value())) for name in projection]

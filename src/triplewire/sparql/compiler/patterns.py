@@ -87,7 +87,7 @@ def _predicate_kind(context: Context, pattern: Pattern) -> PredicateKind:
 def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> Relation:
     """The scan by itself, each triple once, then joined."""
     alone = _scan(context, replace(context, frame=None).start(), pattern, context.build.alias("q"))
-    return join_relations(context, relation, context.build.closed(alone, render_distinct))
+    return join_relations(context, relation, context.build.close(alone, render_distinct))
 
 
 def _scan(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
@@ -225,7 +225,7 @@ def compile_values(context: Context, values: Values) -> Relation:
     """The solutions that a query states. None at all is a relation without rows."""
     relation = match_patterns(context, ())
     if not values.rows:
-        return relation.where(exp.false()).having(**{name: Value() for name in values.names})
+        return relation.where(exp.false()).with_values(**{name: Value() for name in values.names})
     if len(values.rows) == 1:
         known = zip(values.names, values.rows[0], strict=True)
         return _bind_terms(relation, {name: term for name, term in known if term is not None})

@@ -133,10 +133,10 @@ class Relation:
         known = set(self.conditions)
         return replace(self, conditions=(*self.conditions, *(each for each in conditions if each not in known)))
 
-    def having(self, **values: Value) -> Relation:
+    def with_values(self, **values: Value) -> Relation:
         return replace(self, values={**self.values, **values})
 
-    def only(self, names: Sequence[str]) -> Relation:
+    def project(self, names: Sequence[str]) -> Relation:
         return replace(self, values={name: self.values[name] for name in names if name in self.values})
 
 

@@ -43,7 +43,7 @@ class ColumnClasses:
         self._single = single
         self._parents: dict[ColumnKey, ColumnKey] = {}
 
-    def copied(self) -> ColumnClasses:
+    def copy(self) -> ColumnClasses:
         made = ColumnClasses(self._tables, single=self._single)
         made._parents = dict(self._parents)
         return made
@@ -360,7 +360,7 @@ def _join_classes(source: _Source, classes: ColumnClasses) -> ColumnClasses:
     """Add what a source's own join condition says of it."""
     if source.on is None:
         return classes
-    made = classes.copied()
+    made = classes.copy()
     made.join(_split_condition(source.on, exp.And))
     return made
 

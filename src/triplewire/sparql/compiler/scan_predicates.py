@@ -27,7 +27,7 @@ class SqlConstant:
     text: str
     hours: int = 0
 
-    def filled(self, fillings: Mapping[str, str]) -> SqlConstant:
+    def fill(self, fillings: Mapping[str, str]) -> SqlConstant:
         return replace(self, text=fillings[self.text]) if self.text in fillings else self
 
 
@@ -39,13 +39,13 @@ class ValueInterval:
     least: tuple[SqlConstant, ...] = ()
     greatest: tuple[SqlConstant, ...] = ()
 
-    def met(self, other: ValueInterval) -> ValueInterval:
+    def intersect(self, other: ValueInterval) -> ValueInterval:
         """Return the intersection."""
         least = dict.fromkeys((*self.least, *other.least))
         return ValueInterval(tuple(least), tuple(dict.fromkeys((*self.greatest, *other.greatest))))
 
-    def filled(self, fillings: Mapping[str, str]) -> ValueInterval:
-        least, greatest = (tuple(each.filled(fillings) for each in part) for part in (self.least, self.greatest))
+    def fill(self, fillings: Mapping[str, str]) -> ValueInterval:
+        least, greatest = (tuple(each.fill(fillings) for each in part) for part in (self.least, self.greatest))
         return ValueInterval(least, greatest)
 
 
@@ -60,8 +60,8 @@ class ColumnBound:
     column: str
     intervals: ValueIntervals
 
-    def filled(self, fillings: Mapping[str, str]) -> ColumnBound:
-        return ColumnBound(self.column, tuple(each.filled(fillings) for each in self.intervals))
+    def fill(self, fillings: Mapping[str, str]) -> ColumnBound:
+        return ColumnBound(self.column, tuple(each.fill(fillings) for each in self.intervals))
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,13 @@ class ScanPredicate:
 
     relation: str
     alias: str
-    ways: tuple[tuple[ColumnBound, ...], ...]
+    alternatives: tuple[tuple[ColumnBound, ...], ...]
     ties: tuple[SemiJoinTie, ...] = ()
 
-    def filled(self, fillings: Mapping[str, str]) -> ScanPredicate:
-        return replace(self, ways=tuple(tuple(each.filled(fillings) for each in way) for way in self.ways))
+    def fill(self, fillings: Mapping[str, str]) -> ScanPredicate:
+        return replace(
+            self, alternatives=tuple(tuple(each.fill(fillings) for each in way) for way in self.alternatives)
+        )
 
 
 ColumnKey: TypeAlias = tuple[str, str]
@@ -151,7 +153,7 @@ def meet_intervals(found: Iterable[ValueIntervals]) -> tuple[ValueIntervals, ...
     single, others = ValueInterval(), list[ValueIntervals]()
     for each in dict.fromkeys(found):
         if len(each) == 1:
-            single = single.met(each[0])
+            single = single.intersect(each[0])
         else:
             others.append(each)
     return ((single,), *others) if single != ValueInterval() or not others else tuple(others)

@@ -56,14 +56,14 @@ def as_string(value: Value, bind: BindSql) -> ComputedString:
     """The value where it is a string, tagged or not; an error where it is not."""
     if not value.families & set(STRINGS):
         return ComputedString(null())
-    kept = value.narrowed(*STRINGS)
+    kept = value.narrow(*STRINGS)
     inner = bind(_where(value, STRINGS, kept.string()))
     return tagged_string(inner, bind(kept.language()) if Family.TAGGED in value.families else null())
 
 
 def plain_string(value: Value, bind: BindSql) -> Sql:
     """The text of a string without a tag; NULL for anything else."""
-    return bind(_where(value, (Family.STRING,), value.narrowed(Family.STRING).string()))
+    return bind(_where(value, (Family.STRING,), value.narrow(Family.STRING).string()))
 
 
 def _where(value: Value, families: tuple[Family, ...], sql: Sql) -> Sql:
@@ -230,8 +230,8 @@ def match_regex(value: Value, pattern: Value, flags: Value | None = None) -> Val
     """A pattern or flags that are none are an error."""
     known = [pattern, *([flags] if flags else [])]
     fits = every(value.among(*STRINGS), *(each.among(Family.STRING) for each in known))
-    wanted = text("") if flags is None else flags.narrowed(Family.STRING).string()
-    strings = (value.narrowed(*STRINGS).string(), pattern.narrowed(Family.STRING).string())
+    wanted = text("") if flags is None else flags.narrow(Family.STRING).string()
+    strings = (value.narrow(*STRINGS).string(), pattern.narrow(Family.STRING).string())
     return ComputedBoolean(case((fits, call("TW_REGEX", *strings, wanted))))
 
 
@@ -266,7 +266,7 @@ def make_iri(bind: BindSql, value: Value, base: Value | None = None) -> Value:
     if isinstance(value, ConstantValue) and value.static.family == Family.STRING:
         return ComputedIri(_constant_iri(value.static.lexical, start))
     found = null() if is_null(given) else _build_iri(given, start)
-    same = value.narrowed(Family.IRI).string() if Family.IRI in value.families else null()
+    same = value.narrow(Family.IRI).string() if Family.IRI in value.families else null()
     return ComputedIri(bind(case((value.among(Family.IRI), same), default=found)))
 
 

@@ -81,12 +81,12 @@ def compile_subscription(query: Query, *, solutions: bool, stream: bool = False,
         *(() if alone else required_patterns(query.where)),
         *([Pattern(Var(".event"), STREAM_PREDICATE, _stream(constants))] if stream else []),
     ]
-    context = context.framed(_pairs(context, patterns, constants, now=NOW in mentioned_variables(query.where)))
+    context = context.in_frame(_pairs(context, patterns, constants, now=NOW in mentioned_variables(query.where)))
     if not solutions:
         relation = context.uncounted().compile(query.where)
         return with_shared_relations(build, render_select(relation, _keys(relation)).distinct(copy=False))
     assert isinstance(query.where, Select)
-    relation = build.simple(build.settled(compile_select(context, query.where, last=True)))
+    relation = build.without_lets(build.settle(compile_select(context, query.where, last=True)))
     taken = [_rank(relation), *(text_column(relation.values[name]) for name in query.projection)]
     columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
     return with_shared_relations(
@@ -123,7 +123,7 @@ def _pairs(
     relation = match_patterns(context.uncounted(), tuple(patterns), start)
     if now or "position" not in relation.keys:
         relation = _with_event(context, relation)
-    return context.build.share(relation.only([*values, NOW]), render_distinct)
+    return context.build.share(relation.project([*values, NOW]), render_distinct)
 
 
 def _with_event(context: Context, relation: Relation) -> Relation:
@@ -134,7 +134,7 @@ def _with_event(context: Context, relation: Relation) -> Relation:
     keys = {"position": position, **relation.keys}
     sources = (*relation.sources, JoinedSource(TableSource("events", alias)))
     moment = HeaderTime(column(alias, "received"))
-    return replace(relation, sources=sources, keys=keys).where(*same).having(**{NOW: moment})
+    return replace(relation, sources=sources, keys=keys).where(*same).with_values(**{NOW: moment})
 
 
 def required_patterns(where: Operator) -> Iterable[Pattern]:

@@ -59,7 +59,7 @@ class StoredTerm(Value):
     def identity(self) -> Sql:
         return self.facet(TERM_ID) if self.identified else null()
 
-    def narrowed(self, *families: Family) -> Value:
+    def narrow(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
 
     def text(self) -> Sql:
@@ -205,13 +205,13 @@ class DerivedTerm(StoredTerm):
     name: str = ""
     certain: bool = False
     made: Sql = field(default_factory=null)
-    made_facet: Callable[[str], Sql] = field(default=lambda _: null())
+    facet_sql: Callable[[str], Sql] = field(default=lambda _: null())
 
     def text(self) -> Sql:
         return self.made
 
     def facet(self, name: str) -> Sql:
-        return self.made_facet(name)
+        return self.facet_sql(name)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class StoredNode(Value):
     def literal(self) -> Sql:
         return truth(False)
 
-    def narrowed(self, *families: Family) -> Value:
+    def narrow(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
 
     def _test(self, families: list[Family]) -> Sql:

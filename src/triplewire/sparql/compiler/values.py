@@ -103,7 +103,7 @@ class Value:
         """Whether it is a literal with a numeric or boolean datatype that its text does not fit."""
         return truth(False)
 
-    def narrowed(self, *families: Family) -> Value:
+    def narrow(self, *families: Family) -> Value:
         """The same value where it is known to be of one of these families."""
         return self
 
@@ -169,27 +169,27 @@ class ComputedBoolean(Value):
 
 @dataclass(frozen=True)
 class ComputedNumber(Value):
-    """A number that was computed; `made_exact` is NULL where the rank is above 2."""
+    """A number that was computed; `exact_sql` is NULL where the rank is above 2."""
 
-    made_rank: Sql
-    made_exact: Sql
-    made_number: Sql
+    rank_sql: Sql
+    exact_sql: Sql
+    number_sql: Sql
     families: frozenset[Family] = NUMERIC
 
     def number(self) -> Sql:
-        return self.made_number
+        return self.number_sql
 
     def exact(self) -> Sql:
-        return self.made_exact
+        return self.exact_sql
 
     def rank(self) -> Sql:
-        return self.made_rank
+        return self.rank_sql
 
     def long(self) -> Sql:
         return truth(Family.EXACT in self.families)
 
     def text(self) -> Sql:
-        if is_null(self.made_number):
+        if is_null(self.number_sql):
             return null()
         return concat(text('"'), self.string(), self._by_rank(lambda name: text(f'"^^<{XSD}{name}>')))
 
@@ -202,23 +202,23 @@ class ComputedNumber(Value):
     def _digits(self, name: str) -> Sql:
         match name:
             case "double":
-                return call("TW_DOUBLE_TEXT", self.made_number)
+                return call("TW_DOUBLE_TEXT", self.number_sql)
             case "float":
-                return call("TW_FLOAT_TEXT", self.made_number)
-        return call("TW_DECIMAL_TEXT", self.made_exact)
+                return call("TW_FLOAT_TEXT", self.number_sql)
+        return call("TW_DECIMAL_TEXT", self.exact_sql)
 
     def _by_rank(self, make: Callable[[str], Sql]) -> Sql:
         """Select by rank what `make` returns for the type's name."""
         ranks = {rank: make(name) for rank, (name, family) in _RANKS.items() if family in self.families}
-        return select_by(self.made_rank, ranks)
+        return select_by(self.rank_sql, ranks)
 
     def bound(self) -> Sql:
-        return present(self.made_number)
+        return present(self.number_sql)
 
     def _test(self, families: list[Family]) -> Sql:
         ranks = {Family.EXACT: (1, 2), Family.FLOAT: (3,), Family.DOUBLE: (4,)}
         kept = [number(rank) for family in families for rank in ranks[family]]
-        return exp.In(this=self.made_rank, expressions=kept)
+        return exp.In(this=self.rank_sql, expressions=kept)
 
 
 @dataclass(frozen=True)

@@ -156,12 +156,12 @@ class Ontology:
         }
         return frozenset(_entailed_facts(self, self.schema | same | closed))
 
-    def told(self, predicate: str) -> Collection[Triple]:
+    def facts_with(self, predicate: str) -> Collection[Triple]:
         """The facts with this predicate."""
-        return self._told.get(predicate, ())
+        return self._facts_by_predicate.get(predicate, ())
 
     @cached_property
-    def _told(self) -> Mapping[str, Collection[Triple]]:
+    def _facts_by_predicate(self) -> Mapping[str, Collection[Triple]]:
         found: dict[str, list[Triple]] = {}
         for each in self.facts:
             found.setdefault(each[1], []).append(each)

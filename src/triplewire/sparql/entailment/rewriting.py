@@ -93,8 +93,8 @@ class _EntailmentRewriter:
         """Return the ways in which the triple may be entailed; if the ontology does not concern it, only by being
         stored."""
         if pattern.predicate == Const(RDF_TYPE) and isinstance(pattern.object, Const):
-            return [*self._classed(pattern.subject, pattern.object, own=True), *self._told(pattern)]
-        return [*self._stated(pattern), *self._typed(pattern), *self._told(pattern)]
+            return [*self._classed(pattern.subject, pattern.object, own=True), *self._by_facts(pattern)]
+        return [*self._stated(pattern), *self._typed(pattern), *self._by_facts(pattern)]
 
     def _stated(self, pattern: Pattern) -> list[Operator]:
         """Entail by a triple with the same property or a sub-property (rdfs7)."""
@@ -134,17 +134,17 @@ class _EntailmentRewriter:
         ways = _along(Pattern(subject, step, lower), (step.name,), kinds) if rows else []
         return [_met(each, names, rows) for each in ways]
 
-    def _told(self, pattern: Pattern) -> list[Operator]:
+    def _by_facts(self, pattern: Pattern) -> list[Operator]:
         """Entail by a fact of the ontology itself."""
         nodes = (pattern.subject, pattern.predicate, pattern.object)
         ontology, predicate = self._ontology, pattern.predicate
-        return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.told(_term(predicate)))
+        return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.facts_with(_term(predicate)))
 
     def _repeated(self, reach: Reach, path: Repeat) -> Operator:
         """Rewrite a repeated path: data are matched by sub-properties, facts by themselves. Each pair counts once
         already."""
         wide = replace(reach, path=self._widened(path))
-        facts = frozenset(each for link in _links(path) for each in self._ontology.told(link.term))
+        facts = frozenset(each for link in _links(path) for each in self._ontology.facts_with(link.term))
         if not facts:
             return wide
         _check(facts)

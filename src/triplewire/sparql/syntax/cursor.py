@@ -97,7 +97,7 @@ class Cursor:
         self.prefixes: dict[str, str] = {}
         self.prologue = ""
         """Base and prefixes as text, for SERVICE."""
-        self.addresses: dict[tuple[str, str | None], str] = {}
+        self.iris: dict[tuple[str, str | None], str] = {}
         """A cache of resolved IRIs, by base and text."""
         self.blocks: dict[str, int] = {}
         """Blank node labels, each with the basic graph pattern in which it was seen."""
@@ -105,7 +105,7 @@ class Cursor:
         """The aggregates of this SELECT with their variables; None where aggregates are not allowed."""
         self.windows: WindowDeclarations | None = None
         """The windows of a continuous query; None in other queries."""
-        self._marks: dict[str, Token] = {}
+        self._span_tokens: dict[str, Token] = {}
         self.refusal: Unsupported | None = None
         """A refusal that is raised once the whole text has parsed."""
         self.last = Token("end", "", 0)
@@ -115,8 +115,8 @@ class Cursor:
         self.following = next(self._tokens, self.token)
         self._check()
 
-    def place(self, token: Token | None = None) -> TextPosition:
-        return self._source.place((token or self.token).offset)
+    def position(self, token: Token | None = None) -> TextPosition:
+        return self._source.position((token or self.token).offset)
 
     def since(self, first: Token) -> str:
         """The text from a token to the one that was taken last."""
@@ -136,7 +136,7 @@ class Cursor:
         yield
         self._depth -= 1
 
-    def over(self, made: _Made, *below: object) -> _Made:
+    def check_height(self, made: _Made, *below: object) -> _Made:
         """Return the result, once its tree over the parts is known not to be too high. Chains lean to the left, so a
         tree may be high without nested text."""
         height = 1 + max((self._heights[id(each)][1] for each in below if id(each) in self._heights), default=0)
@@ -165,7 +165,7 @@ class Cursor:
                 self._check()
         return token
 
-    def part(self) -> None:
+    def split_token(self) -> None:
         """Split a token that starts with `<` after it: where no triple can be, `?a<<urn:b>` has none."""
         offset = self.token.offset
         self._tokens = self._source.tokens(offset + 1)
@@ -180,15 +180,15 @@ class Cursor:
 
     def expect(self, *keys: str) -> Token:
         if self.token.key not in keys:
-            raise self.wrong(" or ".join(f"`{key}`" for key in keys))
+            raise self.syntax_error(" or ".join(f"`{key}`" for key in keys))
         return self.take()
 
     def expect_kind(self, kind: str, what: str) -> Token:
         if self.token.kind != kind:
-            raise self.wrong(what)
+            raise self.syntax_error(what)
         return self.take()
 
-    def wrong(self, expected: str, token: Token | None = None) -> SparqlSyntax:
+    def syntax_error(self, expected: str, token: Token | None = None) -> SparqlSyntax:
         """The error for a token that does not fit here."""
         token = token or self.token
         found = "the end of the text" if token.kind == "end" else f"`{token.text[:40]}`"
@@ -197,22 +197,22 @@ class Cursor:
     def unsupported(self, construct: str, token: Token | None = None, hint: str = "") -> Unsupported:
         token = token or self.token
         excerpt = self._source.excerpt(token.offset)
-        return Unsupported(construct, place=self.place(token), hint=hint, excerpt=excerpt)
+        return Unsupported(construct, place=self.position(token), hint=hint, excerpt=excerpt)
 
     def refuse(self, construct: str, token: Token | None = None, hint: str = "") -> None:
         """Postpone a refusal until the text has parsed: syntax errors come first."""
         if self.refusal is None:
             self.refusal = self.unsupported(construct, token, hint)
 
-    def mark(self, construct: str, token: Token | None = None) -> None:
+    def record_span(self, construct: str, token: Token | None = None) -> None:
         """Record where a construct stands first, for later refusals."""
-        self._marks.setdefault(construct, token or self.token)
+        self._span_tokens.setdefault(construct, token or self.token)
 
     @property
-    def marks(self) -> tuple[SourceSpan, ...]:
+    def spans(self) -> tuple[SourceSpan, ...]:
         return tuple(
-            SourceSpan(construct, self.place(token), self._source.excerpt(token.offset))
-            for construct, token in self._marks.items()
+            SourceSpan(construct, self.position(token), self._source.excerpt(token.offset))
+            for construct, token in self._span_tokens.items()
         )
 
     def _too_deep(self) -> Unsupported:
@@ -227,5 +227,5 @@ class Cursor:
             raise self._error("half of a surrogate pair is no character:", Token("bad", "", lone.start()))
 
     def _error(self, message: str, token: Token) -> SparqlSyntax:
-        place = self.place(token)
+        place = self.position(token)
         return SparqlSyntax(f"{message} {place}", place=place, excerpt=self._source.excerpt(token.offset))

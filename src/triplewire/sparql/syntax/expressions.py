@@ -78,7 +78,7 @@ class CallParser:
         if name.key == "NOT" and cursor.following.key == "EXISTS":
             cursor.take()
             inner = self._exists()
-            return cursor.over(Apply("!", (inner,)), inner)
+            return cursor.check_height(Apply("!", (inner,)), inner)
         if cursor.following.key != "(":
             return None
         if at_iri(cursor):
@@ -87,9 +87,9 @@ class CallParser:
 
     def _exists(self) -> Expression:
         cursor = self._cursor
-        cursor.mark("EXISTS", cursor.expect("EXISTS"))
+        cursor.record_span("EXISTS", cursor.expect("EXISTS"))
         found = cursor.rules.group(cursor).whole
-        return cursor.over(Exists(found), found)
+        return cursor.check_height(Exists(found), found)
 
     def _by_name(self, name: Token) -> Expression | None:
         if name.key in AGGREGATES:
@@ -100,14 +100,14 @@ class CallParser:
         if name.key == "BOUND":
             return self._bound()
         arguments = self.arguments()
-        self._cursor.mark(f"function {name.key}", name)
+        self._cursor.record_span(f"function {name.key}", name)
         if name.key not in ARITIES:
             self._cursor.refuse(f"function {name.key}", name, f"known functions are {KNOWN_FUNCTIONS}")
         else:
             self._check(name, ARITIES[name.key], arguments)
         if name.key in ("IRI", "URI") and self._cursor.base is not None:
             arguments = (*arguments, Const(f"<{self._cursor.base}>"))
-        return self._cursor.over(Apply(FUNCTION_ALIASES.get(name.key, name.key.lower()), arguments), *arguments)
+        return self._cursor.check_height(Apply(FUNCTION_ALIASES.get(name.key, name.key.lower()), arguments), *arguments)
 
     def _by_iri(self, name: Token) -> Expression:
         function = f"<{parse_iri_text(self._cursor)}>"
@@ -117,7 +117,7 @@ class CallParser:
             self._cursor.refuse(f"function {function}", name, f"known are {KNOWN_CASTS}")
         else:
             self._check(name, range(1, 2), arguments)
-        return self._cursor.over(Apply(function, arguments), *arguments)
+        return self._cursor.check_height(Apply(function, arguments), *arguments)
 
     def _bound(self) -> Expression:
         self._cursor.expect("(")
@@ -129,7 +129,7 @@ class CallParser:
         if len(arguments) not in arity:
             counts = " or ".join(map(str, arity))
             expected = f"{counts} argument{'' if counts == '1' else 's'} for {name.key or name.text}"
-            raise self._cursor.wrong(f"{expected}, not {len(arguments)}", name)
+            raise self._cursor.syntax_error(f"{expected}, not {len(arguments)}", name)
 
     def arguments(self, distinct: bool = False) -> tuple[Expression, ...]:
         """Parse expressions in parentheses, after DISTINCT if it is allowed."""
@@ -147,10 +147,10 @@ class CallParser:
 
     def _aggregate(self, name: Token) -> Expression:
         cursor = self._cursor
-        cursor.mark(f"aggregate {name.key}", name)
+        cursor.record_span(f"aggregate {name.key}", name)
         outside, cursor.aggregates = cursor.aggregates, None
         if outside is None:
-            raise cursor.wrong(
+            raise cursor.syntax_error(
                 "no aggregate, as they stand in SELECT, HAVING and ORDER BY and not in one another", name
             )
         cursor.expect("(")
@@ -159,7 +159,7 @@ class CallParser:
         separator = self._separator() if name.key == "GROUP_CONCAT" else " "
         cursor.expect(")")
         cursor.aggregates = outside
-        found = cursor.over(Aggregate(name.key.lower(), argument, distinct, separator), argument)
+        found = cursor.check_height(Aggregate(name.key.lower(), argument, distinct, separator), argument)
         return Var(outside.setdefault(found, f".agg{len(outside)}"))
 
     def _separator(self) -> str:
@@ -180,7 +180,7 @@ def parse_constraint(cursor: Cursor) -> Expression:
         return parse_bracketed(cursor)
     called = parse_call(cursor)
     if called is None:
-        raise cursor.wrong("`(` or a function")
+        raise cursor.syntax_error("`(` or a function")
     return called
 
 
@@ -216,7 +216,7 @@ def _conjunction(cursor: Cursor) -> Expression:
 def _relation(cursor: Cursor) -> Expression:
     left = _sum(cursor)
     if cursor.at("<<", "<<("):
-        cursor.part()
+        cursor.split_token()
     if op := cursor.accept(*_COMPARISONS):
         return _apply(cursor, op.key, left, _sum(cursor))
     if cursor.accept("IN"):
@@ -262,8 +262,8 @@ def _primary(cursor: Cursor) -> Expression:
         return parse_iri(cursor)
     if cursor.at("<<("):
         return skip_triple(cursor)
-    raise cursor.wrong(_EXPECTED)
+    raise cursor.syntax_error(_EXPECTED)
 
 
 def _apply(cursor: Cursor, op: str, *args: Expression) -> Expression:
-    return cursor.over(Apply(op, args), *args)
+    return cursor.check_height(Apply(op, args), *args)

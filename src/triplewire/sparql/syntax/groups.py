@@ -51,7 +51,7 @@ def parse_values(cursor: Cursor) -> Values:
         opening = cursor.token
         rows.append(_cells(cursor, "(", ")"))
         if len(rows[-1]) != len(names):
-            raise cursor.wrong(f"a row of {len(names)} values, not {len(rows[-1])}", opening)
+            raise cursor.syntax_error(f"a row of {len(names)} values, not {len(rows[-1])}", opening)
     return Values(names, tuple(rows))
 
 
@@ -60,7 +60,7 @@ def _value_names(cursor: Cursor) -> tuple[str, ...]:
     names: dict[str, None] = {}
     while not cursor.accept(")"):
         if cursor.token.text[1:] in names:
-            raise cursor.wrong("a variable that VALUES does not name before")
+            raise cursor.syntax_error("a variable that VALUES does not name before")
         names[parse_variable(cursor, "a variable or `)`")] = None
     return tuple(names)
 
@@ -82,7 +82,7 @@ def _cell(cursor: Cursor, closing: str) -> str | None:
         skip_triple(cursor)
         return None
     if not cursor.accept("UNDEF"):
-        raise cursor.wrong(f"an IRI, a literal, UNDEF or `{closing}`")
+        raise cursor.syntax_error(f"an IRI, a literal, UNDEF or `{closing}`")
     return None
 
 
@@ -102,7 +102,7 @@ def parse_group(cursor: Cursor) -> ScopedOperator:
 
 
 def _subquery(cursor: Cursor) -> ScopedOperator:
-    cursor.mark("a sub-query")
+    cursor.record_span("a sub-query")
     return cursor.rules.select(cursor)
 
 
@@ -117,7 +117,7 @@ def _fold(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Uni
         return parts[0]
     middle = (len(parts) + 1) // 2
     halves = _fold(cursor, parts[:middle], kind), _fold(cursor, parts[middle:], kind)
-    return cursor.over(kind(*halves), *halves)
+    return cursor.check_height(kind(*halves), *halves)
 
 
 class GroupParser:
@@ -146,7 +146,7 @@ class GroupParser:
         cursor = self._cursor
         while not cursor.at("}"):
             if kind := self._kinds.get(cursor.token.key):
-                cursor.mark(cursor.token.key)
+                cursor.record_span(cursor.token.key)
                 self._end_triples()
                 kind()
                 cursor.accept(".")
@@ -156,7 +156,7 @@ class GroupParser:
             else:
                 self._statement()
         bare, conditions = self._so_far(), tuple(self._filters)
-        whole = cursor.over(Filter(bare, conditions), bare, *conditions) if conditions else bare
+        whole = cursor.check_height(Filter(bare, conditions), bare, *conditions) if conditions else bare
         return ScopedOperator(whole, tuple(self._names), bare, conditions)
 
     def _statement(self) -> None:
@@ -168,7 +168,7 @@ class GroupParser:
             self._show(visible_names((each.subject, predicate, each.object)))
         self._seen = len(self._triples.found)
         if not cursor.accept(".") and not cursor.at("}", "FILTER", *self._kinds):
-            raise cursor.wrong("`.`, `;`, `,` or `}`")
+            raise cursor.syntax_error("`.`, `;`, `,` or `}`")
 
     def _show(self, names: Iterable[str]) -> None:
         self._names.update(dict.fromkeys(names))
@@ -191,7 +191,7 @@ class GroupParser:
         return join_all(self._cursor, self._parts)
 
     def _replace(self, made: Operator, *below: object) -> None:
-        self._parts = [self._cursor.over(made, *below)]
+        self._parts = [self._cursor.check_height(made, *below)]
 
     def _optional(self) -> None:
         self._cursor.take()
@@ -211,7 +211,7 @@ class GroupParser:
         value = parse_expression(cursor)
         cursor.expect("AS")
         if cursor.token.text[1:] in self._names:
-            raise cursor.wrong("a variable that is not yet in scope")
+            raise cursor.syntax_error("a variable that is not yet in scope")
         name = parse_variable(cursor)
         cursor.expect(")")
         left = self._so_far()
@@ -221,7 +221,7 @@ class GroupParser:
     def _union(self) -> None:
         branches = [parse_group(self._cursor)]
         while union := self._cursor.accept("UNION"):
-            self._cursor.mark("UNION", union)
+            self._cursor.record_span("UNION", union)
             branches.append(parse_group(self._cursor))
         self._parts.append(_fold(self._cursor, [each.whole for each in branches], Union))
         for each in branches:
@@ -231,7 +231,7 @@ class GroupParser:
         self._cursor.take()
         name = parse_variable_or_iri(self._cursor, "GRAPH")
         inner = parse_group(self._cursor)
-        self._parts.append(self._cursor.over(Graph(name, inner.whole), inner.whole))
+        self._parts.append(self._cursor.check_height(Graph(name, inner.whole), inner.whole))
         self._show((*visible_names((name,)), *inner.names))
 
     def _window(self) -> None:
@@ -240,7 +240,7 @@ class GroupParser:
         cursor.take()
         name = parse_window_use(cursor, cursor.windows)
         inner = parse_group(cursor)
-        self._parts.append(cursor.over(Window(name, inner.whole), inner.whole))
+        self._parts.append(cursor.check_height(Window(name, inner.whole), inner.whole))
         self._show(inner.names)
 
     def _values(self) -> None:

@@ -85,14 +85,14 @@ class SourceText:
                 yield Token(kind, found[0], found.start())
         yield Token("end", "", len(self.text))
 
-    def place(self, offset: int) -> TextPosition:
+    def position(self, offset: int) -> TextPosition:
         given = self._as_given(offset)
         line = bisect_right(self._starts, given)
         return TextPosition(line, given - self._starts[line - 1] + 1)
 
     def excerpt(self, offset: int) -> str:
         """Return the line at an offset, shortened, with a caret under it."""
-        place = self.place(offset)
+        place = self.position(offset)
         start = self._starts[place.line - 1]
         line = re.split(r"[\r\n]", self._given[start : self._as_given(offset) + _SHOWN], maxsplit=1)[0]
         cut = max(0, place.column - 1 - _SHOWN // 2)
@@ -120,13 +120,13 @@ class SourceText:
 @dataclass(frozen=True)
 class SourceSpan:
     construct: str
-    place: TextPosition
+    position: TextPosition
     excerpt: str
 
 
-def unsupported(construct: str, marks: Iterable[SourceSpan], hint: str = "") -> Unsupported:
+def unsupported(construct: str, spans: Iterable[SourceSpan], hint: str = "") -> Unsupported:
     """Return the error for an unsupported construct, with its position if it was recorded."""
-    found = next((each for each in marks if each.construct == construct), None)
+    found = next((each for each in spans if each.construct == construct), None)
     if found is None:
         return Unsupported(construct, hint=hint)
-    return Unsupported(construct, place=found.place, hint=hint, excerpt=found.excerpt)
+    return Unsupported(construct, place=found.position, hint=hint, excerpt=found.excerpt)

@@ -80,7 +80,7 @@ def finish_query(cursor: Cursor) -> Query:
     """Parse the query up to the end of the text."""
     query = _query(cursor)
     if cursor.token.kind != "end":
-        raise cursor.wrong("the end of the query")
+        raise cursor.syntax_error("the end of the query")
     if cursor.refusal is not None:
         raise cursor.refusal
     return query
@@ -95,7 +95,7 @@ def _declarations(cursor: Cursor) -> None:
         else:
             name = cursor.expect_kind("name", "a prefix that ends in `:`")
             if not name.text.endswith(":") or name.text.count(":") != 1:
-                raise cursor.wrong("a prefix that ends in `:`", name)
+                raise cursor.syntax_error("a prefix that ends in `:`", name)
             cursor.prefixes[name.text[:-1]] = _reference(cursor)
 
 
@@ -106,7 +106,7 @@ def _prologue(cursor: Cursor) -> str:
 
 def _reference(cursor: Cursor) -> str:
     if cursor.token.kind != "iri":
-        raise cursor.wrong("an IRI in angle brackets")
+        raise cursor.syntax_error("an IRI in angle brackets")
     return parse_iri_text(cursor)
 
 
@@ -115,7 +115,7 @@ def _query(cursor: Cursor) -> Query:
         raise cursor.unsupported("SPARQL Update", hint="events are published, not updated")
     if cursor.at("SELECT"):
         return _select(cursor)
-    cursor.mark(cursor.token.key)
+    cursor.record_span(cursor.token.key)
     form = cursor.expect("SELECT", "ASK", "CONSTRUCT", "DESCRIBE").key
     return {"ASK": _ask, "CONSTRUCT": _construct, "DESCRIBE": _describe}[form](cursor)
 
@@ -153,7 +153,7 @@ def _template(cursor: Cursor) -> tuple[Pattern, ...]:
     while not cursor.accept("}"):
         triples.statement("a triple or `}`")
         if not cursor.accept(".") and not cursor.at("}"):
-            raise cursor.wrong("`.`, `;`, `,` or `}`")
+            raise cursor.syntax_error("`.`, `;`, `,` or `}`")
     return tuple(each for each in triples.found if isinstance(each, Pattern))
 
 
@@ -187,7 +187,7 @@ def _dataset(cursor: Cursor) -> Dataset:
         if cursor.windows is not None and graphs is named and cursor.at("WINDOW"):
             parse_window_declaration(cursor, cursor.windows)
         else:
-            cursor.mark("FROM", word)
+            cursor.record_span("FROM", word)
             graphs.append(parse_iri(cursor).term)
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()
 
@@ -201,7 +201,7 @@ def parse_term(text: str) -> str:
     cursor = Cursor(text, None, GrammarRules(parse_group, parse_subselect))
     found = _constant(cursor)
     if cursor.token.kind != "end":
-        raise cursor.wrong("the end of the term")
+        raise cursor.syntax_error("the end of the term")
     if cursor.refusal is not None:
         raise cursor.refusal
     return found.term
@@ -211,5 +211,5 @@ def _constant(cursor: Cursor) -> Const:
     if cursor.token.kind == "iri":
         return parse_iri(cursor)
     if not at_literal(cursor):
-        raise cursor.wrong("an IRI in angle brackets or a literal")
+        raise cursor.syntax_error("an IRI in angle brackets or a literal")
     return parse_literal_term(cursor)

@@ -56,14 +56,14 @@ def parse_modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tup
 def _values(cursor: Cursor) -> Values | None:
     if not (word := cursor.accept("VALUES")):
         return None
-    cursor.mark("VALUES", word)
+    cursor.record_span("VALUES", word)
     return parse_values(cursor)
 
 
 def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
     if not (word := cursor.accept("GROUP")):
         return ()
-    cursor.mark("GROUP BY", word)
+    cursor.record_span("GROUP BY", word)
     cursor.expect("BY")
     found: dict[str, Expression] = {}
     taken = frozenset(names)
@@ -71,7 +71,7 @@ def _keys(cursor: Cursor, names: tuple[str, ...]) -> tuple[tuple[str, Expression
         name, value = key
         found[name or f".key{len(found)}"] = value
     if not found:
-        raise cursor.wrong("a variable, a function or `(`")
+        raise cursor.syntax_error("a variable, a function or `(`")
     return tuple(found.items())
 
 
@@ -87,7 +87,7 @@ def _key(cursor: Cursor, names: Set[str], found: Mapping[str, Expression]) -> tu
     name = ""
     if cursor.accept("AS"):
         if cursor.token.text[1:] in names or cursor.token.text[1:] in found:
-            raise cursor.wrong("a variable that is not yet in scope")
+            raise cursor.syntax_error("a variable that is not yet in scope")
         name = parse_variable(cursor)
     cursor.expect(")")
     return name, value
@@ -109,13 +109,13 @@ def _condition(cursor: Cursor) -> Expression | None:
 def _order(cursor: Cursor) -> tuple[Order, ...]:
     if not (word := cursor.accept("ORDER")):
         return ()
-    cursor.mark("ORDER BY", word)
+    cursor.record_span("ORDER BY", word)
     cursor.expect("BY")
     found: list[Order] = []
     while (each := _comparator(cursor)) is not None:
         found.append(each)
     if not found:
-        raise cursor.wrong("a variable, ASC, DESC, a function or `(`")
+        raise cursor.syntax_error("a variable, ASC, DESC, a function or `(`")
     return tuple(found)
 
 
@@ -132,7 +132,7 @@ def _comparator(cursor: Cursor) -> Order | None:
 def _slice(cursor: Cursor) -> tuple[int | None, int]:
     given: dict[str, int] = {}
     while cursor.at("LIMIT", "OFFSET") and cursor.token.key not in given:
-        cursor.mark(cursor.token.key)
+        cursor.record_span(cursor.token.key)
         word = cursor.take().key
         digits = cursor.expect_kind("integer", "a whole number").text.lstrip("0") or "0"
         given[word] = int(digits) if len(digits) < len(str(_MOST_ROWS)) else _MOST_ROWS
@@ -174,7 +174,7 @@ class SelectLevel:
 
     def everything(self, star: Token) -> Select:
         if self._grouped:
-            raise self._cursor.wrong("variables or expressions, as there is a GROUP BY or an aggregate", star)
+            raise self._cursor.syntax_error("variables or expressions, as there is a GROUP BY or an aggregate", star)
         return self.projected(self.names)
 
     def selection(self, items: tuple[SelectItem, ...]) -> Select:
@@ -190,18 +190,20 @@ class SelectLevel:
         having = tuple(self._sampled(each, set()) for each in given.having)
         operator = self._extended(self._filtered(having), items)
         made = Select(operator, names, order=order, limit=given.limit, offset=given.offset)
-        return self._cursor.over(made, operator, *(each.expression for each in given.order))
+        return self._cursor.check_height(made, operator, *(each.expression for each in given.order))
 
     def _check(self, items: tuple[SelectItem, ...]) -> None:
         taken = {*self.names, *self._keys}
         shown = set(self._keys)
         for item in items:
             if item.value is not None and item.name in taken:
-                raise self._cursor.wrong("a variable that is not yet in scope", item.token)
+                raise self._cursor.syntax_error("a variable that is not yet in scope", item.token)
             used = {item.name} if item.value is None else set(_used_names(item.value))
             if self._grouped and not used <= shown:
                 missing = ", ".join(f"?{name}" for name in sorted(used - shown))
-                raise self._cursor.wrong(f"no {missing} that is neither grouped by nor in an aggregate", item.token)
+                raise self._cursor.syntax_error(
+                    f"no {missing} that is neither grouped by nor in an aggregate", item.token
+                )
             shown.add(item.name)
 
     def _sampled(self, value: Expression, computed: set[str]) -> Expression:
@@ -221,15 +223,15 @@ class SelectLevel:
         if self._grouped:
             aggregates = tuple((name, each) for each, name in self._aggregates.items())
             below = *(value for _, value in self._given.keys), *self._aggregates
-            operator = cursor.over(Group(operator, self._given.keys, aggregates), operator, *below)
+            operator = cursor.check_height(Group(operator, self._given.keys, aggregates), operator, *below)
         if having:
-            operator = cursor.over(Filter(operator, having), operator, *self._given.having)
+            operator = cursor.check_height(Filter(operator, having), operator, *self._given.having)
         return join_all(cursor, (operator, self._given.values)) if self._given.values else operator
 
     def _extended(self, operator: Operator, items: tuple[SelectItem, ...]) -> Operator:
         for item in items:
             if item.value is not None:
-                operator = self._cursor.over(Extend(operator, item.name, item.value), operator, item.value)
+                operator = self._cursor.check_height(Extend(operator, item.name, item.value), operator, item.value)
         return operator
 
 
@@ -266,7 +268,7 @@ def parse_select_body(cursor: Cursor, wanted: SelectClause) -> ScopedOperator:
     """Parse the pattern and the modifiers of a SELECT; its projection is in scope after it."""
     level = parse_level(cursor, parse_where(cursor), wanted.aggregates)
     made = level.everything(wanted.star) if wanted.star else level.selection(wanted.items)
-    made = cursor.over(replace(made, distinct=wanted.distinct, reduced=wanted.reduced), made.inner)
+    made = cursor.check_height(replace(made, distinct=wanted.distinct, reduced=wanted.reduced), made.inner)
     return ScopedOperator(made, made.projection, made)
 
 
@@ -277,7 +279,7 @@ def parse_subselect(cursor: Cursor) -> ScopedOperator:
 
 def parse_where(cursor: Cursor) -> ScopedOperator:
     cursor.accept("WHERE")
-    cursor.mark("a query without a triple pattern")
+    cursor.record_span("a query without a triple pattern")
     return parse_group(cursor)
 
 
@@ -294,10 +296,10 @@ def _items(cursor: Cursor, aggregates: dict[Aggregate, str]) -> tuple[SelectItem
         item = _item(cursor)
         former = found.setdefault(item.name, item)
         if former is not item and (former.value or item.value):
-            raise cursor.wrong("a variable that is selected once", item.token)
+            raise cursor.syntax_error("a variable that is selected once", item.token)
     cursor.aggregates = None
     if not found:
-        raise cursor.wrong("`*`, a variable or `(`")
+        raise cursor.syntax_error("`*`, a variable or `(`")
     return tuple(found.values())
 
 

@@ -52,12 +52,12 @@ def parse_iri_text(cursor: Cursor) -> str:
     """Parse an IRI and return it without brackets: written out, relative to the base, or with a prefix."""
     token = cursor.take()
     if token.kind == "iri":
-        return cursor.addresses.get((token.text, cursor.base)) or _absolute(cursor, token)
+        return cursor.iris.get((token.text, cursor.base)) or _absolute(cursor, token)
     if token.kind != "name":
-        raise cursor.wrong("an IRI", token)
+        raise cursor.syntax_error("an IRI", token)
     prefix, local = token.text.split(":", 1)
     if prefix not in cursor.prefixes:
-        raise cursor.wrong(f"a declared prefix (`PREFIX {prefix}: <...>` is missing)", token)
+        raise cursor.syntax_error(f"a declared prefix (`PREFIX {prefix}: <...>` is missing)", token)
     return cursor.prefixes[prefix] + (re.sub(r"\\(.)", r"\1", local) if "\\" in local else local)
 
 
@@ -74,7 +74,7 @@ def parse_variable_or_iri(cursor: Cursor, after: str) -> Node:
     if cursor.token.kind == "variable":
         return Var(cursor.take().text[1:])
     if not at_iri(cursor):
-        raise cursor.wrong(f"an IRI or a variable after {after}")
+        raise cursor.syntax_error(f"an IRI or a variable after {after}")
     return parse_iri(cursor)
 
 
@@ -112,7 +112,7 @@ def skip_triple(cursor: Cursor) -> Node:
         token = cursor.take()
         depth += (token.key in ("<<", "<<(", "{|")) - (token.key in (">>", ")>>", "|}"))
         if token.kind == "end":
-            raise cursor.wrong("the end of the triple term", token)
+            raise cursor.syntax_error("the end of the triple term", token)
         if depth == 0:
             return Var(f"_:.{cursor.fresh()}")
 
@@ -131,7 +131,7 @@ def _typed(cursor: Cursor, lexical: str, datatype: Token) -> Const:
     try:
         return Const(str(ox.Literal(lexical, datatype=ox.NamedNode(parse_iri_text(cursor)))))
     except ValueError:
-        raise cursor.wrong("the IRI of a datatype", datatype) from None
+        raise cursor.syntax_error("the IRI of a datatype", datatype) from None
 
 
 def _tagged(cursor: Cursor, lexical: str, tag: Token) -> Const:
@@ -141,7 +141,7 @@ def _tagged(cursor: Cursor, lexical: str, tag: Token) -> Const:
     try:
         return Const(str(ox.Literal(lexical, language=language)))
     except ValueError:
-        raise cursor.wrong("a language tag of BCP 47", tag) from None
+        raise cursor.syntax_error("a language tag of BCP 47", tag) from None
 
 
 def _unescaped(cursor: Cursor, token: Token, text: str) -> str:
@@ -150,7 +150,7 @@ def _unescaped(cursor: Cursor, token: Token, text: str) -> str:
         if code and int(code, 16) < 0x110000 and not 0xD800 <= int(code, 16) < 0xE000:
             return chr(int(code, 16))
         if found[3] not in _SHORT:
-            raise cursor.wrong("a known escape after `\\`", token)
+            raise cursor.syntax_error("a known escape after `\\`", token)
         return _SHORT[found[3]]
 
     return _ESCAPE.sub(replace, text) if "\\" in text else text
@@ -162,8 +162,8 @@ def _absolute(cursor: Cursor, token: Token) -> str:
     try:
         found = next(iter(ox.parse(line, format=ox.RdfFormat.TURTLE, base_iri=cursor.base)))
     except (SyntaxError, ValueError):
-        raise cursor.wrong("an absolute IRI, or a `BASE` to resolve it", token) from None
-    return cursor.addresses.setdefault((token.text, cursor.base), str(found.subject)[1:-1])
+        raise cursor.syntax_error("an absolute IRI, or a `BASE` to resolve it", token) from None
+    return cursor.iris.setdefault((token.text, cursor.base), str(found.subject)[1:-1])
 
 
 _HEADERS = f"<{TW}"
@@ -179,7 +179,7 @@ def parse_path(cursor: Cursor) -> Path:
     with cursor.nested():
         found = [_path_sequence(cursor)]
         while bar := cursor.accept("|"):
-            cursor.mark("path `|`", bar)
+            cursor.record_span("path `|`", bar)
             found.append(_path_sequence(cursor))
     return found[0] if len(found) == 1 else Either(tuple(found))
 
@@ -200,10 +200,10 @@ def parse_predicate(cursor: Cursor) -> Const:
         cursor.take()
         return RDF_TYPE
     if not at_iri(cursor):
-        raise cursor.wrong(_EXPECTED_PREDICATE)
+        raise cursor.syntax_error(_EXPECTED_PREDICATE)
     token, found = cursor.token, parse_iri(cursor)
     if found.term.startswith(_HEADERS):
-        cursor.mark(f"predicate {found.term}", token)
+        cursor.record_span(f"predicate {found.term}", token)
     return found
 
 
@@ -222,14 +222,14 @@ def _path_repeated(cursor: Cursor) -> Path:
     found = _path_primary(cursor)
     if not cursor.at("?", "*", "+") or at_literal(cursor):
         return found
-    cursor.mark(f"path `{cursor.token.key}`")
+    cursor.record_span(f"path `{cursor.token.key}`")
     mark = cursor.take().key
     return Repeat(found, 1 if mark == "+" else 0, once=mark == "?")
 
 
 def _path_primary(cursor: Cursor) -> Path:
     if bang := cursor.accept("!"):
-        cursor.mark("path `!`", bang)
+        cursor.record_span("path `!`", bang)
         return _negated(cursor)
     if not cursor.accept("("):
         return Link(parse_predicate(cursor))
@@ -332,12 +332,12 @@ class TripleParser:
             return self._collection()
         if cursor.at("<<", "<<("):
             return skip_triple(cursor)
-        raise cursor.wrong(expected)
+        raise cursor.syntax_error(expected)
 
     def _labelled(self) -> Var:
         token = self._cursor.take()
         if self._block is not None and self._cursor.blocks.setdefault(token.text, self._block) != self._block:
-            raise self._cursor.wrong("a blank node label that was not used in another group", token)
+            raise self._cursor.syntax_error("a blank node label that was not used in another group", token)
         return Var(token.text)
 
     def _new(self) -> Var:

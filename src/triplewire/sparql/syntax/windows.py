@@ -42,11 +42,11 @@ def parse_duration(cursor: Cursor, what: str) -> int:
     token, text = _take_text(cursor)
     found = duration_microseconds(text)
     if found is None:
-        raise cursor.wrong(_EXPECTED_DURATION, token)
+        raise cursor.syntax_error(_EXPECTED_DURATION, token)
     if found <= 0:
-        raise cursor.wrong(f"a {what} above zero", token)
+        raise cursor.syntax_error(f"a {what} above zero", token)
     if found != int(found):
-        raise cursor.wrong(f"a {what} of whole microseconds", token)
+        raise cursor.syntax_error(f"a {what} of whole microseconds", token)
     if found > QUERY_WINDOW_DAYS * _UNITS["d"]:
         raise cursor.unsupported(f"a {what} of more than {QUERY_WINDOW_DAYS} days", token)
     return int(found)
@@ -56,10 +56,10 @@ def parse_triple_count(cursor: Cursor, what: str) -> int:
     """Parse a number of triples."""
     token, text = _take_text(cursor)
     if not re.fullmatch(r"-?\d+", text, re.ASCII):
-        raise cursor.wrong("a whole number of triples", token)
+        raise cursor.syntax_error("a whole number of triples", token)
     digits = text.lstrip("0")
     if not digits or digits.startswith("-"):
-        raise cursor.wrong(f"a {what} above zero", token)
+        raise cursor.syntax_error(f"a {what} above zero", token)
     if len(digits) > _LONGEST_NUMBER or int(digits) > QUERY_WINDOW_TRIPLES:
         raise cursor.unsupported(f"a {what} of more than {QUERY_WINDOW_TRIPLES} triples", token)
     return int(digits)
@@ -101,7 +101,7 @@ def parse_window_declaration(cursor: Cursor, windows: WindowDeclarations) -> Non
     token = cursor.token
     name = _window_name(cursor)
     if name in windows.declared:
-        raise cursor.wrong("a window that is declared once", token)
+        raise cursor.syntax_error("a window that is declared once", token)
     cursor.expect("ON")
     cursor.accept("STREAM")
     stream = parse_stream_name(cursor)
@@ -120,7 +120,7 @@ def parse_window_use(cursor: Cursor, windows: WindowDeclarations) -> str:
         return ""
     name = _window_name(cursor)
     if name not in windows.declared:
-        raise cursor.wrong("a window that `FROM NAMED WINDOW` declares", token)
+        raise cursor.syntax_error("a window that `FROM NAMED WINDOW` declares", token)
     windows.used.add(name)
     return name
 
@@ -132,7 +132,7 @@ def parse_stream_name(cursor: Cursor) -> str:
     text = _as_written(cursor) if token.kind == "iri" else _expanded(cursor, "the name of a stream as an IRI")
     found = _STREAM.fullmatch(text)
     if found is None or len(found[1]) > STREAM_NAME_CHARACTERS:
-        raise cursor.wrong("a stream, as `<home>` or `<http://…/streams/home>`", token)
+        raise cursor.syntax_error("a stream, as `<home>` or `<http://…/streams/home>`", token)
     return found[1]
 
 
@@ -149,7 +149,7 @@ def _as_written(cursor: Cursor) -> str:
 
 def _expanded(cursor: Cursor, expected: str) -> str:
     if not at_iri(cursor):
-        raise cursor.wrong(expected)
+        raise cursor.syntax_error(expected)
     return parse_iri_text(cursor)
 
 
@@ -162,7 +162,7 @@ def _extent(cursor: Cursor) -> tuple[WindowKind, int, int]:
     if cursor.accept("TRIPLES"):
         return "count", *_range_and_step(cursor, parse_triple_count)
     if not ranged:
-        raise cursor.wrong("`RANGE`, `TRIPLES` or `SESSION`")
+        raise cursor.syntax_error("`RANGE`, `TRIPLES` or `SESSION`")
     return "time", *_range_and_step(cursor, parse_duration)
 
 
