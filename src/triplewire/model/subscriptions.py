@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from triplewire.model.events import END, START
 
@@ -196,10 +196,3 @@ class ContinuousQuery:
     @property
     def windowed(self) -> bool:
         return self.group is None
-
-
-def query_to_value(query: ContinuousQuery) -> dict[str, Any]:
-    """As JSON, without what follows from where it is kept."""
-    kept = {name: value for name, value in vars(query).items() if name not in ("id", "since", "until", "owner")}
-    owner = {} if query.owner is None else {"owner": vars(query.owner)}
-    return {name: value for name, value in kept.items() if value is not None} | owner

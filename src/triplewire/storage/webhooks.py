@@ -12,14 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from triplewire.model import END, START
 from triplewire.model.errors import Unavailable
 from triplewire.model.subscriptions import Owner
 from triplewire.storage import sqlite
-from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import parse_owner
+from triplewire.storage.registry.codec import EntryCodec
 
 
 @dataclass(frozen=True)
@@ -278,22 +277,6 @@ class Webhook:
     """Where it was set last."""
 
 
-def webhook_to_value(hook: Webhook) -> Mapping[str, Any]:
-    """What is stored under (`hook`, id)."""
-    value: dict[str, Any] = {"url": hook.url, "dialect": hook.dialect.value, "state": hook.state.value}
-    value |= {"created": hook.created} | ({} if hook.attempts is None else {"attempts": hook.attempts})
-    if hook.stream is None:
-        return value
-    topic = {"stream": hook.stream, "format": hook.format, "topic": hook.topic, "hub": hook.hub}
-    owner = {} if hook.owner is None else {"owner": vars(hook.owner)}
-    return {**value, **topic, **owner, "begin": hook.begin, "until": hook.until}
-
-
-def webhook_from_change(change: RegistryChange) -> Webhook:
-    """The hook that a change set. A removal sets none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = dict(change.value)
-    dialect, state = WebhookDialect(value.pop("dialect")), WebhookState(value.pop("state"))
-    owner = parse_owner(value.pop("owner", None))
-    return Webhook(change.key, dialect=dialect, state=state, owner=owner, since=change.position, **value)
+_WEBHOOKS = EntryCodec(Webhook, key="id", position="since")
+webhook_to_value = _WEBHOOKS.to_value
+webhook_from_change = _WEBHOOKS.from_change

@@ -20,10 +20,10 @@ from triplewire.continuous.join_network.partition import (
 from triplewire.continuous.planner import NetworkPlanner, NetworkProgram
 from triplewire.continuous.structures import STRUCTURE, group_registration
 from triplewire.model import ENTRIES, MATCHES
-from triplewire.model.subscriptions import ContinuousQuery, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.sparql.rspql import parse_registration
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 
 def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, RegistryChange]:

@@ -16,10 +16,10 @@ from tests.continuous.windows.brute import SECOND, Published, Told
 from tests.oracle import Solution, bag
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.partition import INPUTS
-from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain
 from triplewire.model.terms import XSD
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 BASE = 1_700_000_000 * SECOND
 HALF = SECOND // 2

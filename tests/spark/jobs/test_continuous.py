@@ -25,7 +25,7 @@ from triplewire.continuous.state import BatchContext, StateChangelog
 from triplewire.continuous.windows.static_data import NoStaticData
 from triplewire.http.formats import notifications
 from triplewire.model import END, ErasureScope, Event, LimitReached
-from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.spark.jobs import continuous, join_stage, window_stage
 from triplewire.spark.jobs import continuous as module
 from triplewire.spark.jobs.continuous import ContinuousDriver, ContinuousOptions
@@ -33,7 +33,7 @@ from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.streaming import JobContext
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.erasure import ErasureReceipt, request_entries
-from triplewire.storage.registry.subscriptions import QUERY, query_from_change, request_renewal
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change, query_to_value, request_renewal
 from triplewire.testing import open_twin
 
 EX = "http://example.org/"

@@ -35,7 +35,7 @@ from triplewire.continuous.windows.results import results_to_events, suspended_q
 from triplewire.kernels.compiler import Int64
 from triplewire.matching.event_history import EventHistory
 from triplewire.model import MATCHES, Event, LimitReached
-from triplewire.model.subscriptions import ContinuousQuery, QueryState, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.spark.jobs import window_stage
 from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.join_stage import JoinReport, JoinTask, PredicateCounts, collect_joins, run_join_rounds
@@ -45,7 +45,7 @@ from triplewire.storage.log.ports import Log, Publication
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.erasure import pending_erasures
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY, newest_renewal
+from triplewire.storage.registry.subscriptions import QUERY, newest_renewal, query_to_value
 
 ONGOING_EVENTS: Final = 60_000
 """Events in one micro-batch of continuous queries. Most of a batch is fixed cost, so that a backlog is taken in large

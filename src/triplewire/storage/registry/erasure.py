@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.model import Erasure, ErasureScope
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 ERASING = "erasing"
@@ -77,28 +78,14 @@ def latest_erasure_change(registry: Registry, after: int) -> int:
     return found[-1].position if found else after
 
 
-def receipt_to_value(receipt: ErasureReceipt) -> Mapping[str, Any]:
-    """What is stored under (`erasure`, id)."""
-    value = {
-        "scope": receipt.scope.value,
-        "digest": receipt.digest,
-        "requested": receipt.requested,
-        "by": receipt.by,
-        "position": receipt.position,
-        "steps": dict(receipt.steps),
-        "counts": dict(receipt.counts),
-        "completed": receipt.completed,
-    }
-    return {name: each for name, each in value.items() if each is not None}
+_RECEIPTS = EntryCodec(ErasureReceipt, key="id")
+receipt_to_value = _RECEIPTS.to_value
 
 
 def receipt_from_change(change: RegistryChange) -> ErasureReceipt:
-    """The receipt that a change wrote. At first it does not say the position: it lies right behind what it is of."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = {**change.value, "scope": ErasureScope(change.value["scope"])}
-    value["position"] = value["position"] or change.position - 1
-    return ErasureReceipt(change.key, **value)
+    """The receipt that a change has written. The first one has no position yet: that of its request is right before."""
+    receipt = _RECEIPTS.from_change(change)
+    return replace(receipt, position=receipt.position or change.position - 1)
 
 
 def read_receipts(registry: Registry) -> Sequence[ErasureReceipt]:

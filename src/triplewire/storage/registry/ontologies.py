@@ -8,15 +8,13 @@ Within an interval all events are matched in the same way.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from triplewire.model import START, Subscription
-from triplewire.model.errors import BadRequest
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import read_original
 
@@ -29,8 +27,6 @@ ONTOLOGIES_VERSION = "ontologies"
 """The kind of one entry, always under the same key, that is put with every change to an ontology: its position tells
 whether any has changed, without reading them."""
 NEWEST_ONTOLOGIES = "newest"
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 
 @dataclass(frozen=True)
@@ -46,37 +42,9 @@ class LoadedOntology:
     version: int = 0
 
 
-def ontology_to_value(loaded: LoadedOntology) -> Mapping[str, Any]:
-    """What is stored under (`ontology`, name). The version is not in it: it is the position of the change itself."""
-    return {
-        "text": loaded.text,
-        "triples": loaded.triples,
-        "classes": loaded.classes,
-        "properties": loaded.properties,
-    }
-
-
-def ontology_from_change(change: RegistryChange) -> LoadedOntology:
-    """The ontology that a change loaded. A removal loads none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    return LoadedOntology(name=change.key, version=change.position, **change.value)
-
-
-def check_ontology_name(text: str) -> str:
-    """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"an ontology's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
-    if not _NAME.fullmatch(text):
-        raise BadRequest(f"{text!r} is no ontology's name: letters, digits and . _ ~ - are, a letter or digit first")
-    return text
-
-
-# Stretches: parts of a subscription's time in which events are matched in one and the same way.
-#
-# ```
-#        begins ── past ──▶ made ──▶ ontology loaded ──▶ next version ──▶ … ──▶ until
-# ```
+_ONTOLOGIES = EntryCodec(LoadedOntology, key="name", position="version")
+ontology_to_value = _ONTOLOGIES.to_value
+ontology_from_change = _ONTOLOGIES.from_change
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,12 @@ from typing import Any, Final, Protocol
 import orjson
 
 from triplewire.model import START
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import NotFound
 from triplewire.security import Policy, parse_policy
 from triplewire.security.tokens import AccessToken
 from triplewire.security.visibility import Visibility
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 REMEMBERED_SIGHTS: Final = 4_096
@@ -146,35 +148,9 @@ def _parse_policy(text: str | None) -> Policy | None:
 TOKEN = "token"
 
 
-def token_to_value(token: AccessToken) -> Mapping[str, Any]:
-    """What is stored under (`token`, id): a digest, never the secret."""
-    value = {
-        "name": token.name,
-        "digest": token.digest.hex(),
-        "allows": list(token.allows),
-        "roles": list(token.roles),
-        "created": token.created,
-        "expires": token.expires,
-        "revoked": token.revoked,
-    }
-    return {name: each for name, each in value.items() if each is not None}
-
-
-def token_from_change(change: RegistryChange) -> AccessToken:
-    """The token that a change set. A removal sets none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = change.value
-    return AccessToken(
-        id=change.key,
-        name=value["name"],
-        digest=bytes.fromhex(value["digest"]),
-        allows=tuple(value["allows"]),
-        roles=tuple(value["roles"]),
-        created=value["created"],
-        expires=value.get("expires"),
-        revoked=value.get("revoked"),
-    )
+_TOKENS = EntryCodec(AccessToken, key="id")
+token_to_value = _TOKENS.to_value
+token_from_change = _TOKENS.from_change
 
 
 def read_tokens(registry: Registry) -> Sequence[AccessToken]:
@@ -229,7 +205,7 @@ class VisibilityStore:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[str, Visibility] = {}
+        self._known: BoundedCache[str, Visibility] = BoundedCache(REMEMBERED_SIGHTS)
 
     def find(self, name: str | None) -> Visibility | None:
         """None, where everything is in sight. Raises NotFound."""
@@ -240,9 +216,8 @@ class VisibilityStore:
             change = self._registry.get(VISIBILITY, name)
             if change is None or change.value is None:
                 raise NotFound(f"the sight {name} is not in the registry")
-            if len(self._known) >= REMEMBERED_SIGHTS:
-                self._known = {}
-            found = self._known[name] = Visibility.from_json(change.value)
+            found = Visibility.from_json(change.value)
+            self._known.put(name, found)
         return found
 
     def missing(self, sight: Visibility) -> bool:

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from triplewire.model.errors import BadRequest, NotFound
-from triplewire.model.events import STREAM_NAME
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
-from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.model.errors import NotFound
+from triplewire.storage.registry.codec import EntryCodec, check_name
+from triplewire.storage.registry.ports import Registry
 
 DESCRIPTION_CHARACTERS: Final = 4_000
 """Length of a title, description or keyword of a stream: each is in every catalog."""
@@ -46,10 +45,13 @@ class StreamShapes:
         return f"{self.stream}@{self.version}"
 
 
+_SHAPES = EntryCodec(StreamShapes, key="stream", position="version")
+
+
 def read_validation_mode(registry: Registry, stream: str) -> ValidationMode | None:
     """What becomes in a stream of events that do not conform; None where it has no shapes."""
     change = registry.get(SHAPES, stream)
-    return None if change is None else _shapes_from_change(change).mode
+    return None if change is None else _SHAPES.from_change(change).mode
 
 
 class ShapesCache:
@@ -71,7 +73,7 @@ class ShapesCache:
     def refresh(self) -> None:
         change = self._registry.get(SHAPES_VERSION, NEWEST_SHAPES)
         if change is not None and change.position != self._newest:
-            self._known = {each.key: _shapes_from_change(each) for each in self._registry.list(SHAPES)}
+            self._known = {each.key: _SHAPES.from_change(each) for each in self._registry.list(SHAPES)}
             self._newest = change.position
 
     def put(self, stream: str, mode: ValidationMode, text: str) -> StreamShapes:
@@ -84,7 +86,7 @@ class ShapesCache:
         change = self._registry.get(SHAPES, stream)
         if change is None:
             raise NotFound(f"the stream {stream} has no shapes")
-        return _shapes_from_change(change)
+        return _SHAPES.from_change(change)
 
     def remove(self, stream: str) -> None:
         """Raises NotFound for a stream that has none."""
@@ -94,11 +96,6 @@ class ShapesCache:
     def _put(self, stream: str, value: Mapping[str, Any] | None) -> None:
         self._registry.put([(SHAPES, stream, value), (SHAPES_VERSION, NEWEST_SHAPES, {})])
         self.refresh()
-
-
-def _shapes_from_change(change: RegistryChange) -> StreamShapes:
-    assert change.value is not None, "a list has only what is there"
-    return StreamShapes(change.key, ValidationMode(change.value["mode"]), change.value["text"], change.position)
 
 
 # What people say about streams, as registry entries.
@@ -137,13 +134,6 @@ def description_from_value(value: Mapping[str, Any]) -> StreamDescription:
     return StreamDescription(**{**value, "keywords": tuple(value.get("keywords", ()))})
 
 
-# Streams: what their names may be.
-
-
 def check_stream_name(text: str) -> str:
-    """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"a stream's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
-    if not STREAM_NAME.fullmatch(text):
-        raise BadRequest(f"{text!r} is no stream's name: letters, digits and . _ ~ - are, a letter or digit first")
-    return text
+    """Return the name of a stream, or raise BadRequest as `check_name` does."""
+    return check_name(text, "a stream")
