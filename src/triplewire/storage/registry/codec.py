@@ -33,12 +33,17 @@ class EntryCodec(Generic[T]):
         ]
         hints = get_type_hints(entry)
         self._defaults = {each.name: _default(each) for each in stored}
+        self._encoders = {each.name: found for each in stored if (found := _encoder(hints[each.name])) is not None}
         self._decoders = {each.name: found for each in stored if (found := _decoder(hints[each.name])) is not None}
 
     def to_value(self, entry: T) -> dict[str, Any]:
         """The value to store under the entry's key."""
-        values = ((name, getattr(entry, name), default) for name, default in self._defaults.items())
-        return {name: _encode(value) for name, value, default in values if value != default}
+        value, held = {}, vars(entry)
+        for name, default in self._defaults.items():
+            field = held[name]
+            if field is not default and field != default:
+                value[name] = self._encoders[name](field) if name in self._encoders else field
+        return value
 
     def from_change(self, change: RegistryChange) -> T:
         """The entry that a change has set. Raises ValueError for a removal."""
@@ -73,19 +78,20 @@ def _default(field: Field[Any]) -> object:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _encode(value: Any) -> Any:  # noqa: ANN401 - any type of field
-    if isinstance(value, bytes):
-        return value.hex()
-    return vars(value) if is_dataclass(value) else value
+def _encoder(hint: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401 - any type of field
+    """The function that converts values of a type to JSON; None where JSON has them as they are."""
+    if hint is bytes:
+        return bytes.hex
+    return vars if any(is_dataclass(each) for each in (hint, *get_args(hint))) else None
 
 
 def _decoder(hint: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401 - any type of field
     """The function that restores values of a type from JSON; None where JSON has them as they are."""
+    if hint is bytes:
+        return bytes.fromhex
     for each in (hint, *(get_args(hint) if get_origin(hint) is not tuple else ())):
         if get_origin(each) is tuple:
             return _freeze
-        if each is bytes:
-            return bytes.fromhex
         if isinstance(each, type) and issubclass(each, Enum):
             return each
         if isinstance(each, type) and is_dataclass(each):
