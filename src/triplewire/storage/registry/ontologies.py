@@ -24,8 +24,8 @@ BATCH_EVENTS: Final = 20_000
 
 ONTOLOGY = "ontology"
 ONTOLOGIES_VERSION = "ontologies"
-"""The kind of one entry, always under the same key, that is put with every change to an ontology: its position tells
-whether any has changed, without reading them."""
+"""The kind of one entry that is put with every change to an ontology: its position tells whether any has changed,
+without reading them."""
 NEWEST_ONTOLOGIES = "newest"
 
 
@@ -49,8 +49,8 @@ ontology_from_change = _ONTOLOGIES.from_change
 
 @dataclass(frozen=True)
 class MatchInterval:
-    """Events at positions p with `start < p < stop` are asked `version`, by the ontologies that were loaded at certain
-    positions."""
+    """Events at positions p with `start < p < stop` are matched by `version`, with the ontologies that were loaded at
+    these positions."""
 
     start: int
     stop: int
@@ -59,16 +59,16 @@ class MatchInterval:
 
 
 def past_interval(registry: Registry, subscription: Subscription) -> MatchInterval:
-    """The stretch before a subscription was made, which is asked what was asked first; or, where its owner has come to
-    see more or less since, what is asked now."""
+    """The interval before a subscription was made. Its first version is evaluated; or, if the visibility of its owner
+    has changed since, the newest."""
     first = read_original(registry, subscription)
     asked = first if first.sight == subscription.sight else subscription
     return MatchInterval(first.floor, first.made, asked, first.ontologies)
 
 
 def present_intervals(registry: Registry, versions: Sequence[Subscription], upto: int) -> Iterator[MatchInterval]:
-    """The stretches since a subscription with a `begins` was made, in order. `versions` are those that are remembered,
-    in order; there is nothing of others. Ontologies that are loaded after a position are not looked for."""
+    """The intervals since a subscription with a `begins` was made, in order. `versions` are those that are known, in
+    order; others have none. Ontologies that were loaded after a position are ignored."""
     (*_, newest) = versions
     loads = _ontology_changes(registry, newest.made, upto)
     loaded = {each.key: each.position for at in newest.ontologies for each in registry.changes(at - 1, at)}
@@ -82,7 +82,7 @@ def present_intervals(registry: Registry, versions: Sequence[Subscription], upto
 
 
 def _ontology_changes(registry: Registry, made: int, upto: int) -> list[RegistryChange]:
-    """What became of ontologies since a subscription was made, or was about to be, without their text."""
+    """Changes to ontologies since shortly before a subscription was made, without their text."""
     after, newest = max(START, made - BATCH_EVENTS), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
     if newest is None or newest.position <= after:
         return []
@@ -98,7 +98,7 @@ def _without_text(change: RegistryChange) -> RegistryChange:
 
 
 def _apply_loads(loaded: dict[str, int], loads: Sequence[RegistryChange]) -> tuple[int, ...]:
-    """Where those were loaded that are there after some changes, of which some may have been seen to before."""
+    """The positions of the loaded ontologies after some changes, of which some may be applied already."""
     there = dict(loaded)
     for each in loads:
         if each.position > there.get(each.key, START):

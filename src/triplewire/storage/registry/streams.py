@@ -24,7 +24,7 @@ NEWEST_SHAPES = "newest"
 
 
 class ValidationMode(StrEnum):
-    """What becomes of an event that does not conform."""
+    """The treatment of an event that does not conform."""
 
     REFUSE = "refuse"
     MARK = "mark"
@@ -49,14 +49,14 @@ _SHAPES = EntryCodec(StreamShapes, key="stream", position="version")
 
 
 def read_validation_mode(registry: Registry, stream: str) -> ValidationMode | None:
-    """What becomes in a stream of events that do not conform; None where it has no shapes."""
+    """The validation mode of a stream; None if it has no shapes."""
     change = registry.get(SHAPES, stream)
     return None if change is None else _SHAPES.from_change(change).mode
 
 
 class ShapesCache:
-    """What the registry holds, kept at hand. What is put here is known here at once; what others put, after `refresh`.
-    Any thread may ask; all but `of` wait for the disk."""
+    """A cache of the shapes in the registry. Changes of this process are visible at once, others after `refresh`. Any
+    thread may call it; all methods but `of` read from the disk."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -67,7 +67,7 @@ class ShapesCache:
         return self._known.get(stream)
 
     def __bool__(self) -> bool:
-        """Whether any stream has some."""
+        """Whether any stream has shapes."""
         return bool(self._known)
 
     def refresh(self) -> None:
@@ -77,7 +77,7 @@ class ShapesCache:
             self._newest = change.position
 
     def put(self, stream: str, mode: ValidationMode, text: str) -> StreamShapes:
-        """In place of those that the stream had."""
+        """Replace the shapes of a stream."""
         self._put(stream, {"mode": mode.value, "text": text})
         return self.find(stream)
 
@@ -105,7 +105,7 @@ ABOUT = "about"
 
 @dataclass(frozen=True)
 class StreamDescription:
-    """What is said about one stream; all of it may be missing."""
+    """The description of a stream; all fields are optional."""
 
     title: str | None = None
     description: str | None = None
@@ -120,12 +120,11 @@ NO_DESCRIPTION = StreamDescription()
 
 
 def description_to_value(about: StreamDescription) -> Mapping[str, Any]:
-    """What is stored under (`about`, stream)."""
     return {name: value for name, value in asdict(about).items() if value}
 
 
 def read_description(registry: Registry, stream: str) -> StreamDescription:
-    """What is said about a stream now."""
+    """The description of a stream."""
     change = registry.get(ABOUT, stream)
     return NO_DESCRIPTION if change is None else description_from_value(change.value or {})
 

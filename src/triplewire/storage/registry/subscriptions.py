@@ -83,13 +83,13 @@ def end_subscription(subscription: Subscription, position: int) -> Subscription:
 
 LEASE = "lease"
 EXPIRY = "expiry"
-"""The kind of an entry for each lease, under a key that sorts by time: who looks after leases finds those that may have
-run out, and reads no others. A lease that was renewed is met there when its old time is over, and put in again."""
+"""The kind of an entry per lease whose key sorts by time, so that only leases that may have expired are read. An entry
+of a renewed lease is found when the old time is over, and put again."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """Of a subscription, by its id: how many seconds it lasts, and until when, in microseconds of the wall clock."""
+    """The lease of a subscription: how many seconds it lasts, and its end in microseconds of the wall clock."""
 
     id: str
     seconds: float
@@ -122,7 +122,7 @@ LANE = "lane"
 
 @dataclass(frozen=True)
 class Lane:
-    """Of a shape, by its key: events at positions above `since` are matched against it in the slow lane."""
+    """A shape that is matched in the slow lane, for events at positions above `since`."""
 
     shape: str
     cost: float
