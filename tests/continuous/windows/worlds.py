@@ -98,8 +98,8 @@ class World:
 
     def learned(self, number: int) -> list[RegistryChange]:
         """What changed in the registry in a turn."""
-        after = self.turns[number - 1][0].upto if number else -1
-        return [registered(each) for each in self.queries if after < each.since <= self.turns[number][0].upto]
+        after = self.turns[number - 1][0].position if number else -1
+        return [registered(each) for each in self.queries if after < each.since <= self.turns[number][0].position]
 
 
 def text(report: str, pattern: str, windows: Sequence[tuple[str, str]]) -> str:
