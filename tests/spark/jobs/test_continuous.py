@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -275,6 +276,32 @@ def test_windows_that_are_made_anew_have_nothing_of_what_is_erased(
     (event,) = world.events
     assert "known" in event.text
     assert "secret" not in event.text
+
+
+def test_no_file_of_a_run_is_a_pickle(world: World, tmp_path: Path) -> None:
+    """A pickle names classes: renaming one would make state unreadable, and whoever writes a file could run code."""
+    for asked in ASKED:
+        world.register(asked)
+    window = "REGISTER RSTREAM <out> AS SELECT ?s FROM NAMED WINDOW <urn:w> ON <s> [RANGE PT10S STEP PT10S]"
+    text = f"{window} WHERE {{ WINDOW <urn:w> {{ ?s <{EX}knows> ?t }} }}"
+    query = ContinuousQuery("w", text, into="out", variables=("s",), created=world.clock.now())
+    world.registry.put([(QUERY, "w", query_to_value(query))])
+    for batch in range(2):
+        world.publish(*chained("abc"[batch]))
+        world.run()
+    request_renewal(world.registry)
+    world.run()
+    files = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert {each.relative_to(tmp_path).parts[0] for each in files} == {
+        "decisions.json",
+        "due",
+        "programs",
+        "state",
+        "windows",
+    }
+    protocols = range(2, pickle.HIGHEST_PROTOCOL + 1)
+    headers = tuple(pickle.PROTO + bytes([number]) for number in protocols)
+    assert not [each for each in files if each.read_bytes().startswith(headers)]
 
 
 def _kept(path: Path, name: str) -> list[Path]:

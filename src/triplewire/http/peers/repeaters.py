@@ -8,7 +8,6 @@ a relay reaches one of them by chance.
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 from aiohttp import web
 
+from triplewire.config.files import replace_file
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
 from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
@@ -130,10 +130,7 @@ def _path(folder: Path, id: str) -> Path:
 
 def _write(folder: Path, repeater: Repeater) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        scratch = folder / f"{repeater.id}.{os.getpid()}.tmp"
-        scratch.write_bytes(orjson.dumps(asdict(repeater)))
-        scratch.replace(_path(folder, repeater.id))
+        replace_file(_path(folder, repeater.id), orjson.dumps(asdict(repeater)), durable=False)
     except OSError:
         # This edge knows it; the others will hear of it when there is room on the disk.
         logger.warning("the repeater %s could not be told of to other edges", repeater.id, exc_info=True)

@@ -20,6 +20,7 @@ import orjson
 import psutil
 from aiohttp import web
 
+from triplewire.config.files import replace_file, sync
 from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.config.status import (
     STATUS_SECONDS,
@@ -152,16 +153,17 @@ def generate_identity() -> str:
 def load_identity(path: Path) -> str:
     """The identity that a data directory keeps in a file, which the first who asks makes. Edges that share the
     directory share its log, and so they are one to everybody else."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f"{path.name}.{generate_identity()}")
-    made.write_text(generate_identity())
-    try:
-        # A link is made only where there is none yet, and what it names is whole.
-        path.hardlink_to(made)
-    except FileExistsError:
-        pass
-    finally:
-        made.unlink()
+    if not path.exists():
+        made = path.with_name(f"{path.name}.{generate_identity()}")
+        replace_file(made, generate_identity().encode())
+        try:
+            # A link is made only where there is none yet, and the file that it names is whole.
+            path.hardlink_to(made)
+        except FileExistsError:
+            pass
+        finally:
+            made.unlink()
+        sync(path.parent)
     return path.read_text().strip()
 
 
